@@ -1,0 +1,7 @@
+// Registers the parts of the extension; each part lives in a bind_*.cpp of its own.
+#include "register.hpp"
+
+PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+    module.doc() = "Native core of topoplace: graphs and kernels. Use it through topoplace, not directly.";
+    topoplace::bindings::register_kernels(module);
+}

@@ -1,0 +1,8 @@
+#pragma once
+#include <pybind11/pybind11.h>
+
+namespace topoplace::bindings {
+
+void register_kernels(pybind11::module_& module);
+
+}  // namespace topoplace::bindings

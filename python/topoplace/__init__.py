@@ -1,0 +1,87 @@
+"""topoplace: which accelerators should this job get, now, on this machine or cluster?
+
+Everything public is reachable from here and loaded on first use, so that importing the package costs
+milliseconds and never loads plotting, networkx or the simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topoplace import kernels, machines, objectives, policies, testing
+    from topoplace.cluster import Cluster
+    from topoplace.errors import AllocationError, JobGraphError, TopologyError, TopoplaceError
+    from topoplace.jobgraph import JobGraph
+    from topoplace.links import Link, LinkKind
+    from topoplace.placement import Deferred, Placement
+    from topoplace.policies.base import Plan, Policy
+    from topoplace.simulate import simulate
+    from topoplace.topology import Gpu, Topology
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it; a name equal to its module's last part is the module itself.
+_HOME = {
+    "AllocationError": "topoplace.errors",
+    "Cluster": "topoplace.cluster",
+    "Deferred": "topoplace.placement",
+    "Gpu": "topoplace.topology",
+    "JobGraph": "topoplace.jobgraph",
+    "JobGraphError": "topoplace.errors",
+    "Link": "topoplace.links",
+    "LinkKind": "topoplace.links",
+    "Placement": "topoplace.placement",
+    "Plan": "topoplace.policies.base",
+    "Policy": "topoplace.policies.base",
+    "Topology": "topoplace.topology",
+    "TopologyError": "topoplace.errors",
+    "TopoplaceError": "topoplace.errors",
+    "kernels": "topoplace.kernels",
+    "machines": "topoplace.machines",
+    "objectives": "topoplace.objectives",
+    "policies": "topoplace.policies",
+    "simulate": "topoplace.simulate",
+    "testing": "topoplace.testing",
+}
+
+__all__ = [
+    "AllocationError",
+    "Cluster",
+    "Deferred",
+    "Gpu",
+    "JobGraph",
+    "JobGraphError",
+    "Link",
+    "LinkKind",
+    "Placement",
+    "Plan",
+    "Policy",
+    "Topology",
+    "TopologyError",
+    "TopoplaceError",
+    "kernels",
+    "machines",
+    "objectives",
+    "policies",
+    "simulate",
+    "testing",
+]
+
+# Modules that are public as modules; `simulate` is not: the package exports its function of that name.
+_MODULES = {"kernels", "machines", "objectives", "policies", "testing"}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
+    module = importlib.import_module(home)
+    value = module if name in _MODULES else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
