@@ -1,35 +1,86 @@
-# make demo and make test set up everything they need in .venv; nothing else has to be installed
-# but Python >= 3.11, a C++20 compiler and make.
+# `make demo` and `make test` set up everything they need in .venv; nothing else has to be installed but
+# Python >= 3.11, a C++20 compiler and make. Stamp files make the second run quick and free of the network.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
-CPP_SOURCES := $(shell find cpp -name '*.[ch]pp') CMakeLists.txt
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+FUZZ_SECONDS ?= 60
 
-.PHONY: demo test lint cpp-test bench clean
+CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
+LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
+PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
+
+.PHONY: demo test lint cpp-test sanitize fuzz bench stubs format clean
+.DELETE_ON_ERROR:
+
 demo: $(VENV)/.extension
-	$(BIN)/topoplace machines
+	topoplace machines
 
-test: lint cpp-test $(VENV)/.extension
-	$(BIN)/python -m pytest
+test: lint cpp-test sanitize build/.wheel
+	python -m pytest -n 2 --hypothesis-profile=ci
 
-$(VENV)/.dependencies: pyproject.toml
+$(VENV)/.pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
+	$(PYTHON) is `$(PYTHON) --version 2>&1`; name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --group dev numpy rich matplotlib networkx pandas
-	touch $@
+	$(PIP) "pip>=25.1"
+	@touch $@
 
-$(VENV)/.extension: $(VENV)/.dependencies $(CPP_SOURCES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
-	touch $@
+# What running needs, then what developing needs on top.
+$(VENV)/.extension: $(VENV)/.pip pyproject.toml $(LIBRARY_SOURCES)
+	$(PIP) --group build
+	$(PIP) --no-build-isolation --editable '.[all]'
+	@touch $@
+
+$(VENV)/.dependencies: $(VENV)/.pip pyproject.toml
+	$(PIP) --group dev
+	@touch $@
+
+lint: $(VENV)/.extension $(VENV)/.dependencies
+	ruff check .
+	ruff format --check .
+	clang-format --dry-run -Werror $(CPP_SOURCES)
+	python tools/check_functions.py cpp python
+	mypy
+	pyright
+	lint-imports
+	python tools/check_stub.py
+
+stubs: $(VENV)/.extension $(VENV)/.dependencies
+	python tools/check_stub.py --write
+
+format: $(VENV)/.dependencies
+	ruff check --fix .
+	ruff format .
+	clang-format -i $(CPP_SOURCES)
 
 cpp-test: $(VENV)/.dependencies
-	$(BIN)/cmake -S . -B build/cpp -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DTOPOPLACE_TESTS=ON -DCMAKE_BUILD_TYPE=Release
-	$(BIN)/cmake --build build/cpp
-	$(BIN)/ctest --test-dir build/cpp --output-on-failure
+	cmake --preset release --log-level=WARNING
+	cmake --build --preset release --target all all_verify_interface_header_sets
+	ctest --preset release
 
-lint: $(VENV)/.dependencies
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+sanitize: $(VENV)/.dependencies
+	cmake --preset sanitizers --log-level=WARNING
+	cmake --build --preset sanitizers
+	ctest --preset sanitizers --exclude-regex package
+
+fuzz: $(VENV)/.dependencies
+	@command -v clang++ >/dev/null || { echo "make fuzz needs clang++ with libFuzzer; without it, make cpp-test replays the corpus" >&2; exit 1; }
+	cmake --preset fuzz --log-level=WARNING
+	cmake --build --preset fuzz
+	for body in build/fuzz/cpp/fuzz/fuzz_*; do test ! -x $$body -o -d $$body || \
+		$$body -max_total_time=$(FUZZ_SECONDS) cpp/fuzz/corpus/$$(basename $$body) || exit 1; done
+
+bench: $(VENV)/.extension $(VENV)/.dependencies
+	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
+
+build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py
+	rm -rf build/wheel
+	python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel .
+	python tools/check_wheel.py build/wheel
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build

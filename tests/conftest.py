@@ -1,0 +1,37 @@
+"""What every test shares: hypothesis profiles, the optional reference data, versions in the header."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("dev", max_examples=30, deadline=None)
+settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("deep", max_examples=5000, deadline=None)
+settings.load_profile("dev")
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def pytest_report_header() -> str:
+    names = ("numpy", "networkx", "igraph", "rustworkx", "hypothesis")
+    return "versions: " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The reference data beside the checkout or at $TOPOPLACE_SHARED; tests that need it skip without."""
+    folder = Path(os.environ.get("TOPOPLACE_SHARED", REPOSITORY.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"needs the reference data, and {folder / 'data'} does not exist (set TOPOPLACE_SHARED)")
+    return folder

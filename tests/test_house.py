@@ -1,0 +1,72 @@
+"""Rules of the house that no linter checks: what an import loads, what a header includes, one version."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import topoplace
+
+HEAVY = {"numpy", "matplotlib", "networkx", "pandas", "rich"} | {
+    f"topoplace.{part}" for part in ("simulate", "papers", "report")
+}
+
+
+def modules_after(statement: str) -> set[str]:
+    """Return the modules a fresh interpreter has loaded after `statement`, output and exit code ignored."""
+    script = f"""
+import contextlib, io, json, sys
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    {statement}
+print(json.dumps(list(sys.modules)))
+"""
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    return set(json.loads(output))
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert not modules_after("import topoplace") & HEAVY
+
+
+def test_help_loads_nothing_heavy() -> None:
+    assert not modules_after("from topoplace.cli import main; main(['--help'])") & (HEAVY - {"rich"})
+
+
+@pytest.mark.parametrize("name", topoplace.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(topoplace, name) is not None
+
+
+def test_one_version(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    assert topoplace.__version__ == project["version"]
+    assert f"## {project['version']}" in (repository / "CHANGELOG.md").read_text()
+    assert f"version: {project['version']}" in (repository / "CITATION.cff").read_text()
+
+
+INCLUDE = re.compile(r'#include [<"]([^">]+)[">]')
+# What a header or source below cpp/<folder> may not include, as the layers of ARCHITECTURE.md say.
+FORBIDDEN = {
+    "include": r"pybind11|Python\.h|fstream|iostream|filesystem|cstdlib",
+    "src": r"pybind11|Python\.h|fstream|iostream|filesystem|cstdlib",
+    "src/match": r".*(cluster_state|place)\.hpp",
+    "tests": r"pybind11|Python\.h",
+    "fuzz": r"pybind11|Python\.h",
+}
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_cpp_layers(repository: Path, folder: str) -> None:
+    wrong = [
+        f"{path.relative_to(repository)} includes {include}"
+        for path in (repository / "cpp" / folder).rglob("*.?pp")
+        for include in INCLUDE.findall(path.read_text())
+        if re.match(FORBIDDEN[folder], include)
+    ]
+    assert not wrong

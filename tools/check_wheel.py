@@ -1,0 +1,36 @@
+"""The wheel holds the package and its metadata, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+BELONGS = re.compile(
+    r"topoplace/(?!_core\.)[\w/]+\.py|topoplace/_core\.[\w-]+\.so|topoplace/_core\.pyi|topoplace/py\.typed"
+    r"|topoplace-[\d.]+\.dist-info/.+"
+)
+
+
+def main(directory: str) -> int:
+    """Check the one wheel in `directory`; 1 if a file does not belong or a needed one is missing."""
+    (wheel,) = Path(directory).glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    strangers = [name for name in names if not BELONGS.fullmatch(name)]
+    missing = [
+        name
+        for name in ("topoplace/__init__.py", "topoplace/_core.pyi", "topoplace/py.typed")
+        if name not in names
+    ]
+    if not any(name.endswith(".so") for name in names):
+        missing.append("topoplace/_core*.so")
+    for word, wrong in (("does not belong", strangers), ("missing", missing)):
+        for name in wrong:
+            print(f"{wheel.name}: {name}: {word}")
+    print(f"{wheel.name}: {len(names)} files")
+    return int(bool(strangers or missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
