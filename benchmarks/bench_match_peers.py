@@ -1,0 +1,196 @@
+"""Subgraph enumeration and counting against igraph (VF2) and rustworkx (VF2), one process, one thread.
+
+`python benchmarks/bench_match_peers.py` runs the whole grid once, checks that all three agree, and prints for
+every case the CPU time of each, the ratio of the faster peer to ours, and the geometric mean of the ratios.
+All graphs are built beforehand; the peers may return the lists they make, we fill an array.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import igraph
+import networkx as nx
+import numpy as np
+import pytest
+import rustworkx as rx
+
+import topoplace as tp
+
+MOST_MAPPINGS = 20_000_000  # what the peers' lists of lists can hold in a few GB
+SET_CHECK = 20_000  # up to so many mappings the answers are compared as sets, beyond by their number
+PATTERNS: dict[str, Callable[[int], nx.Graph]] = {
+    "ring": nx.cycle_graph,
+    "chain": nx.path_graph,
+    "star": lambda size: nx.star_graph(size - 1),
+    "clique": nx.complete_graph,
+}
+SIZES = (3, 4, 5, 6, 7, 8)
+
+
+class Case(NamedTuple):
+    pattern: str
+    size: int
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.pattern}({self.size}) in {self.target}"
+
+
+@cache
+def targets() -> dict[str, nx.Graph]:
+    """Topologies by name; as unweighted graphs the complete forms of both 16-GPU machines are one."""
+    graphs = {"dgx1-v100 complete": nx.complete_graph(8), "16 GPUs complete": nx.complete_graph(16)}
+    for machine in ("dgx1-v100", "torus2d-16", "cubemesh-16"):
+        graphs[f"{machine} NVLink"] = nvlink_graph(tp.machines.get(machine))
+    graphs["8x8 torus"] = torus(8, 8)
+    graphs["4x4x4 torus"] = torus(4, 4, 4)
+    return graphs
+
+
+def nvlink_graph(topology: tp.Topology) -> nx.Graph:
+    """The pairs of GPUs that an NVLink joins."""
+    graph = nx.empty_graph(topology.num_gpus)
+    pairs = ((u, v) for v in range(topology.num_gpus) for u in range(v))
+    graph.add_edges_from(
+        (u, v)
+        for u, v in pairs
+        if topology.link_kind(u, v).kind in (tp.LinkKind.NVLINK1, tp.LinkKind.NVLINK2)
+    )
+    return graph
+
+
+def torus(*sides: int) -> nx.Graph:
+    """The torus of these sides, vertices numbered row by row."""
+    return nx.convert_node_labels_to_integers(nx.grid_graph(sides, periodic=True))
+
+
+class Graphs(NamedTuple):
+    """One graph as each library wants it."""
+
+    ours: tp.kernels.Graph
+    igraph: igraph.Graph
+    rustworkx: rx.PyGraph[None, None]
+
+
+@cache
+def graphs_of(kind: str, size: int = 0) -> Graphs:
+    """A pattern of `size` vertices, or with size 0 the target of that name."""
+    graph = PATTERNS[kind](size) if size else targets()[kind]
+    edges = sorted(tuple(sorted(edge)) for edge in graph.edges)
+    third: rx.PyGraph[None, None] = rx.PyGraph(multigraph=False)
+    third.add_nodes_from([None] * len(graph))
+    third.add_edges_from_no_data(edges)
+    return Graphs(tp.kernels.Graph.from_edges(len(graph), edges), igraph.Graph(len(graph), edges), third)
+
+
+def ours_enumerate(pattern: Graphs, target: Graphs) -> Any:
+    return tp.kernels.enumerate_subgraphs(pattern.ours, target.ours)
+
+
+def igraph_enumerate(pattern: Graphs, target: Graphs) -> Any:
+    return target.igraph.get_subisomorphisms_vf2(pattern.igraph)
+
+
+def rustworkx_enumerate(pattern: Graphs, target: Graphs) -> Any:
+    return list(rx.vf2_mapping(target.rustworkx, pattern.rustworkx, subgraph=True, induced=False))
+
+
+def ours_count(pattern: Graphs, target: Graphs) -> int:
+    return tp.kernels.count_subgraphs(pattern.ours, target.ours)
+
+
+def igraph_count(pattern: Graphs, target: Graphs) -> int:
+    return target.igraph.count_subisomorphisms_vf2(pattern.igraph)
+
+
+def rustworkx_count(pattern: Graphs, target: Graphs) -> int:
+    return sum(1 for _ in rx.vf2_mapping(target.rustworkx, pattern.rustworkx, subgraph=True, induced=False))
+
+
+ENUMERATE = {"ours": ours_enumerate, "igraph": igraph_enumerate, "rustworkx": rustworkx_enumerate}
+COUNT = {"ours": ours_count, "igraph": igraph_count, "rustworkx": rustworkx_count}
+
+
+def cases() -> Iterator[Case]:
+    """The grid, without patterns that are larger than their target."""
+    for target, graph in targets().items():
+        for pattern in PATTERNS:
+            yield from (Case(pattern, size, target) for size in SIZES if size <= len(graph))
+
+
+def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
+    """The least CPU time of up to seven runs within a quarter of a second (at least one), and the answer."""
+    best, spent, rounds = math.inf, 0.0, 0
+    while rounds < 1 or (spent < 0.25 and rounds < 7):
+        before = time.thread_time()
+        answer = run()
+        took = time.thread_time() - before
+        best, spent, rounds = min(best, took), spent + took, rounds + 1
+    return best, answer
+
+
+def same_mappings(ours: Any, igraphs: Any, rustworkxs: Any) -> bool:
+    """Whether three enumerations agree: as sets while they are small, else in number."""
+    if not len(ours) == len(igraphs) == len(rustworkxs):
+        return False
+    if len(ours) > SET_CHECK:
+        return True
+    third = {
+        tuple(gpu for _, gpu in sorted((task, gpu) for gpu, task in mapping.items()))
+        for mapping in rustworkxs
+    }
+    return set(map(tuple, np.asarray(ours).tolist())) == set(map(tuple, igraphs)) == third
+
+
+def compare(case: Case, libraries: dict[str, Callable[[Graphs, Graphs], Any]]) -> float:
+    """Time every library on one case, check that they agree, print a row, return faster peer over ours."""
+    pattern, target = graphs_of(case.pattern, case.size), graphs_of(case.target)
+    times, answers = {}, {}
+    for name, run in libraries.items():
+        times[name], answers[name] = seconds(lambda run=run: run(pattern, target))
+    counted = isinstance(answers["ours"], int)
+    agree = len(set(answers.values())) == 1 if counted else same_mappings(*answers.values())
+    if not agree:
+        raise AssertionError(f"{case}: the libraries disagree")
+    size = answers["ours"] if counted else len(answers["ours"])
+    ratio = min(times["igraph"], times["rustworkx"]) / times["ours"]
+    columns = " ".join(f"{1e3 * times[name]:11.3f}" for name in libraries)
+    print(f"{case!s:36} {size:11,} {columns} {ratio:9.1f}", flush=True)
+    return ratio
+
+
+def report(title: str, libraries: dict[str, Callable[[Graphs, Graphs], Any]]) -> None:
+    """Run the grid with one set of functions and print its table."""
+    print(f"\n{title}, CPU ms")
+    print(f"{'case':36} {'mappings':>11} {'ours':>11} {'igraph':>11} {'rustworkx':>11} {'ratio':>9}")
+    ratios = []
+    for case in cases():
+        number = ours_count(graphs_of(case.pattern, case.size), graphs_of(case.target))
+        if number > MOST_MAPPINGS:
+            print(f"{case!s:36} {number:11,} left out: more than {MOST_MAPPINGS:,} mappings")
+        else:
+            ratios.append(compare(case, libraries))
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"{title}: {len(ratios)} cases, faster peer / ours: mean {mean:.1f}, least {min(ratios):.1f}")
+
+
+QUICK = [Case("ring", 5, "16 GPUs complete"), Case("ring", 8, "8x8 torus"), Case("chain", 6, "4x4x4 torus")]
+
+
+@pytest.mark.parametrize("library", ENUMERATE)
+@pytest.mark.parametrize("case", QUICK, ids=str)
+def test_enumerate(benchmark: Any, case: Case, library: str) -> None:
+    benchmark.group = str(case)
+    benchmark.pedantic(
+        ENUMERATE[library], args=(graphs_of(case.pattern, case.size), graphs_of(case.target)), rounds=5
+    )
+
+
+if __name__ == "__main__":
+    report("enumeration", ENUMERATE)
+    report("counting", COUNT)

@@ -1,0 +1,25 @@
+"""What every benchmark shares: one thread, and a header that says on what it ran."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+
+def processor() -> str:
+    """The processor's name as Linux tells it, else what Python knows."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def pytest_report_header() -> list[str]:
+    names = ("topoplace", "numpy", "igraph", "rustworkx", "networkx")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    return [f"processor: {processor()}, one thread", f"versions: {versions}"]
