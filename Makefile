@@ -45,7 +45,7 @@ lint: $(VENV)/.extension $(VENV)/.dependencies
 	python tools/check_functions.py cpp python
 	mypy
 	pyright
-	lint-imports
+	lint-imports --no-logo
 	python tools/check_stub.py
 
 stubs: $(VENV)/.extension $(VENV)/.dependencies
