@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topoplace import kernels, machines, objectives, policies, testing
     from topoplace.cluster import Cluster
+    from topoplace.devices import Gpu, Nic
     from topoplace.errors import AllocationError, JobGraphError, TopologyError, TopoplaceError
     from topoplace.jobgraph import JobGraph
     from topoplace.links import Link, LinkKind
     from topoplace.placement import Deferred, Placement
     from topoplace.policies.base import Plan, Policy
     from topoplace.simulate import simulate
-    from topoplace.topology import Gpu, Topology
+    from topoplace.topology import Topology
 
 __version__ = "0.1.0"
 
@@ -27,11 +28,12 @@ _HOME = {
     "AllocationError": "topoplace.errors",
     "Cluster": "topoplace.cluster",
     "Deferred": "topoplace.placement",
-    "Gpu": "topoplace.topology",
+    "Gpu": "topoplace.devices",
     "JobGraph": "topoplace.jobgraph",
     "JobGraphError": "topoplace.errors",
     "Link": "topoplace.links",
     "LinkKind": "topoplace.links",
+    "Nic": "topoplace.devices",
     "Placement": "topoplace.placement",
     "Plan": "topoplace.policies.base",
     "Policy": "topoplace.policies.base",
@@ -55,6 +57,7 @@ __all__ = [
     "JobGraphError",
     "Link",
     "LinkKind",
+    "Nic",
     "Placement",
     "Plan",
     "Policy",

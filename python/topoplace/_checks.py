@@ -1,0 +1,103 @@
+"""Checks of single values, shared by the model; every message names the argument, the place and the value.
+
+Each check takes the exception class of its caller, so that a topology reports a TopologyError and a job graph
+a JobGraphError for the same mistake.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from topoplace.errors import TopoplaceError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Error = type[TopoplaceError]
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """`value` as it appears in a message: its repr, cut to `limit` characters."""
+    text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def integer(value: object, what: str, error: Error, *, low: int, high: int) -> int:
+    """`value` as an int within low..high; refuses bools, floats and all that is no exact integer."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise error(f"{what} = {shown(value)} is not an integer")
+    try:
+        number = operator.index(value)
+    except TypeError:  # numpy's bool and its arrays have the method and refuse the call
+        raise error(f"{what} = {shown(value)} is not an integer") from None
+    if not low <= number <= high:
+        raise error(f"{what} = {shown(number)} is not in {low}..{high}")
+    return number
+
+
+def real(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:
+    """`value` as a finite float within low..high; refuses bools, strings, NaN and infinities."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise error(f"{what} = {shown(value)} is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise error(f"{what} = {shown(value)} is not a finite number")
+    if not low <= number <= high:
+        bounds = f"at least {low:g}" if high == math.inf else f"in {low:g}..{high:g}"
+        raise error(f"{what} = {shown(value)} is not {bounds}")
+    return number
+
+
+def positive(value: object, what: str, error: Error, *, high: float = math.inf) -> float:
+    """As `real`, and above zero."""
+    number = real(value, what, error, low=-math.inf, high=high)
+    if number <= 0.0:
+        raise error(f"{what} = {shown(value)} is not above 0")
+    return number
+
+
+def text(value: object, what: str, error: Error) -> str:
+    """`value` as a non-empty string."""
+    if not isinstance(value, str) or not value:
+        raise error(f"{what} = {shown(value)} is not a non-empty string")
+    return value
+
+
+def sequence(value: object, what: str, error: Error) -> tuple[Any, ...]:
+    """The items of `value` as a tuple; refuses strings and what cannot be iterated."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise error(f"{what} = {shown(value)} is not a sequence")
+    return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def symmetric_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
+    """`value` as an (n, n) float64 array: finite, not negative, symmetric, 0 on the diagonal."""
+    try:
+        matrix = np.asarray(value)
+    except ValueError:
+        raise error(f"{what} has rows of different lengths; an (n, n) matrix is needed") from None
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise error(f"{what} has shape {matrix.shape}; an (n, n) matrix is needed")
+    if matrix.dtype.kind not in "iuf":
+        raise error(f"{what} has dtype {matrix.dtype}; numbers are needed")
+    matrix = matrix.astype(np.float64)
+    _refuse(~np.isfinite(matrix), matrix, what, "is not a finite number", error)
+    _refuse(matrix < 0.0, matrix, what, "is negative", error)
+    _refuse(np.diag(np.diagonal(matrix) != 0.0), matrix, what, "is on the diagonal and not 0", error)
+    for u, v in np.argwhere(matrix != matrix.T)[:1]:
+        raise error(f"{what}[{u}, {v}] = {matrix[u, v]:g} but {what}[{v}, {u}] = {matrix[v, u]:g}")
+    return matrix
+
+
+def _refuse(bad: NDArray[np.bool_], matrix: NDArray[np.float64], what: str, why: str, error: Error) -> None:
+    for u, v in np.argwhere(bad)[:1]:
+        raise error(f"{what}[{u}, {v}] = {matrix[u, v]:g} {why}")

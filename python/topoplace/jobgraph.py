@@ -1,0 +1,253 @@
+"""JobGraph: which tasks of a job talk to each other, how much, and what the job needs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from numpy.typing import ArrayLike
+
+    from topoplace.kernels import Graph
+
+MAX_TASKS = 1 << 20
+"""More tasks than this are refused, as a mistake."""
+MAX_EDGES = 1 << 23
+"""More edges than this are refused, as a mistake."""
+
+EdgeSpec = tuple[int, int] | tuple[int, int, float]
+"""An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """The tasks of a job, one GPU each, and how much each pair communicates; immutable, hashable, picklable.
+
+    Build one from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
+    `independent`; every edge has weight 1) or with `from_edges`, `from_matrix`, `from_networkx`, and add what
+    the job needs with `with_`. JobGraphError names the argument, the index and the value it refuses.
+    """
+
+    num_tasks: int
+    edges: tuple[tuple[int, int, float], ...] = ()
+    """(a, b, weight) with a < b, sorted; weights are above 0 and relative to each other."""
+    name: str = "custom"
+    bandwidth_sensitive: bool = False
+    """Whether the job runs slower on slower links (MAPA's distinction)."""
+    min_utility: float = 0.0
+    """The job would rather wait than get a placement of less utility, 0..1 (SC'17)."""
+    gpu_memory_gb: float | None = None
+    """Memory needed on each GPU."""
+    gpu_model: str | None = None
+    """The model every GPU must be."""
+    gpu_fraction: float = 1.0
+    """Share of each GPU the job uses, above 0 and up to 1."""
+    cpus: int | None = None
+    """CPU cores needed by the whole job."""
+    memory_gb: float | None = None
+    """Host memory needed by the whole job."""
+    single_node: bool = False
+    """Whether all tasks must be on one machine."""
+    anti_affinity: bool = False
+    """Whether no two tasks may share a machine."""
+    profile: str | None = None
+    """The name of its performance profile, such as "alexnet/1"."""
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
+        keep(self, "num_tasks", _checked_size(self.num_tasks, "num_tasks"))
+        keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
+        for field, check in _REQUIREMENTS.items():
+            keep(self, field, check(getattr(self, field), field))
+        if self.single_node and self.anti_affinity and self.num_tasks > 1:
+            raise JobGraphError("single_node and anti_affinity exclude each other for more than one task")
+
+    # ---- patterns ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def ring(cls, k: int) -> Self:
+        """Task i talks to i + 1, the last to the first. `ring(2)` has one edge, `ring(1)` none."""
+        return cls.torus((_checked_size(k, "k"),))._named("ring")
+
+    @classmethod
+    def chain(cls, k: int) -> Self:
+        """Task i talks to i + 1."""
+        return cls.mesh((_checked_size(k, "k"),))._named("chain")
+
+    @classmethod
+    def star(cls, k: int) -> Self:
+        """Task 0 talks to every other."""
+        return cls._pattern("star", k, ((0, i) for i in range(1, _checked_size(k, "k"))))
+
+    @classmethod
+    def tree(cls, k: int) -> Self:
+        """A binary tree in heap order: task i talks to its parent (i - 1) // 2."""
+        return cls._pattern("tree", k, _tree_edges(_checked_size(k, "k")))
+
+    @classmethod
+    def clique(cls, k: int) -> Self:
+        """Every task talks to every other."""
+        if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
+            raise JobGraphError(f"k = {k}: a clique of more than {MAX_EDGES} edges")
+        return cls._pattern("clique", k, itertools.combinations(range(k), 2))
+
+    @classmethod
+    def mesh(cls, dims: Sequence[int]) -> Self:
+        """A grid of any dimension: tasks in row-major order talk to their neighbours along every axis."""
+        return cls._pattern("mesh", *_grid(dims, wrap=False))
+
+    @classmethod
+    def torus(cls, dims: Sequence[int]) -> Self:
+        """A grid whose ends meet; a dimension of 2 has single edges (both ways are one pair), of 1 none."""
+        return cls._pattern("torus", *_grid(dims, wrap=True))
+
+    @classmethod
+    def allreduce(cls, k: int) -> Self:
+        """`ring(k)` and `tree(k)` joined, the two shapes of a collective; a pair in both is one edge."""
+        edges = {(a, b) for a, b, _ in cls.ring(k).edges} | set(_tree_edges(k))
+        return cls._pattern("allreduce", k, edges)
+
+    @classmethod
+    def independent(cls, k: int) -> Self:
+        """k tasks that do not talk."""
+        return cls._pattern("independent", k, ())
+
+    # ---- any graph -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
+        """k tasks and their edges, each pair at most once in either order; weight 1 where none is given."""
+        return cls(k, _checks.sequence(edges, "edges", JobGraphError), name)
+
+    @classmethod
+    def from_matrix(cls, weights: ArrayLike, *, name: str = "custom") -> Self:
+        """A job graph from its (k, k) weights: symmetric, 0 on the diagonal, 0 for no communication."""
+        matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
+        a, b = np.nonzero(np.triu(matrix))
+        return cls(len(matrix), tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True)), name)
+
+    @classmethod
+    def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
+        """Task i is the i-th node of an undirected networkx graph; edges without `weight` weigh 1."""
+        if g.is_directed() or g.is_multigraph():
+            raise JobGraphError(f"g is a {type(g).__name__}; an undirected simple graph is needed")
+        index = {node: i for i, node in enumerate(g.nodes)}
+        edges = tuple((index[a], index[b], value) for a, b, value in g.edges(data=weight, default=1.0))
+        return cls(len(index), edges, name)
+
+    # ---- use -----------------------------------------------------------------------------------------------
+
+    def with_(self, **requirements: Any) -> Self:
+        """A copy with other requirements (the fields of this class after `edges`), checked."""
+        for field in requirements:
+            if field not in _REQUIREMENTS:
+                raise JobGraphError(f"{field} is not a requirement; known: {', '.join(_REQUIREMENTS)}")
+        return replace(self, **requirements)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The edges as a handle the kernels take, built once."""
+        from topoplace import kernels
+
+        return kernels.Graph.from_edges(self.num_tasks, self.edges)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # and no native handle
+
+    @classmethod
+    def _pattern(cls, name: str, k: int, pairs: Iterable[tuple[int, int]]) -> Self:
+        return cls(k, tuple((a, b, 1.0) for a, b in pairs), name)
+
+    def _named(self, name: str) -> Self:
+        return replace(self, name=name)
+
+
+def _tree_edges(k: int) -> list[tuple[int, int]]:
+    return [((i - 1) // 2, i) for i in range(1, k)]
+
+
+def _grid(dims: Sequence[int], *, wrap: bool) -> tuple[int, set[tuple[int, int]]]:
+    """Number of points of a grid and the pairs of neighbours in it, as indices in row-major order."""
+    given = _checks.sequence(dims, "dims", JobGraphError)
+    if not given:
+        raise JobGraphError("dims is empty")
+    sizes = [size for i, d in enumerate(given) if (size := _checked_size(d, f"dims[{i}]")) > 1]
+    total = _checked_size(math.prod(sizes), f"the product of dims = {_checks.shown(given)}:")
+    index = np.arange(total).reshape(sizes)
+    pairs: set[tuple[int, int]] = set()
+    for axis, size in enumerate(sizes):
+        steps = size if wrap else size - 1
+        here = index.take(range(steps), axis=axis).ravel()
+        there = index.take(range(1, steps + 1), axis=axis, mode="wrap").ravel()
+        low, high = np.minimum(here, there), np.maximum(here, there)
+        pairs.update(pair for pair in zip(low.tolist(), high.tolist(), strict=True) if pair[0] != pair[1])
+    return total, pairs
+
+
+def _checked_size(value: object, what: str) -> int:
+    return _checks.integer(value, what, JobGraphError, low=1, high=MAX_TASKS)
+
+
+def _checked_edges(edges: Iterable[Sequence[Any]], num_tasks: int) -> tuple[tuple[int, int, float], ...]:
+    place: dict[tuple[int, int], int] = {}
+    checked: list[tuple[int, int, float]] = []
+    for i, spec in enumerate(edges):
+        parts = _checks.sequence(spec, f"edges[{i}]", JobGraphError)
+        if len(parts) not in (2, 3):
+            raise JobGraphError(f"edges[{i}] = {_checks.shown(parts)} is not (a, b[, weight])")
+        a = _checks.integer(parts[0], f"edges[{i}][0]", JobGraphError, low=0, high=num_tasks - 1)
+        b = _checks.integer(parts[1], f"edges[{i}][1]", JobGraphError, low=0, high=num_tasks - 1)
+        weight = _checks.positive(parts[2] if len(parts) == 3 else 1.0, f"edges[{i}][2]", JobGraphError)
+        if a == b:
+            raise JobGraphError(f"edges[{i}] = ({a}, {b}) joins a task with itself")
+        pair = (a, b) if a < b else (b, a)
+        if (first := place.setdefault(pair, i)) != i:
+            raise JobGraphError(f"edges[{i}] = ({a}, {b}) is the pair of edges[{first}]")
+        checked.append((*pair, weight))
+    return tuple(sorted(checked))
+
+
+Check = Callable[[Any, str], Any]
+
+
+def _text(value: object, what: str) -> str:
+    return _checks.text(value, what, JobGraphError)
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise JobGraphError(f"{what} = {_checks.shown(value)} is not True or False")
+    return value
+
+
+def _positive(value: object, what: str) -> float:
+    return _checks.positive(value, what, JobGraphError)
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value, what: None if value is None else check(value, what)
+
+
+_REQUIREMENTS: dict[str, Check] = {
+    "name": _text,
+    "bandwidth_sensitive": _flag,
+    "min_utility": lambda value, what: _checks.real(value, what, JobGraphError, high=1.0),
+    "gpu_memory_gb": _or_none(_positive),
+    "gpu_model": _or_none(_text),
+    "gpu_fraction": lambda value, what: _checks.positive(value, what, JobGraphError, high=1.0),
+    "cpus": _or_none(lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=1 << 30)),
+    "memory_gb": _or_none(_positive),
+    "single_node": _flag,
+    "anti_affinity": _flag,
+    "profile": _or_none(_text),
+}

@@ -1,0 +1,53 @@
+"""What a policy decides: a Placement, or Deferred with the reason why not now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+from topoplace.errors import AllocationError
+from topoplace.topology import Topology
+
+Environment = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The GPUs a job gets: task i runs on `gpus[i]`."""
+
+    gpus: tuple[int, ...]
+    _: KW_ONLY
+    topology: Topology = field(repr=False)
+    scores: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
+    """Named scores, such as "aggregated_bandwidth" in GB/s; to be read only."""
+    optimal: bool = False
+    """True only where the search proved that no placement is better for the policy's objective."""
+
+    def __post_init__(self) -> None:
+        if not self.gpus or len(set(self.gpus)) != len(self.gpus):
+            raise AllocationError(f"gpus = {self.gpus} names no GPU, or one twice")
+        if any(not 0 <= gpu < self.topology.num_gpus for gpu in self.gpus):
+            raise AllocationError(f"gpus = {self.gpus}: GPUs are 0..{self.topology.num_gpus - 1}")
+
+    def env(self) -> Environment | dict[str, Environment]:
+        """The environment that makes process-local device i the GPU of task i.
+
+        On one machine the variables themselves; on several, a dict of them by machine name, each with the
+        tasks of that machine in task order. GPUs are numbered as their own machine numbers them.
+        """
+        local = self.topology.local_index
+        visible: dict[str, list[str]] = {}
+        for gpu in self.gpus:
+            visible.setdefault(self.topology.gpus[gpu].machine, []).append(str(local[gpu]))
+        by_machine = {
+            machine: {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(ids)}
+            for machine, ids in visible.items()
+        }
+        return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """No placement now, and the reason, for a person to read."""
+
+    reason: str
