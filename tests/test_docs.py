@@ -1,4 +1,7 @@
-"""Every Python block of README.md and docs/ runs, the blocks of one file in one namespace, in order."""
+"""Every Python block of README.md and docs/ runs, the blocks of one file in one namespace, in order.
+
+A line `#> text` in a block is what the code before it prints.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,34 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
-DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+DOCUMENTS = [*PAGES, REPOSITORY / "ARCHITECTURE.md", REPOSITORY / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_python_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    text = document.read_text()
+    text = page.read_text()
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * line + block[1], str(document), "exec"), namespace)
+        exec(compile("\n" * line + block[1], str(page), "exec"), namespace)
+        promised = re.findall(r"^#> ?(.*)$", block[1], re.MULTILINE)
+        printed = capsys.readouterr().out.splitlines()
+        assert printed == promised, f"{page.name}, line {line + 1}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
     assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_named_paths_exist(document: Path) -> None:
+    """Every `path/with/slashes` in backquotes is there; <name> and * stand for any text."""
+    named = re.findall(r"`((?:cpp|python|tests|docs|benchmarks|examples|tools)/[\w./*<>-]*)`", document.read_text())
+    assert [path for path in named if not list(REPOSITORY.glob(re.sub(r"<\w+>", "*", path.rstrip("/"))))] == []
