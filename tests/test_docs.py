@@ -1,6 +1,6 @@
 """Every Python block of README.md and docs/ runs, the blocks of one file in one namespace, in order.
 
-A line `#> text` in a block is what the code before it prints.
+A line `# -> text` in a block is what the code before it prints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_python_blocks_run(
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
         exec(compile("\n" * line + block[1], str(page), "exec"), namespace)
-        promised = re.findall(r"^#> ?(.*)$", block[1], re.MULTILINE)
+        promised = re.findall(r"^# -> (.*)$", block[1], re.MULTILINE)
         printed = capsys.readouterr().out.splitlines()
         assert printed == promised, f"{page.name}, line {line + 1}"
 
@@ -40,5 +40,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_named_paths_exist(document: Path) -> None:
     """Every `path/with/slashes` in backquotes is there; <name> and * stand for any text."""
-    named = re.findall(r"`((?:cpp|python|tests|docs|benchmarks|examples|tools)/[\w./*<>-]*)`", document.read_text())
-    assert [path for path in named if not list(REPOSITORY.glob(re.sub(r"<\w+>", "*", path.rstrip("/"))))] == []
+    folders = "cpp|python|tests|docs|benchmarks|examples|tools"
+    named = re.findall(rf"`((?:{folders})/[\w./*<>-]*)`", document.read_text())
+    globs = {path: re.sub(r"<\w+>", "*", path.rstrip("/")) for path in named}
+    assert [path for path, pattern in globs.items() if not list(REPOSITORY.glob(pattern))] == []

@@ -43,6 +43,36 @@ def test_public_name_resolves(name: str) -> None:
     assert getattr(topoplace, name) is not None
 
 
+# Names other programs build on: more may come, none may go.
+CONTRACT = {
+    "AllocationError JobGraphError TopologyError TopoplaceError": "",
+    "Topology": """from_links from_matrix from_networkx to_networkx from_json to_json from_nvidia_smi digest num_gpus
+        num_machines gpus machine_of bandwidth bandwidth_matrix distance distance_matrix link_kind graph""",
+    "JobGraph": """ring chain star tree clique mesh torus allreduce independent from_matrix from_edges
+        from_networkx with_ graph""",
+    "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy
+        topology num_free""",
+    "Placement": "env",
+    "Policy": "place explain plan",
+    "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore",
+    "machines": "get names",
+    "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
+    "simulate": "simulate Workload PerformanceModel Result",
+    "testing": "check_policy",
+}
+
+
+@pytest.mark.parametrize("owners", CONTRACT, ids=lambda owners: owners.split()[0])
+def test_contract_names_exist(owners: str) -> None:
+    missing = [
+        f"{owner}.{name}"
+        for owner in owners.split()
+        for name in ["__doc__", *CONTRACT[owners].split()]
+        if not hasattr(getattr(topoplace, owner), name)
+    ]
+    assert not missing
+
+
 def test_one_version(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     assert topoplace.__version__ == project["version"]
