@@ -1,0 +1,46 @@
+// An undirected, simple, weighted graph in compressed sparse rows: what every kernel takes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace topoplace {
+
+struct Edge {
+    std::int32_t u = 0;
+    std::int32_t v = 0;
+    double weight = 1.0;
+};
+
+class Graph {
+  public:
+    // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range, a
+    // loop, repeated, or whose weight is not positive and finite.
+    Graph(std::int32_t num_vertices, std::span<const Edge> edges);
+
+    std::int32_t num_vertices() const { return static_cast<std::int32_t>(offsets_.size()) - 1; }
+    std::int64_t num_edges() const { return static_cast<std::int64_t>(neighbors_.size()) / 2; }
+    std::int32_t degree(std::int32_t v) const { return static_cast<std::int32_t>(neighbors(v).size()); }
+
+    // Ascending.
+    std::span<const std::int32_t> neighbors(std::int32_t v) const { return row(neighbors_, v); }
+    // Aligned with neighbors(v).
+    std::span<const double> weights(std::int32_t v) const { return row(weights_, v); }
+    // 0 where there is no edge.
+    double weight(std::int32_t u, std::int32_t v) const;
+
+  private:
+    template <class T>
+    std::span<const T> row(const std::vector<T>& values, std::int32_t v) const {
+        const auto begin = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v)]);
+        const auto end = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v) + 1]);
+        return std::span<const T>(values).subspan(begin, end - begin);
+    }
+
+    std::vector<std::int64_t> offsets_;
+    std::vector<std::int32_t> neighbors_;
+    std::vector<double> weights_;
+};
+
+}  // namespace topoplace

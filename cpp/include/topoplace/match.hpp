@@ -1,0 +1,154 @@
+// Subgraph matching: where does a small pattern graph fit into a larger target graph, and where does it fit best?
+//
+// A mapping sends the pattern's vertices to distinct target vertices so that every pattern edge falls on a target
+// edge (a monomorphism; with `induced`, non-edges fall on non-edges too). An image is the subgraph a mapping
+// covers: mappings that differ by an automorphism of the pattern share it. Pattern weights are ignored; target
+// weights are bandwidths, larger is better.
+//
+// Every answer is canonical. Among embeddings of equal score the one with the lexicographically smallest sorted
+// vertex list wins, then the one with the lexicographically smallest mapping. To compare sums exactly, weights are
+// rounded once to 41-bit fixed point relative to the largest weight; integers below 2^40 are kept exactly.
+//
+// References: Cordella, Foggia, Sansone, Vento, "A (sub)graph isomorphism algorithm for matching large graphs",
+// IEEE TPAMI 26 (2004), for the search; Grochow and Kellis, "Network motif discovery using subgraph enumeration and
+// symmetry-breaking", RECOMB 2007, for the images; Land and Doig, Econometrica 28 (1960), for branch and bound.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "topoplace/deadline.hpp"
+#include "topoplace/graph.hpp"
+
+namespace topoplace::match {
+
+// The most vertices a target may have; larger clusters are decided class by class, not GPU by GPU.
+inline constexpr std::int32_t kMaxTargetVertices = 4096;
+inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+// A pattern, with its search plans and its automorphism group. Immutable; safe to share between threads.
+class Pattern {
+  public:
+    explicit Pattern(const Graph& graph);
+
+    std::int32_t num_vertices() const;
+    std::int64_t num_edges() const;
+    double num_automorphisms() const;  // exact up to 2^53
+
+    class Impl;
+    const Impl& impl() const { return *impl_; }
+
+  private:
+    std::shared_ptr<const Impl> impl_;
+};
+
+// A target, with what searches over it share. Immutable; safe to share between threads.
+class Target {
+  public:
+    // Throws std::invalid_argument above kMaxTargetVertices.
+    explicit Target(const Graph& graph);
+
+    std::int32_t num_vertices() const;
+
+    class Impl;
+    const Impl& impl() const { return *impl_; }
+
+  private:
+    std::shared_ptr<const Impl> impl_;
+};
+
+enum class Distinct {
+    mappings,     // every mapping
+    images,       // one mapping, the lexicographically smallest, for each image subgraph
+    vertex_sets,  // one mapping, the lexicographically smallest, for each set of target vertices
+};
+
+struct EnumerateParams {
+    Distinct distinct = Distinct::mappings;  // what counts as different
+    bool induced = false;                    // must non-edges fall on non-edges?
+    double min_weight = 0;                   // target edges lighter than this do not exist
+    std::int64_t limit = kNoLimit;           // stop after so many
+    std::span<const std::uint8_t> candidates{};  // pattern x target, row-major, 1 = allowed; empty: everything is
+    Deadline deadline{};
+};
+
+struct EnumerateResult {
+    std::vector<std::int32_t> vertices;  // row-major, one row of num_vertices() images for each match
+    std::int64_t count = 0;
+    std::uint64_t nodes = 0;  // partial mappings visited
+    bool complete = true;     // false: the deadline or the limit ended the search early
+};
+
+EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params);
+// As above, without the rows. Counts saturate at 2^63 - 1.
+EnumerateResult count_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params);
+
+// A score that depends only on how many target edges of each class the pattern's edges fall on.
+class LinkCountScore {
+  public:
+    // The vectors of num_classes counts that sum to num_edges, in lexicographic order, row after row.
+    // Throws std::invalid_argument where there are too many to tabulate (2^20).
+    static std::vector<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num_classes);
+
+    // edge_class: n x n, row-major, values 0 .. num_classes-1; read where the target has an edge.
+    // scores: one finite value for each row of count_vectors(num_edges, num_classes).
+    LinkCountScore(const Target& target, std::span<const std::uint8_t> edge_class, std::int32_t num_classes,
+                   std::int32_t num_edges, std::span<const double> scores);
+
+    class Impl;
+    const Impl& impl() const { return *impl_; }
+
+  private:
+    std::shared_ptr<const Impl> impl_;
+};
+
+enum class Objective {
+    sum,             // of the weights of the target edges used
+    bottleneck,      // the lightest target edge used
+    bottleneck_sum,  // the bottleneck first, then the sum
+};
+
+struct BestParams {
+    std::span<const std::int32_t> required{};  // target vertices the embedding must contain
+    double min_weight = 0;                     // target edges lighter than this do not exist
+    Deadline deadline{};
+};
+
+struct BestResult {
+    bool found = false;
+    std::vector<std::int32_t> vertices;  // image of each pattern vertex
+    double score = 0;                    // of `vertices`; for bottleneck_sum the sum
+    double bound = 0;                    // no embedding scores more
+    bool optimal = false;                // score == bound was proven
+    bool complete = false;               // and ties were broken to the end
+    std::uint64_t nodes = 0;
+};
+
+// `free`: the target vertices that may be used.
+BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                         Objective objective, const BestParams& params);
+BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                         const LinkCountScore& score, const BestParams& params);
+
+struct RemainderResult {
+    bool found = false;
+    std::vector<std::int32_t> vertices;
+    double remainder = 0;  // weight of the edges among the free vertices that are left
+    double score = 0;      // sum over the pattern's edges
+    bool optimal = false;  // both were proven
+    std::uint64_t nodes = 0;
+};
+
+// Places the pattern so that the free vertices it leaves keep the largest total weight among them; ties go to the
+// largest sum over the pattern's edges. (Ranganath et al., "MAPA", SC'21, eq. 3.)
+RemainderResult best_remainder(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                               const BestParams& params);
+
+// Checks a mapping by the definition alone: in range, distinct, every edge (and for `induced` non-edge) kept.
+bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,
+                    bool induced = false, double min_weight = 0);
+
+}  // namespace topoplace::match

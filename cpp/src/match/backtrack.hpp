@@ -1,0 +1,134 @@
+// Depth-first search over mappings with bitset candidate sets: the engine of enumeration, counting and existence.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "match/pattern.hpp"
+#include "match/target.hpp"
+
+namespace topoplace::match {
+
+// The part of a search that does not depend on its visitor.
+template <int W>
+struct Space {
+    const Pattern::Impl& pattern;
+    std::int32_t target_size;
+    bool induced;
+    BitRows adjacency;                    // of the target, by vertex
+    std::vector<BitRows> ball;            // ball[r]: within r edges; r = 0 and 1 unused; empty where every ball is full
+    std::vector<Bits<W>> allowed;         // by pattern vertex
+    bool uniform = true;                  // every pattern vertex is allowed the same vertices by the caller
+
+    Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params);
+
+  private:
+    void add_balls();
+    void filter_by_degree();
+};
+
+// Visit: bool visit(const Backtrack&, const Bits<W>& last) is given every placement of all but the last vertex with
+// the set of images the last one may take; false ends the search.
+template <int W>
+class Backtrack {
+  public:
+    Backtrack(const Space<W>& space, const Plan& plan, bool break_symmetry, NodeCounter& counter)
+        : space_(space),
+          plan_(plan),
+          break_symmetry_(break_symmetry),
+          counter_(counter),
+          last_(space.pattern.size() - 1),
+          image_(static_cast<std::size_t>(space.pattern.size())) {}
+
+    // Restricts the search to these vertices, and to mappings that use all of `required`.
+    void restrict_to(const Bits<W>& usable, const Bits<W>& required) {
+        usable_ = usable;
+        required_ = required;
+        has_required_ = required.any();
+    }
+    // The image of the first vertex in the plan's order.
+    void fix_root(std::int32_t v) { root_ = v; }
+
+    template <class Visit>
+    void run(Visit&& visit) {
+        stopped_ = false;
+        descend(0, Bits<W>{}, visit);
+    }
+
+    // Images by depth; the last one is valid only where the visitor set it.
+    std::span<const std::int32_t> images() const { return image_; }
+    // Writes the mapping whose last vertex goes to `last`, by pattern vertex; returns that last vertex.
+    std::int32_t write(std::int32_t last, std::int32_t* row) const {
+        for (std::int32_t d = 0; d < last_; ++d) row[plan_.order[index(d)]] = image_[index(d)];
+        row[plan_.order[index(last_)]] = last;
+        return plan_.order[index(last_)];
+    }
+
+  private:
+    static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+    Bits<W> candidates(std::int32_t depth, const Bits<W>& used) const {
+        Bits<W> set = space_.allowed[index(plan_.order[index(depth)])] & usable_;
+        set -= used;
+        for (const std::int32_t i : plan_.back[depth]) set &= space_.adjacency.template get<W>(index(image_[index(i)]));
+        if (!space_.ball.empty()) {
+            for (const Reach& reach : plan_.reach[depth]) {
+                set &= space_.ball[index(reach.radius)].template get<W>(index(image_[index(reach.depth)]));
+            }
+        }
+        if (space_.induced) {
+            for (const std::int32_t i : plan_.apart[depth]) {
+                set -= space_.adjacency.template get<W>(index(image_[index(i)]));
+            }
+        }
+        if (break_symmetry_) {
+            for (const std::int32_t i : plan_.greater[depth]) set = set.above(image_[index(i)]);
+            for (const std::int32_t i : plan_.less[depth]) set = set.below(image_[index(i)]);
+        }
+        if (has_required_) keep_required_possible(depth, used, set);
+        return set;
+    }
+
+    void keep_required_possible(std::int32_t depth, const Bits<W>& used, Bits<W>& set) const {
+        const Bits<W> missing = required_ - used;
+        const std::int32_t slots = last_ + 1 - depth;
+        const std::int32_t count = missing.count();
+        if (count > slots) set = Bits<W>{};
+        if (count == slots) set &= missing;
+    }
+
+    template <class Visit>
+    void descend(std::int32_t depth, const Bits<W>& used, Visit& visit) {
+        Bits<W> set = candidates(depth, used);
+        if (depth == 0 && root_ >= 0) set &= Bits<W>::single(root_);
+        if (depth == last_) {
+            if (set.any() && !visit(*this, set)) stopped_ = true;
+            return;
+        }
+        if (counter_.visit()) stopped_ = true;
+        for (std::int32_t w = 0; w < W; ++w) {
+            for (std::uint64_t rest = set.at(w); rest != 0 && !stopped_; rest &= rest - 1) {
+                const std::int32_t v = 64 * w + std::countr_zero(rest);
+                image_[index(depth)] = v;
+                Bits<W> next = used;
+                next.set(v);
+                descend(depth + 1, next, visit);
+            }
+        }
+    }
+
+    const Space<W>& space_;
+    const Plan& plan_;
+    const bool break_symmetry_;
+    NodeCounter& counter_;
+    const std::int32_t last_;
+    std::vector<std::int32_t> image_;
+    Bits<W> usable_ = Bits<W>::first(Bits<W>::kBits);
+    Bits<W> required_{};
+    bool has_required_ = false;
+    std::int32_t root_ = -1;
+    bool stopped_ = false;
+};
+
+}  // namespace topoplace::match

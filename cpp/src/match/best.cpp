@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "match/branch_and_bound.hpp"
+#include "match/link_counts.hpp"
+
+namespace topoplace::match {
+namespace {
+
+std::size_t at(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
+
+template <int W>
+Bits<W> to_bits(std::span<const std::int32_t> vertices) {
+    Bits<W> bits;
+    for (const std::int32_t v : vertices) bits.set(v);
+    return bits;
+}
+
+// One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set that
+// reaches it, vertex by vertex; the lexicographically smallest mapping onto that set.
+template <int W, class Score>
+class Canonical {
+  public:
+    using Search = BranchAndBound<W, Score>;
+
+    Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, Score score,
+              NodeCounter& counter)
+        : pattern_(pattern), target_(target), counter_(counter), search_(pattern, adjacency, score, counter) {}
+
+    bool best(const Bits<W>& usable, const Bits<W>& required) {
+        usable_ = usable;
+        required_ = required;
+        if (usable.count() < pattern_.size() || required.count() > pattern_.size()) return false;
+        bound_ = search_.root_bound(pattern_.plan(), usable, kNone + 1);
+        if (bound_ == kNone) return false;
+        const bool found = required.any() ? anchored(Search::Goal::best, required.lowest(), usable, required, kNone + 1)
+                                          : anywhere();
+        optimal_ = !counter_.stopped();
+        if (!found) return false;
+        score_ = search_.score();
+        vertices_.assign(search_.found().begin(), search_.found().end());
+        if (optimal_) bound_ = score_;
+        return true;
+    }
+
+    // After best(): breaks ties. False where the deadline came first.
+    bool settle() {
+        Bits<W> set = to_bits<W>(vertices_);
+        Bits<W> usable = usable_;
+        Bits<W> taken = required_;
+        Bits<W> undecided = usable - required_;
+        while (taken.count() < pattern_.size() && !counter_.stopped()) {
+            const std::int32_t v = undecided.lowest();
+            undecided.reset(v);
+            Bits<W> with = taken;
+            with.set(v);
+            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, score_)) set = to_bits<W>(search_.found());
+            (set.test(v) ? taken : usable) = set.test(v) ? with : usable - Bits<W>::single(v);
+        }
+        if (counter_.stopped()) return false;
+        if (!search_.run(pattern_.natural(), Search::Goal::first, set, set, score_, set)) return false;
+        vertices_.assign(search_.found().begin(), search_.found().end());
+        return true;
+    }
+
+    Fixed score() const { return score_; }
+    Fixed bound() const { return bound_; }
+    bool optimal() const { return optimal_; }
+    std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
+
+  private:
+    bool anywhere() {
+        return search_.run(pattern_.plan(), Search::Goal::best, usable_, required_, kNone + 1, usable_,
+                           [this] { return orbit_mates(); });
+    }
+
+    std::vector<Bits<W>> orbit_mates() const {
+        std::vector<bool> free(at(target_.size()));
+        usable_.for_each([&](std::int32_t v) { free[at(v)] = true; });
+        const std::vector<std::int32_t> orbit = target_.orbits(free);
+        std::vector<Bits<W>> members(at(target_.size()));
+        for (std::int32_t v = 0; v < target_.size(); ++v) members[at(orbit[at(v)])].set(v);
+        std::vector<Bits<W>> mates(at(target_.size()));
+        for (std::int32_t v = 0; v < target_.size(); ++v) mates[at(v)] = members[at(orbit[at(v)])];
+        return mates;
+    }
+
+    // Embeddings that contain v: one search for each kind of pattern vertex that v may serve as.
+    bool anchored(typename Search::Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
+                  Fixed floor) {
+        bool found = false;
+        for (const std::int32_t u : pattern_.representatives()) {
+            const bool better =
+                search_.run(pattern_.rooted(u), goal, usable, required, floor, Bits<W>::single(v));
+            found = found || better;
+            if (better && goal == Search::Goal::best) floor = search_.score() + 1;
+            if ((better && goal == Search::Goal::any) || counter_.stopped()) break;
+        }
+        return found;
+    }
+
+    const Pattern::Impl& pattern_;
+    const Target::Impl& target_;
+    NodeCounter& counter_;
+    Search search_;
+    Bits<W> usable_;
+    Bits<W> required_;
+    std::vector<std::int32_t> vertices_;
+    Fixed score_ = kNone;
+    Fixed bound_ = kNone;
+    bool optimal_ = false;
+};
+
+// One call of best_subgraph at a compiled width.
+template <int W>
+class Best {
+  public:
+    Best(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free, const BestParams& params)
+        : pattern_(pattern.impl()),
+          target_(target.impl()),
+          params_(params),
+          usable_(to_bits<W>(free)),
+          required_(to_bits<W>(params.required)),
+          min_weight_(target_.to_fixed_up(params.min_weight)),
+          counter_(params.deadline) {}
+
+    BestResult solve(Objective objective) {
+        switch (objective) {
+            case Objective::sum: return sum(min_weight_);
+            case Objective::bottleneck: return bottleneck(false);
+            case Objective::bottleneck_sum: return bottleneck(true);
+        }
+        return {};
+    }
+
+    BestResult solve(const LinkCountScore::Impl& score) {
+        const BitRows adjacency = target_.adjacency(min_weight_);
+        return search(adjacency, LinkCounts(target_, score), [&](Fixed rank) { return score.score_of_rank(rank); });
+    }
+
+  private:
+    template <class Score, class ToScore>
+    BestResult search(const BitRows& adjacency, Score score, ToScore&& to_score) {
+        BestResult result;
+        Canonical<W, Score> canonical(pattern_, target_, adjacency, score, counter_);
+        result.found = canonical.best(usable_, required_);
+        result.optimal = !counter_.stopped();
+        if (result.found) {
+            result.complete = result.optimal && canonical.settle();
+            result.score = to_score(canonical.score());
+            result.bound = to_score(canonical.bound());
+            result.vertices = canonical.take_vertices();
+        }
+        result.nodes = counter_.nodes();
+        return result;
+    }
+
+    BestResult sum(Fixed min_weight) {
+        const auto distinct = target_.distinct_weights();
+        const bool everything = !distinct.empty() && min_weight <= distinct.back();
+        const Levels levels = everything ? Levels{} : target_.levels_from(min_weight);
+        const BitRows adjacency = target_.adjacency(min_weight);
+        return search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
+                      [&](Fixed sum) { return target_.to_double(sum); });
+    }
+
+    // The largest threshold that leaves an embedding, by bisection over the distinct weights.
+    BestResult bottleneck(bool then_sum) {
+        const auto weights = target_.distinct_weights();
+        const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
+        std::ptrdiff_t refuted = -1;                       // no embedding at weights[refuted] and heavier
+        std::ptrdiff_t open = end - weights.begin();       // an embedding at weights[open], unless it is the end
+        BestResult best;
+        while (open - refuted > 1 && !counter_.stopped()) {
+            const std::ptrdiff_t middle = (refuted + open) / 2;
+            BestResult result = at_threshold(weights[at(middle)]);
+            (result.found ? open : refuted) = middle;
+            if (result.found) best = std::move(result);
+        }
+        if (pattern_.num_edges() == 0) return at_threshold(min_weight_);
+        const bool proven = open - refuted == 1 && !counter_.stopped();
+        if (best.found && then_sum && proven) return sum(weights[at(open)]);
+        best.optimal = proven;
+        best.complete = best.complete && proven;
+        best.nodes = counter_.nodes();
+        if (best.found) {
+            best.score = target_.to_double(weights[at(open)]);
+            best.bound = target_.to_double(weights[at(refuted + 1)]);
+        }
+        return best;
+    }
+
+    BestResult at_threshold(Fixed weight) {
+        const BitRows adjacency = target_.adjacency(weight);
+        return search(adjacency, Existence(adjacency), [](Fixed) { return 0.0; });
+    }
+
+    const Pattern::Impl& pattern_;
+    const Target::Impl& target_;
+    const BestParams& params_;
+    const Bits<W> usable_;
+    const Bits<W> required_;
+    const Fixed min_weight_;
+    NodeCounter counter_;
+};
+
+template <class Goal>
+BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free, const Goal& goal,
+                 const BestParams& params) {
+    if (pattern.num_vertices() == 0) return {.found = true, .vertices = {}, .optimal = true, .complete = true};
+    return with_width(target.num_vertices(), [&](auto width) {
+        return Best<width()>(pattern, target, free, params).solve(goal);
+    });
+}
+
+}  // namespace
+
+BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                         Objective objective, const BestParams& params) {
+    return solve(pattern, target, free, objective, params);
+}
+
+BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                         const LinkCountScore& score, const BestParams& params) {
+    if (score.impl().num_edges() != pattern.num_edges()) {
+        throw std::invalid_argument("the score is for patterns of " + std::to_string(score.impl().num_edges()) +
+                                    " edges; this one has " + std::to_string(pattern.num_edges()));
+    }
+    return solve(pattern, target, free, score.impl(), params);
+}
+
+}  // namespace topoplace::match

@@ -1,0 +1,214 @@
+// Branch and bound over mappings, for any score of scores.hpp.
+//
+// Vertices are placed in the order of a plan, the most promising image first. A node is left when its bound falls
+// short of what is needed. Pattern symmetry is broken by elimination: once the subtree of image v at depth i is
+// done, no sibling's subtree lets a vertex of the orbit of order[i] (under the automorphisms that fix what was
+// placed before) go to v, since swapping the two would lead back. Which image comes first is thus free to choose,
+// and where the orbit holds everything still to be placed, v is gone from the free set and tightens the bound.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "match/scores.hpp"
+
+namespace topoplace::match {
+
+template <int W, class Score>
+class BranchAndBound {
+  public:
+    using OrbitMates = std::function<std::vector<Bits<W>>()>;
+
+    enum class Goal {
+        best,   // the best score above the floor
+        any,    // the first embedding found that reaches the floor
+        first,  // of those that reach the floor, the lexicographically smallest in the plan's order
+    };
+
+    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, Score score, NodeCounter& counter)
+        : pattern_(pattern),
+          adjacency_(adjacency),
+          score_(score),
+          counter_(counter),
+          size_(pattern.size()),
+          frames_(index(size_) + 1),
+          image_(index(size_)),
+          found_(index(size_)) {}
+
+    // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
+    // `roots`: the images the first vertex may take. Once the search has proved hard, orbit_mates (where given) is
+    // asked, by vertex, for those that are its like under the target's symmetries: one root of an orbit is enough.
+    bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
+             const Bits<W>& roots, OrbitMates orbit_mates = {}) {
+        plan_ = &plan;
+        goal_ = goal;
+        usable_ = usable;
+        required_ = required;
+        has_required_ = required.any();
+        roots_ = roots;
+        orbit_mates_ = std::move(orbit_mates);
+        mates_.clear();
+        hard_after_ = counter_.nodes() + kSymmetryAfter;
+        need_ = floor;
+        success_ = done_ = false;
+        frames_[0].used = Bits<W>{};
+        frames_[0].state = score_.root();
+        descend(0);
+        return success_;
+    }
+
+    // Of the last run that succeeded: images by pattern vertex, and the score.
+    std::span<const std::int32_t> found() const { return found_; }
+    Fixed score() const { return found_score_; }
+    // No embedding scores more than this, whatever was searched; kNone where none exists.
+    Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
+        plan_ = &plan;
+        typename Score::State state = score_.root();
+        return score_.bound(state, partial(0, usable), floor);
+    }
+
+  private:
+    struct Frame {
+        Bits<W> used;
+        Bits<W> tried;
+        typename Score::State state;
+    };
+    struct Branch {
+        Fixed promise;
+        std::int32_t image;
+        typename Score::State state;
+    };
+
+    // Nodes after which a search is hard enough to pay for the target's automorphism group.
+    static constexpr std::uint64_t kSymmetryAfter = 4096;
+
+    static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+    Partial<W> partial(std::int32_t depth, const Bits<W>& free) const {
+        return {*plan_, depth, image_, free, pattern_.max_degree()};
+    }
+
+    Bits<W> free_at(std::int32_t depth) const {
+        Bits<W> free = usable_ - frames_[index(depth)].used;
+        for (const std::int32_t i : plan_->settled[depth]) free -= frames_[index(i)].tried;
+        return free;
+    }
+
+    Bits<W> candidates(std::int32_t depth, Bits<W> set) const {
+        for (const std::int32_t i : plan_->back[depth]) set &= adjacency_.get<W>(index(image_[index(i)]));
+        for (const std::int32_t i : plan_->siblings[depth]) set -= frames_[index(i)].tried;
+        if (depth == 0) set &= roots_;
+        if (!has_required_) return set;
+        const Bits<W> missing = required_ - frames_[index(depth)].used;
+        const std::int32_t spare = size_ - depth - missing.count();
+        if (spare < 0) return Bits<W>{};
+        return spare == 0 ? set & missing : set;
+    }
+
+    void descend(std::int32_t depth) {
+        if (counter_.visit()) {
+            done_ = true;
+            return;
+        }
+        Frame& frame = frames_[index(depth)];
+        const Bits<W> free = free_at(depth);
+        if (free.count() < size_ - depth) return;
+        if (score_.bound(frame.state, partial(depth, free), need_) < need_) return;
+        const Bits<W> set = candidates(depth, free);
+        if (depth + 1 == size_) return finish(depth, set);
+        frame.tried = Bits<W>{};
+        expand(depth, set);
+    }
+
+    void expand(std::int32_t depth, const Bits<W>& set) {
+        const std::size_t begin = branches_.size();
+        const auto back = plan_->back[depth];
+        set.for_each([&](std::int32_t v) {
+            auto state = score_.extend(frames_[index(depth)].state, v, back, image_);
+            const Fixed promise = goal_ == Goal::first ? 0 : score_.promise(state);
+            insert(begin, {promise, v, state});
+        });
+        const std::size_t end = branches_.size();
+        for (std::size_t i = begin; i < end && !done_; ++i) {
+            const Branch branch = branches_[i];
+            Frame& frame = frames_[index(depth)];
+            if (frame.tried.test(branch.image)) continue;
+            image_[index(depth)] = branch.image;
+            Frame& next = frames_[index(depth) + 1];
+            next.used = frame.used;
+            next.used.set(branch.image);
+            next.state = branch.state;
+            descend(depth + 1);
+            frame.tried.set(branch.image);
+            if (depth == 0 && orbit_mates_) eliminate_mates(frame);
+        }
+        branches_.resize(begin);
+    }
+
+    void eliminate_mates(Frame& root) {
+        if (counter_.nodes() < hard_after_) return;
+        if (mates_.empty()) mates_ = orbit_mates_();
+        const Bits<W> done = root.tried;
+        done.for_each([&](std::int32_t v) { root.tried |= mates_[index(v)]; });
+    }
+
+    // Keeps the branches from `begin` on by descending promise; equal ones by image, since images come ascending.
+    void insert(std::size_t begin, const Branch& branch) {
+        branches_.push_back(branch);
+        std::size_t i = branches_.size() - 1;
+        for (; i > begin && branches_[i - 1].promise < branch.promise; --i) branches_[i] = branches_[i - 1];
+        branches_[i] = branch;
+    }
+
+    void finish(std::int32_t depth, const Bits<W>& set) {
+        const auto back = plan_->back[depth];
+        set.for_each([&](std::int32_t v) {
+            if (done_) return;
+            const Fixed value = score_.value(score_.extend(frames_[index(depth)].state, v, back, image_));
+            if (value < need_) return;
+            image_[index(depth)] = v;
+            accept(value);
+        });
+    }
+
+    void accept(Fixed value) {
+        success_ = true;
+        found_score_ = value;
+        for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
+        if (goal_ == Goal::best) {
+            need_ = value + 1;
+        } else {
+            done_ = true;
+        }
+    }
+
+    const Pattern::Impl& pattern_;
+    const BitRows& adjacency_;
+    Score score_;
+    NodeCounter& counter_;
+    const std::int32_t size_;
+    std::vector<Frame> frames_;
+    std::vector<Branch> branches_;
+    std::vector<std::int32_t> image_;
+    std::vector<std::int32_t> found_;
+    Fixed found_score_ = kNone;
+
+    const Plan* plan_ = nullptr;
+    Goal goal_ = Goal::best;
+    Bits<W> usable_;
+    Bits<W> required_;
+    bool has_required_ = false;
+    Bits<W> roots_;
+    OrbitMates orbit_mates_;
+    std::vector<Bits<W>> mates_;
+    std::uint64_t hard_after_ = 0;
+    Fixed need_ = kNone;
+    bool success_ = false;
+    bool done_ = false;
+};
+
+}  // namespace topoplace::match

@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <set>
+
+#include "match/backtrack.hpp"
+
+namespace topoplace::match {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+std::vector<std::int32_t> neighbor_degrees(std::span<const std::int32_t> neighbors, const auto& degree_of) {
+    std::vector<std::int32_t> degrees;
+    for (const std::int32_t v : neighbors) degrees.push_back(degree_of(v));
+    std::sort(degrees.begin(), degrees.end(), std::greater<>());
+    return degrees;
+}
+
+// Every neighbour of the first has its own neighbour of at least its degree in the second.
+bool fits(std::span<const std::int32_t> wanted, std::span<const std::int32_t> offered) {
+    if (wanted.size() > offered.size()) return false;
+    return std::equal(wanted.begin(), wanted.end(), offered.begin(), [](auto a, auto b) { return a <= b; });
+}
+
+std::int64_t saturating_product(std::int64_t count, double factor) {
+    const double product = static_cast<double>(count) * factor;
+    if (product >= 9.2e18) return std::numeric_limits<std::int64_t>::max();
+    return count * static_cast<std::int64_t>(factor);
+}
+
+}  // namespace
+
+template <int W>
+Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params)
+    : pattern(p),
+      target_size(t.size()),
+      induced(params.induced),
+      adjacency(t.adjacency(t.to_fixed_up(params.min_weight))),
+      allowed(at(p.size()), Bits<W>::first(t.size())) {
+    const auto row = [&](std::int32_t u) { return params.candidates.subspan(at(u) * at(target_size), at(target_size)); };
+    for (std::int32_t u = 0; u < p.size() && !params.candidates.empty(); ++u) {
+        for (std::int32_t v = 0; v < target_size; ++v) {
+            if (row(u)[at(v)] == 0) allowed[at(u)].reset(v);
+        }
+        uniform = uniform && std::equal(row(u).begin(), row(u).end(), row(0).begin());
+    }
+    filter_by_degree();
+    add_balls();
+}
+
+template <int W>
+void Space<W>::filter_by_degree() {
+    std::vector<std::vector<std::int32_t>> around(at(target_size));
+    const auto target_degree = [&](std::int32_t v) { return adjacency.get<W>(at(v)).count(); };
+    const auto pattern_degree = [&](std::int32_t u) { return pattern.degree(u); };
+    std::int32_t least = target_size;
+    for (std::int32_t v = 0; v < target_size; ++v) least = std::min(least, target_degree(v));
+    if (least >= pattern.max_degree()) return;  // nothing can be filtered
+    for (std::int32_t v = 0; v < target_size; ++v) {
+        std::vector<std::int32_t> neighbors;
+        adjacency.get<W>(at(v)).for_each([&](std::int32_t x) { neighbors.push_back(x); });
+        around[at(v)] = neighbor_degrees(neighbors, target_degree);
+    }
+    for (std::int32_t u = 0; u < pattern.size(); ++u) {
+        const auto wanted = neighbor_degrees(pattern.neighbors(u), pattern_degree);
+        for (std::int32_t v = 0; v < target_size; ++v) {
+            if (!fits(wanted, around[at(v)])) allowed[at(u)].reset(v);
+        }
+    }
+}
+
+template <int W>
+void Space<W>::add_balls() {
+    std::int32_t largest = 0;
+    for (std::int32_t d = 0; d < pattern.size(); ++d) {
+        for (const Reach& reach : pattern.plan().reach[d]) largest = std::max(largest, reach.radius);
+        for (const Reach& reach : pattern.natural().reach[d]) largest = std::max(largest, reach.radius);
+    }
+    bool full = true;
+    const Bits<W> everyone = Bits<W>::first(target_size);
+    for (std::int32_t radius = 2; radius <= largest; ++radius) {
+        if (ball.empty()) ball.assign(2, BitRows{});
+        ball.emplace_back(at(target_size), width_of(target_size));
+        for (std::int32_t v = 0; v < target_size; ++v) {
+            const BitRows& inner = radius == 2 ? adjacency : ball[at(radius) - 1];
+            Bits<W> reached = inner.get<W>(at(v));
+            reached.for_each([&](std::int32_t x) { reached |= adjacency.get<W>(at(x)); });
+            reached.for_each([&](std::int32_t x) { ball[at(radius)].set(at(v), x); });
+            full = full && reached == everyone;
+        }
+    }
+    if (full) ball.clear();
+}
+
+namespace {
+
+template <int W>
+class Enumeration {
+  public:
+    Enumeration(const Pattern::Impl& pattern, const Target::Impl& target, const EnumerateParams& params, bool rows)
+        : pattern_(pattern),
+          target_(target),
+          space_(pattern, target, params),
+          params_(params),
+          rows_(rows),
+          counter_(params.deadline),
+          row_(at(pattern.size())) {}
+
+    EnumerateResult run() {
+        switch (params_.distinct) {
+            case Distinct::mappings: mappings(); break;
+            case Distinct::images: space_.uniform ? images() : images_one_by_one(); break;
+            case Distinct::vertex_sets: vertex_sets(); break;
+        }
+        result_.complete = result_.complete && !counter_.stopped();
+        result_.nodes = counter_.nodes();
+        return std::move(result_);
+    }
+
+  private:
+    // Counting all mappings counts the images and multiplies by the automorphisms.
+    void mappings() {
+        if (rows_ || !space_.uniform || params_.limit != kNoLimit) return walk(false);
+        images();
+        result_.count = saturating_product(result_.count, pattern_.num_automorphisms());
+    }
+    void images() { walk(true); }
+
+    void walk(bool break_symmetry) {
+        if (rows_) reserve();
+        Backtrack<W> search(space_, pattern_.plan(), break_symmetry, counter_);
+        search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) { return take(at_leaf, last); });
+    }
+
+    // Counting first is cheap beside moving gigabytes of rows from one vector to a larger one.
+    void reserve() {
+        if (params_.limit <= kReserveLimit) return;
+        const std::int64_t rows = Enumeration(pattern_, target_, params_, false).run().count;
+        result_.vertices.reserve(at(std::min(rows, params_.limit)) * at(pattern_.size()));
+    }
+
+    bool take(const Backtrack<W>& search, const Bits<W>& last) {
+        const std::int64_t found = last.count();
+        if (found > params_.limit - result_.count) return take_some(search, last);
+        result_.count += found;
+        if (rows_) {
+            const std::int32_t u = search.write(last.lowest(), row_.data());
+            last.for_each([&](std::int32_t v) {
+                row_[at(u)] = v;
+                result_.vertices.insert(result_.vertices.end(), row_.begin(), row_.end());
+            });
+        }
+        return true;
+    }
+
+    bool take_some(const Backtrack<W>& search, const Bits<W>& last) {
+        bool room = true;
+        last.for_each([&](std::int32_t v) { room = room && append(search, v); });
+        return room;
+    }
+
+    bool append(const Backtrack<W>& search, std::int32_t last) {
+        if (result_.count == params_.limit) return result_.complete = false;
+        ++result_.count;
+        if (rows_) {
+            search.write(last, row_.data());
+            result_.vertices.insert(result_.vertices.end(), row_.begin(), row_.end());
+        }
+        return true;
+    }
+
+    // Candidates that differ between vertices are not symmetric; images are then told apart by their edges.
+    void images_one_by_one() {
+        std::set<std::vector<std::pair<std::int32_t, std::int32_t>>> seen;
+        Backtrack<W> search(space_, pattern_.natural(), false, counter_);
+        search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
+            bool room = true;
+            last.for_each([&](std::int32_t v) {
+                at_leaf.write(v, row_.data());
+                if (room && seen.insert(edges_of(row_)).second) room = append(at_leaf, v);
+            });
+            return room;
+        });
+    }
+
+    std::vector<std::pair<std::int32_t, std::int32_t>> edges_of(const std::vector<std::int32_t>& row) const {
+        std::vector<std::pair<std::int32_t, std::int32_t>> edges;
+        for (std::int32_t u = 0; u < pattern_.size(); ++u) {
+            edges.emplace_back(row[at(u)], row[at(u)]);
+            for (const std::int32_t v : pattern_.neighbors(u)) edges.emplace_back(row[at(u)], row[at(v)]);
+        }
+        std::sort(edges.begin(), edges.end());
+        return edges;
+    }
+
+    // Sets in lexicographic order: a vertex is taken in, then left out, where some embedding agrees.
+    void vertex_sets() {
+        Bits<W> usable;
+        for (const Bits<W>& set : space_.allowed) usable |= set;
+        Bits<W> witness;
+        if (find(Bits<W>{}, usable, witness)) split(Bits<W>{}, usable, witness);
+    }
+
+    // Some embedding covers `witness`, with taken within it and it within usable.
+    bool split(const Bits<W>& taken, Bits<W> usable, Bits<W> witness) {
+        while (taken.count() < pattern_.size()) {
+            if (counter_.stopped()) return false;
+            const std::int32_t v = (usable - taken).lowest();
+            Bits<W> with = taken;
+            with.set(v);
+            Bits<W> other = witness;
+            if ((witness.test(v) || find(with, usable, other)) && !split(with, usable, other)) return false;
+            usable.reset(v);
+            if (witness.test(v) && !find(taken, usable, witness)) return !counter_.stopped();
+        }
+        return append_set(taken);
+    }
+
+    bool find(const Bits<W>& required, const Bits<W>& usable, Bits<W>& witness) {
+        if (usable.count() < pattern_.size()) return false;
+        const auto try_plan = [&](const Plan& plan, std::int32_t root) {
+            Backtrack<W> search(space_, plan, false, counter_);
+            search.restrict_to(usable, required);
+            if (root >= 0) search.fix_root(root);
+            bool found = false;
+            search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
+                witness = Bits<W>::single(last.lowest());
+                for (std::int32_t d = 0; d + 1 < pattern_.size(); ++d) witness.set(at_leaf.images()[at(d)]);
+                found = true;
+                return false;
+            });
+            return found;
+        };
+        if (!required.any()) return try_plan(pattern_.plan(), -1);
+        const std::int32_t root = required.lowest();
+        for (std::int32_t u = 0; u < pattern_.size(); ++u) {
+            if (space_.uniform && !is_representative(u)) continue;
+            if (try_plan(pattern_.rooted(u), root)) return true;
+        }
+        return false;
+    }
+
+    bool is_representative(std::int32_t u) const {
+        const auto list = pattern_.representatives();
+        return std::binary_search(list.begin(), list.end(), u);
+    }
+
+    bool append_set(const Bits<W>& set) {
+        bool room = true;
+        Backtrack<W> search(space_, pattern_.natural(), false, counter_);
+        search.restrict_to(set, set);
+        search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
+            room = append(at_leaf, last.lowest());
+            return false;
+        });
+        return room;
+    }
+
+    static constexpr std::int64_t kReserveLimit = 1 << 16;
+
+    const Pattern::Impl& pattern_;
+    const Target::Impl& target_;
+    const Space<W> space_;
+    const EnumerateParams& params_;
+    const bool rows_;
+    NodeCounter counter_;
+    std::vector<std::int32_t> row_;
+    EnumerateResult result_;
+};
+
+EnumerateResult search(const Pattern& pattern, const Target& target, const EnumerateParams& params, bool rows) {
+    const std::int32_t k = pattern.num_vertices();
+    EnumerateResult result;
+    if (k > target.num_vertices()) return result;
+    if (k == 0) {
+        result.count = std::min<std::int64_t>(1, params.limit);
+        return result;
+    }
+    return with_width(target.num_vertices(), [&](auto width) {
+        return Enumeration<width()>(pattern.impl(), target.impl(), params, rows).run();
+    });
+}
+
+}  // namespace
+
+EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params) {
+    return search(pattern, target, params, true);
+}
+
+EnumerateResult count_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params) {
+    return search(pattern, target, params, false);
+}
+
+}  // namespace topoplace::match

@@ -1,0 +1,123 @@
+#include "match/link_counts.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace topoplace::match {
+namespace {
+
+constexpr std::size_t kMaxVectors = std::size_t{1} << 20;
+
+std::string say(std::int32_t num_edges, std::int32_t num_classes) {
+    return std::to_string(num_edges) + " edges in " + std::to_string(num_classes) + " link classes";
+}
+
+void append_vectors(std::int32_t edges, std::int32_t classes, std::vector<std::int32_t>& prefix,
+                    std::vector<std::int32_t>& rows) {
+    if (classes == 1) {
+        rows.insert(rows.end(), prefix.begin(), prefix.end());
+        rows.push_back(edges);
+        return;
+    }
+    for (std::int32_t count = 0; count <= edges; ++count) {
+        prefix.push_back(count);
+        append_vectors(edges - count, classes - 1, prefix, rows);
+        prefix.pop_back();
+    }
+}
+
+}  // namespace
+
+std::vector<std::int32_t> LinkCountScore::count_vectors(std::int32_t num_edges, std::int32_t num_classes) {
+    if (num_edges < 0 || num_edges > 65535 || num_classes < 1 || num_classes > kMaxClasses) {
+        throw std::invalid_argument(say(num_edges, num_classes) + ": at most 65535 edges and " +
+                                    std::to_string(kMaxClasses) + " classes can be scored");
+    }
+    double vectors = 1;
+    double codes = 1;
+    for (std::int32_t i = 1; i < num_classes; ++i) {
+        vectors *= static_cast<double>(num_edges + i) / i;
+        codes *= num_edges + 1;
+    }
+    if (vectors > kMaxVectors || codes > 16.0 * kMaxVectors) {
+        throw std::invalid_argument(say(num_edges, num_classes) + " have too many count vectors to tabulate");
+    }
+    std::vector<std::int32_t> prefix;
+    std::vector<std::int32_t> rows;
+    append_vectors(num_edges, num_classes, prefix, rows);
+    return rows;
+}
+
+LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> edge_class, std::int32_t num_classes,
+                           std::int32_t num_edges, std::span<const double> scores)
+    : num_classes_(num_classes), num_edges_(num_edges), edge_class_(edge_class.begin(), edge_class.end()) {
+    const Target::Impl& t = target.impl();
+    const std::vector<std::int32_t> rows = count_vectors(num_edges, num_classes);
+    const auto classes = static_cast<std::size_t>(num_classes);
+    if (scores.size() * classes != rows.size()) {
+        throw std::invalid_argument("scores: expected " + std::to_string(rows.size() / classes) + " values, got " +
+                                    std::to_string(scores.size()));
+    }
+    if (edge_class.size() != t.index(t.size(), 0)) {
+        throw std::invalid_argument("edge_class: expected one value for each pair of the target's vertices");
+    }
+    const auto n = static_cast<std::size_t>(t.size());
+    inside_ = BitRows(classes * n, width_of(t.size()));
+    outside_ = BitRows(classes * n, width_of(t.size()));
+    for (std::int32_t u = 0; u < t.size(); ++u) {
+        for (const std::int32_t v : t.graph().neighbors(u)) {
+            const std::size_t own = edge_class_[t.index(u, v)];
+            if (own >= classes) {
+                throw std::invalid_argument("link_class[" + std::to_string(u) + ", " + std::to_string(v) +
+                                            "] = " + std::to_string(own) + ": classes are 0.." +
+                                            std::to_string(classes - 1));
+            }
+            for (std::size_t c = 0; c < classes; ++c) {
+                (c == own ? inside_ : outside_).set(c * n + static_cast<std::size_t>(u), v);
+            }
+        }
+    }
+    std::vector<std::int32_t> order(scores.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto score = [&](std::int32_t i) { return scores[static_cast<std::size_t>(i)]; };
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return score(a) > score(b); });
+    Fixed rank = -1;
+    ranks_.resize(order.size());
+    for (std::size_t i = order.size(); i-- > 0;) {
+        if (rank < 0 || score(order[i]) != score_of_rank_.back()) {
+            score_of_rank_.push_back(score(order[i]));
+            ++rank;
+        }
+        ranks_[i] = rank;
+    }
+    std::size_t codes = 1;
+    for (std::int32_t c = 1; c < num_classes; ++c) codes *= static_cast<std::size_t>(num_edges) + 1;
+    position_.assign(codes, -1);
+    for (const std::int32_t i : order) {
+        Counts counts{};
+        for (std::size_t c = 0; c < classes; ++c) {
+            counts[c] = static_cast<std::uint16_t>(rows[static_cast<std::size_t>(i) * classes + c]);
+        }
+        position_[code(counts)] = static_cast<std::int32_t>(vectors_.size());
+        vectors_.push_back(counts);
+    }
+}
+
+// The last count follows from the others.
+std::size_t LinkCountScore::Impl::code(const Counts& counts) const {
+    std::size_t code = 0;
+    for (std::int32_t c = 0; c + 1 < num_classes_; ++c) {
+        code = code * (static_cast<std::size_t>(num_edges_) + 1) + counts[static_cast<std::size_t>(c)];
+    }
+    return code;
+}
+
+std::int32_t LinkCountScore::Impl::position(const Counts& counts) const { return position_[code(counts)]; }
+
+LinkCountScore::LinkCountScore(const Target& target, std::span<const std::uint8_t> edge_class,
+                               std::int32_t num_classes, std::int32_t num_edges, std::span<const double> scores)
+    : impl_(std::make_shared<const Impl>(target, edge_class, num_classes, num_edges, scores)) {}
+
+}  // namespace topoplace::match

@@ -1,0 +1,93 @@
+// A pattern's search plans: the order its vertices are placed in, and all that depends on the depth alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "match/symmetry.hpp"
+#include "topoplace/match.hpp"
+
+namespace topoplace::match {
+
+// Rows of different lengths in one block of memory.
+template <class T>
+class Ragged {
+  public:
+    void push(T value) { values_.push_back(value); }
+    void close_row() { ends_.push_back(values_.size()); }
+    std::span<const T> operator[](std::int32_t row) const {
+        const auto i = static_cast<std::size_t>(row);
+        const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+        return std::span<const T>(values_).subspan(begin, ends_[i] - begin);
+    }
+
+  private:
+    std::vector<T> values_;
+    std::vector<std::size_t> ends_;
+};
+
+struct Reach {
+    std::int32_t depth;   // of the vertex placed earlier
+    std::int32_t radius;  // the image lies within so many edges of that vertex's image
+};
+
+// Rows are indexed by depth d: d vertices are placed and order[d] comes next.
+struct Plan {
+    std::vector<std::int32_t> order;
+    std::vector<std::int32_t> rest;  // edges not yet covered; one entry more than depths
+    Ragged<std::int32_t> back;       // earlier depths adjacent to order[d]
+    Ragged<std::int32_t> apart;      // earlier depths not adjacent to it
+    Ragged<Reach> reach;             // distance limits that no other row implies
+    Ragged<std::int32_t> greater;    // the image exceeds those of these depths: one mapping an image, the smallest
+    Ragged<std::int32_t> less;
+    Ragged<std::int32_t> siblings;   // earlier depths i with order[d] in the orbit of order[i] (chain along order)
+    Ragged<std::int32_t> settled;    // earlier depths whose orbit holds all of order[d ..]
+    Ragged<std::int32_t> open;       // for each earlier depth, its uncovered edges
+    Ragged<std::int32_t> at_least;   // entry i: how many of order[d ..] have more than i edges
+};
+
+class Pattern::Impl {
+  public:
+    explicit Impl(const Graph& graph);
+
+    std::int32_t size() const { return size_; }
+    std::int64_t num_edges() const { return num_edges_; }
+    std::int32_t max_degree() const { return max_degree_; }
+    std::int32_t degree(std::int32_t u) const { return static_cast<std::int32_t>(neighbors_[u].size()); }
+    std::span<const std::int32_t> neighbors(std::int32_t u) const { return neighbors_[u]; }
+
+    // Most constrained vertex first.
+    const Plan& plan() const { return rooted(root_); }
+    const Plan& rooted(std::int32_t root) const;
+    // Vertices in the order of their ids.
+    const Plan& natural() const;
+    // One vertex, the smallest, of each orbit of the automorphism group.
+    std::span<const std::int32_t> representatives() const;
+    double num_automorphisms() const;
+
+  private:
+    struct Lazy;
+    std::vector<std::int32_t> order_from(std::int32_t root) const;
+    Plan make_plan(const std::vector<std::int32_t>& order) const;
+    void add_reach(Plan& plan, std::int32_t depth) const;
+    void add_counts(Plan& plan, std::int32_t depth) const;
+    const StabilizerChain& natural_chain() const;
+    bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
+    std::int32_t distance(std::int32_t u, std::int32_t v) const {
+        return distance_[static_cast<std::size_t>(u) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(v)];
+    }
+
+    std::int32_t size_;
+    std::int64_t num_edges_;
+    std::int32_t max_degree_ = 0;
+    std::int32_t root_ = 0;
+    Ragged<std::int32_t> neighbors_;
+    std::vector<std::int32_t> distance_;  // in edges; size_ where there is no path
+    ColoredGraph colored_;
+    std::shared_ptr<Lazy> lazy_;
+};
+
+}  // namespace topoplace::match

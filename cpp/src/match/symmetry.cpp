@@ -1,0 +1,183 @@
+#include "match/symmetry.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <span>
+
+namespace topoplace::match {
+namespace {
+
+using Colors = std::vector<std::uint64_t>;
+
+std::uint64_t mix(std::uint64_t x) {  // the finaliser of splitmix64
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+Colors sorted(Colors colors) {
+    std::sort(colors.begin(), colors.end());
+    return colors;
+}
+
+class UnionFind {
+  public:
+    explicit UnionFind(std::int32_t size) : parent_(at(size)) { std::iota(parent_.begin(), parent_.end(), 0); }
+    std::int32_t find(std::int32_t v) {
+        while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
+        return v;
+    }
+    void join(const Permutation& image) {
+        for (std::int32_t v = 0; v < static_cast<std::int32_t>(image.size()); ++v) {
+            const std::int32_t a = find(v);
+            const std::int32_t b = find(image[at(v)]);
+            parent_[at(std::max(a, b))] = std::min(a, b);
+        }
+    }
+
+  private:
+    std::vector<std::int32_t> parent_;
+};
+
+class AutomorphismSearch {
+  public:
+    explicit AutomorphismSearch(const ColoredGraph& graph) : graph_(graph) {}
+
+    Colors initial() const {
+        Colors colors(at(graph_.size));
+        for (std::int32_t v = 0; v < graph_.size; ++v) colors[at(v)] = mix(graph_.at(v, v) + 1U);
+        return refine(std::move(colors));
+    }
+
+    Colors individualize(Colors colors, std::int32_t v) const {
+        colors[at(v)] = mix(colors[at(v)] ^ 0x9e3779b97f4a7c15U);
+        return refine(std::move(colors));
+    }
+
+    // An automorphism that takes the left colouring to the right one.
+    std::optional<Permutation> find(const Colors& left, const Colors& right) const {
+        const Colors classes = sorted(left);
+        if (classes != sorted(right)) return std::nullopt;
+        const std::int32_t x = first_in_a_shared_class(left, classes);
+        if (x < 0) return matched(left, right);
+        const Colors next = individualize(left, x);
+        for (std::int32_t y = 0; y < graph_.size; ++y) {
+            if (right[at(y)] != left[at(x)]) continue;
+            if (auto found = find(next, individualize(right, y))) return found;
+        }
+        return std::nullopt;
+    }
+
+    // Swapping u and v alone is an automorphism.
+    bool twins(std::int32_t u, std::int32_t v) const {
+        if (graph_.at(u, u) != graph_.at(v, v)) return false;
+        for (std::int32_t x = 0; x < graph_.size; ++x) {
+            if (x != u && x != v && graph_.at(u, x) != graph_.at(v, x)) return false;
+        }
+        return true;
+    }
+
+  private:
+    Colors refine(Colors colors) const {
+        Colors next(colors.size());
+        std::size_t classes = count(colors);
+        while (classes < colors.size()) {
+            for (std::int32_t v = 0; v < graph_.size; ++v) {
+                std::uint64_t seen = 0;
+                for (std::int32_t u = 0; u < graph_.size; ++u) {
+                    if (u != v) seen += mix(colors[at(u)] + graph_.at(v, u));
+                }
+                next[at(v)] = mix(seen ^ mix(colors[at(v)]));
+            }
+            const std::size_t refined = count(next);
+            if (refined == classes) break;
+            classes = refined;
+            colors.swap(next);
+        }
+        return colors;
+    }
+
+    static std::size_t count(const Colors& colors) {
+        Colors order = sorted(colors);
+        return static_cast<std::size_t>(std::unique(order.begin(), order.end()) - order.begin());
+    }
+
+    std::int32_t first_in_a_shared_class(const Colors& colors, const Colors& classes) const {
+        for (std::int32_t v = 0; v < graph_.size; ++v) {
+            const auto range = std::equal_range(classes.begin(), classes.end(), colors[at(v)]);
+            if (range.second - range.first > 1) return v;
+        }
+        return -1;
+    }
+
+    std::optional<Permutation> matched(const Colors& left, const Colors& right) const {
+        Permutation image(left.size());
+        for (std::size_t v = 0; v < left.size(); ++v) {
+            image[v] = static_cast<std::int32_t>(std::find(right.begin(), right.end(), left[v]) - right.begin());
+        }
+        for (std::int32_t u = 0; u < graph_.size; ++u) {
+            for (std::int32_t v = u; v < graph_.size; ++v) {
+                if (graph_.at(u, v) != graph_.at(image[at(u)], image[at(v)])) return std::nullopt;
+            }
+        }
+        return image;
+    }
+
+    const ColoredGraph& graph_;
+};
+
+Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
+    Permutation image(at(size));
+    std::iota(image.begin(), image.end(), 0);
+    std::swap(image[at(u)], image[at(v)]);
+    return image;
+}
+
+}  // namespace
+
+StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base) {
+    const AutomorphismSearch search(graph);
+    // prefix[i]: colours once base[0 .. i-1] are told apart.
+    std::vector<Colors> prefix{search.initial()};
+    for (std::size_t i = 0; i + 1 < base.size(); ++i) prefix.push_back(search.individualize(prefix[i], base[i]));
+
+    StabilizerChain chain{base, std::vector<std::vector<std::int32_t>>(base.size()), {}, 1};
+    UnionFind classes(graph.size);
+    for (std::size_t i = base.size(); i-- > 0;) {
+        const std::int32_t b = base[i];
+        const Colors left = search.individualize(prefix[i], b);
+        std::vector<std::int32_t> refuted;
+        for (std::size_t j = i + 1; j < base.size(); ++j) {
+            const std::int32_t v = base[j];
+            if (prefix[i][at(v)] != prefix[i][at(b)] || classes.find(v) == classes.find(b)) continue;
+            const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
+            if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
+            std::optional<Permutation> image = search.twins(b, v) ? transposition(graph.size, b, v)
+                                                                  : search.find(left, search.individualize(prefix[i], v));
+            if (!image) {
+                refuted.push_back(v);
+                continue;
+            }
+            classes.join(*image);
+            chain.generators.push_back(std::move(*image));
+        }
+        for (std::int32_t v = 0; v < graph.size; ++v) {
+            if (classes.find(v) == classes.find(b)) chain.orbit[i].push_back(v);
+        }
+        chain.order *= static_cast<double>(chain.orbit[i].size());
+    }
+    return chain;
+}
+
+std::vector<std::int32_t> orbits_of(std::int32_t size, const std::vector<Permutation>& generators) {
+    UnionFind classes(size);
+    for (const Permutation& image : generators) classes.join(image);
+    std::vector<std::int32_t> name(at(size));
+    for (std::int32_t v = 0; v < size; ++v) name[at(v)] = classes.find(v);
+    return name;
+}
+
+}  // namespace topoplace::match
