@@ -1,7 +1,201 @@
+#include <pybind11/native_enum.h>
+#include <pybind11/stl.h>
+
+#include <mutex>
+
+#include "convert.hpp"
 #include "register.hpp"
+#include "topoplace/graph.hpp"
+#include "topoplace/match.hpp"
+
+namespace py = pybind11;
 
 namespace topoplace::bindings {
+namespace {
 
-void register_kernels(pybind11::module_& /*module*/) {}
+using match::BestParams;
+using match::BestResult;
+using match::EnumerateParams;
+using match::EnumerateResult;
+using Vertices = std::vector<std::int32_t>;
+
+// A graph as Python holds it, with what it is searched as made once.
+class GraphHandle {
+  public:
+    GraphHandle(std::int32_t n, const Array<std::int32_t>& ends, const Array<double>& weights)
+        : graph_(n, edges(ends, weights)) {}
+
+    const Graph& graph() const { return graph_; }
+    const match::Pattern& pattern() const {
+        std::call_once(pattern_once_, [this] { pattern_.emplace(graph_); });
+        return *pattern_;
+    }
+    const match::Target& target() const {
+        std::call_once(target_once_, [this] { target_.emplace(graph_); });
+        return *target_;
+    }
+
+  private:
+    static std::vector<Edge> edges(const Array<std::int32_t>& ends, const Array<double>& weights) {
+        check_shape(ends, "edges", {-1, 2});
+        check_shape(weights, "weights", {ends.shape(0)});
+        std::vector<Edge> result;
+        for (py::ssize_t i = 0; i < ends.shape(0); ++i) {
+            result.push_back({ends.data()[2 * i], ends.data()[2 * i + 1], weights.data()[i]});
+        }
+        return result;
+    }
+
+    Graph graph_;
+    mutable std::once_flag pattern_once_;
+    mutable std::once_flag target_once_;
+    mutable std::optional<match::Pattern> pattern_;
+    mutable std::optional<match::Target> target_;
+};
+
+EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target, match::Distinct distinct,
+                          bool induced, double min_weight, std::int64_t limit,
+                          const std::optional<Array<std::uint8_t>>& candidates,
+                          std::optional<double> timeout) {
+    EnumerateParams params{distinct, induced, min_weight, limit, {}, to_deadline(timeout)};
+    if (candidates) {
+        check_shape(*candidates, "candidates",
+                    {pattern.graph().num_vertices(), target.graph().num_vertices()});
+        params.candidates = as_span(*candidates);
+    }
+    return params;
+}
+
+template <class Result, class Search>
+Result without_gil(Search&& search) {
+    Result result;
+    {
+        const py::gil_scoped_release release;
+        result = search();
+    }
+    raise_pending();
+    return result;
+}
+
+py::tuple enumerate(const GraphHandle& pattern, const GraphHandle& target, match::Distinct distinct,
+                    bool induced, double min_weight, std::int64_t limit,
+                    const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
+    const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
+    auto result = without_gil<EnumerateResult>(
+        [&] { return match::enumerate_subgraphs(pattern.pattern(), target.target(), params); });
+    std::vector<py::ssize_t> shape{result.count, pattern.graph().num_vertices()};
+    return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.complete,
+                          result.nodes);
+}
+
+py::tuple count(const GraphHandle& pattern, const GraphHandle& target, match::Distinct distinct, bool induced,
+                double min_weight, std::int64_t limit, const std::optional<Array<std::uint8_t>>& candidates,
+                std::optional<double> timeout) {
+    const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
+    const auto result = without_gil<EnumerateResult>(
+        [&] { return match::count_subgraphs(pattern.pattern(), target.target(), params); });
+    return py::make_tuple(result.count, result.complete, result.nodes);
+}
+
+BestParams to_params(const GraphHandle& target, const Vertices& free, const Vertices& required,
+                     double min_weight, std::optional<double> timeout) {
+    check_vertices(free, "free", target.graph().num_vertices());
+    check_vertices(required, "required", target.graph().num_vertices());
+    return {required, min_weight, to_deadline(timeout)};
+}
+
+template <class Goal>
+py::object best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal, const Vertices& free,
+                const Vertices& required, double min_weight, std::optional<double> timeout) {
+    const BestParams params = to_params(target, free, required, min_weight, timeout);
+    auto result = without_gil<BestResult>(
+        [&] { return match::best_subgraph(pattern.pattern(), target.target(), free, goal, params); });
+    if (!result.found)
+        return py::make_tuple(py::none(), 0.0, 0.0, result.optimal, result.complete, result.nodes);
+    std::vector<py::ssize_t> shape{pattern.graph().num_vertices()};
+    return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.score, result.bound,
+                          result.optimal, result.complete, result.nodes);
+}
+
+py::object remainder(const GraphHandle& pattern, const GraphHandle& target, const Vertices& free,
+                     const Vertices& required, std::optional<double> timeout) {
+    const BestParams params = to_params(target, free, required, 0, timeout);
+    auto result = without_gil<match::RemainderResult>(
+        [&] { return match::best_remainder(pattern.pattern(), target.target(), free, params); });
+    if (!result.found) return py::make_tuple(py::none(), 0.0, 0.0, result.optimal, result.nodes);
+    std::vector<py::ssize_t> shape{pattern.graph().num_vertices()};
+    return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.remainder,
+                          result.score, result.optimal, result.nodes);
+}
+
+std::unique_ptr<match::LinkCountScore> link_count_score(const GraphHandle& target,
+                                                        const Array<std::uint8_t>& classes,
+                                                        std::int32_t num_classes, std::int32_t num_edges,
+                                                        const Array<double>& scores) {
+    const py::ssize_t n = target.graph().num_vertices();
+    check_shape(classes, "link_class", {n, n});
+    check_shape(scores, "scores", {-1});
+    return std::make_unique<match::LinkCountScore>(target.target(), as_span(classes), num_classes, num_edges,
+                                                   as_span(scores));
+}
+
+py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num_classes) {
+    auto rows = match::LinkCountScore::count_vectors(num_edges, num_classes);
+    const auto length = static_cast<py::ssize_t>(rows.size()) / num_classes;
+    return to_array(std::move(rows), {length, num_classes});
+}
+
+void bind_enums(py::module_& module) {
+    py::native_enum<match::Distinct>(module, "Distinct", "enum.Enum")
+        .value("mappings", match::Distinct::mappings)
+        .value("images", match::Distinct::images)
+        .value("vertex_sets", match::Distinct::vertex_sets)
+        .finalize();
+    py::native_enum<match::Objective>(module, "Objective", "enum.Enum")
+        .value("sum", match::Objective::sum)
+        .value("bottleneck", match::Objective::bottleneck)
+        .value("bottleneck_sum", match::Objective::bottleneck_sum)
+        .finalize();
+}
+
+}  // namespace
+
+void register_kernels(py::module_& module) {
+    bind_enums(module);
+    py::class_<GraphHandle> graph(module, "Graph", "An undirected, simple, weighted graph.");
+    py::class_<match::LinkCountScore> score(module, "LinkCountScore", "Scores by link counts, tabulated.");
+    graph
+        .def(py::init<std::int32_t, const Array<std::int32_t>&, const Array<double>&>(),
+             py::arg("num_vertices"), py::arg("edges").noconvert(), py::arg("weights").noconvert())
+        .def_property_readonly("num_vertices", [](const GraphHandle& g) { return g.graph().num_vertices(); })
+        .def_property_readonly("num_edges", [](const GraphHandle& g) { return g.graph().num_edges(); })
+        .def_property_readonly("num_automorphisms",
+                               [](const GraphHandle& g) { return g.pattern().num_automorphisms(); });
+    score.def(py::init(&link_count_score), py::arg("target"), py::arg("link_class").noconvert(),
+              py::arg("num_classes"), py::arg("num_edges"), py::arg("scores").noconvert());
+    module.def("count_vectors", &count_vectors, py::arg("num_edges"), py::arg("num_classes"));
+    module.def("enumerate_subgraphs", &enumerate, py::arg("pattern"), py::arg("target"), py::arg("distinct"),
+               py::arg("induced"), py::arg("min_weight"), py::arg("limit"), py::arg("candidates").noconvert(),
+               py::arg("timeout"));
+    module.def("count_subgraphs", &count, py::arg("pattern"), py::arg("target"), py::arg("distinct"),
+               py::arg("induced"), py::arg("min_weight"), py::arg("limit"), py::arg("candidates").noconvert(),
+               py::arg("timeout"));
+    module.def("best_subgraph", &best<match::Objective>, py::arg("pattern"), py::arg("target"),
+               py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
+               py::arg("timeout"));
+    module.def("best_subgraph", &best<match::LinkCountScore>, py::arg("pattern"), py::arg("target"),
+               py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
+               py::arg("timeout"));
+    module.def("best_remainder", &remainder, py::arg("pattern"), py::arg("target"), py::arg("free"),
+               py::arg("required"), py::arg("timeout"));
+    module.def(
+        "verify_mapping",
+        [](const GraphHandle& pattern, const GraphHandle& target, const Vertices& vertices, bool induced,
+           double min_weight) {
+            return match::verify_mapping(pattern.graph(), target.graph(), vertices, induced, min_weight);
+        },
+        py::arg("pattern"), py::arg("target"), py::arg("vertices"), py::arg("induced"),
+        py::arg("min_weight"));
+}
 
 }  // namespace topoplace::bindings

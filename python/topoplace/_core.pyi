@@ -2,4 +2,60 @@
 Native core of topoplace: graphs and kernels. Use it through topoplace, not directly.
 """
 from __future__ import annotations
-__all__: list[str] = list()
+import collections.abc
+import enum
+import numpy
+import numpy.typing
+import typing
+__all__: list[str] = ['Distinct', 'Graph', 'LinkCountScore', 'Objective', 'best_remainder', 'best_subgraph', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'verify_mapping']
+class Distinct(enum.Enum):
+    images: typing.ClassVar[Distinct]
+    mappings: typing.ClassVar[Distinct]
+    vertex_sets: typing.ClassVar[Distinct]
+    @classmethod
+    def __new__(cls, value):
+        ...
+class Objective(enum.Enum):
+    bottleneck: typing.ClassVar[Objective]
+    bottleneck_sum: typing.ClassVar[Objective]
+    sum: typing.ClassVar[Objective]
+    @classmethod
+    def __new__(cls, value):
+        ...
+class Graph:
+    """
+    An undirected, simple, weighted graph.
+    """
+    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, edges: numpy.typing.NDArray[numpy.int32], weights: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    @property
+    def num_automorphisms(self) -> float:
+        ...
+    @property
+    def num_edges(self) -> int:
+        ...
+    @property
+    def num_vertices(self) -> int:
+        ...
+class LinkCountScore:
+    """
+    Scores by link counts, tabulated.
+    """
+    def __init__(self, target: Graph, link_class: numpy.typing.NDArray[numpy.uint8], num_classes: typing.SupportsInt | typing.SupportsIndex, num_edges: typing.SupportsInt | typing.SupportsIndex, scores: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
+    ...
+@typing.overload
+def best_subgraph(pattern: Graph, target: Graph, objective: Objective, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
+    ...
+@typing.overload
+def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
+    ...
+def count_subgraphs(pattern: Graph, target: Graph, distinct: Distinct, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple:
+    ...
+def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
+    ...
+def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: Distinct, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple:
+    ...
+def verify_mapping(pattern: Graph, target: Graph, vertices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex) -> bool:
+    ...

@@ -17,3 +17,11 @@ class JobGraphError(TopoplaceError, ValueError):
 
 class AllocationError(TopoplaceError, ValueError):
     """An allocation or release the cluster's state does not allow; the state is untouched."""
+
+
+class SearchTimeoutError(TopoplaceError, TimeoutError):
+    """A search whose answer is only good when whole ran into its deadline; `partial` is what it had."""
+
+    def __init__(self, message: str, partial: object) -> None:
+        super().__init__(message)
+        self.partial = partial

@@ -18,7 +18,9 @@ struct Bits {
         Bits bits;
         for (int i = 0; i < W; ++i) {
             const int inside = count - 64 * i;
-            bits.at(i) = inside >= 64 ? ~std::uint64_t{0} : inside <= 0 ? 0 : (std::uint64_t{1} << inside) - 1;
+            bits.at(i) = inside >= 64  ? ~std::uint64_t{0}
+                         : inside <= 0 ? 0
+                                       : (std::uint64_t{1} << inside) - 1;
         }
         return bits;
     }

@@ -9,7 +9,7 @@ namespace topoplace {
 
 struct Deadline {
     std::chrono::steady_clock::time_point when = std::chrono::steady_clock::time_point::max();
-    // Asked now and then, from the thread that searches; true stops the search.
+    // Asked a few times a second, from the thread that searches; true stops the search.
     bool (*interrupted)() = nullptr;
 
     static Deadline in(double seconds) {
@@ -22,27 +22,32 @@ struct Deadline {
         return deadline;
     }
     bool passed() const {
-        if (interrupted != nullptr && interrupted()) return true;
-        return when != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= when;
+        return when != std::chrono::steady_clock::time_point::max() &&
+               std::chrono::steady_clock::now() >= when;
     }
 };
 
-// Counts the nodes of a search and looks at the clock once every kStride of them.
+// Counts the nodes of a search; looks at the clock and asks for interruption once every so many of them.
 class NodeCounter {
   public:
     explicit NodeCounter(const Deadline& deadline) : deadline_(deadline) {}
 
     // True when the search has to stop; stays true from then on.
     bool visit() {
-        if ((++nodes_ & (kStride - 1)) == 0 && !stopped_) stopped_ = deadline_.passed();
+        if ((++nodes_ & (kClockStride - 1)) == 0 && !stopped_) stopped_ = deadline_.passed() || interrupted();
         return stopped_;
     }
-    void add(std::uint64_t nodes) { nodes_ += nodes; }
     bool stopped() const { return stopped_; }
     std::uint64_t nodes() const { return nodes_; }
 
   private:
-    static constexpr std::uint64_t kStride = 1024;
+    bool interrupted() const {
+        return (nodes_ & (kInterruptStride - 1)) == 0 && deadline_.interrupted != nullptr &&
+               deadline_.interrupted();
+    }
+
+    static constexpr std::uint64_t kClockStride = 1U << 10;
+    static constexpr std::uint64_t kInterruptStride = 1U << 20;
     Deadline deadline_;
     std::uint64_t nodes_ = 0;
     bool stopped_ = false;

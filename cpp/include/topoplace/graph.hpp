@@ -15,8 +15,8 @@ struct Edge {
 
 class Graph {
   public:
-    // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range, a
-    // loop, repeated, or whose weight is not positive and finite.
+    // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range,
+    // a loop, repeated, or whose weight is not positive and finite.
     Graph(std::int32_t num_vertices, std::span<const Edge> edges);
 
     std::int32_t num_vertices() const { return static_cast<std::int32_t>(offsets_.size()) - 1; }

@@ -1,17 +1,20 @@
-// Subgraph matching: where does a small pattern graph fit into a larger target graph, and where does it fit best?
+// Subgraph matching: where does a small pattern graph fit into a larger target graph, and where does it fit
+// best?
 //
-// A mapping sends the pattern's vertices to distinct target vertices so that every pattern edge falls on a target
-// edge (a monomorphism; with `induced`, non-edges fall on non-edges too). An image is the subgraph a mapping
-// covers: mappings that differ by an automorphism of the pattern share it. Pattern weights are ignored; target
-// weights are bandwidths, larger is better.
+// A mapping sends the pattern's vertices to distinct target vertices so that every pattern edge falls on a
+// target edge (a monomorphism; with `induced`, non-edges fall on non-edges too). An image is the subgraph a
+// mapping covers: mappings that differ by an automorphism of the pattern share it. Pattern weights are
+// ignored; target weights are bandwidths, larger is better.
 //
-// Every answer is canonical. Among embeddings of equal score the one with the lexicographically smallest sorted
-// vertex list wins, then the one with the lexicographically smallest mapping. To compare sums exactly, weights are
-// rounded once to 41-bit fixed point relative to the largest weight; integers below 2^40 are kept exactly.
+// Every answer is canonical. Among embeddings of equal score the one with the lexicographically smallest
+// sorted vertex list wins, then the one with the lexicographically smallest mapping. To compare sums exactly,
+// weights are rounded once to 41-bit fixed point relative to the largest weight; integers below 2^40 are kept
+// exactly.
 //
-// References: Cordella, Foggia, Sansone, Vento, "A (sub)graph isomorphism algorithm for matching large graphs",
-// IEEE TPAMI 26 (2004), for the search; Grochow and Kellis, "Network motif discovery using subgraph enumeration and
-// symmetry-breaking", RECOMB 2007, for the images; Land and Doig, Econometrica 28 (1960), for branch and bound.
+// References: Cordella, Foggia, Sansone, Vento, "A (sub)graph isomorphism algorithm for matching large
+// graphs", IEEE TPAMI 26 (2004), for the search; Grochow and Kellis, "Network motif discovery using subgraph
+// enumeration and symmetry-breaking", RECOMB 2007, for the images; Land and Doig, Econometrica 28 (1960), for
+// branch and bound.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +74,8 @@ struct EnumerateParams {
     bool induced = false;                    // must non-edges fall on non-edges?
     double min_weight = 0;                   // target edges lighter than this do not exist
     std::int64_t limit = kNoLimit;           // stop after so many
-    std::span<const std::uint8_t> candidates{};  // pattern x target, row-major, 1 = allowed; empty: everything is
+    std::span<const std::uint8_t>
+        candidates{};  // pattern x target, row-major, 1 = allowed; empty: everything is
     Deadline deadline{};
 };
 
@@ -82,7 +86,8 @@ struct EnumerateResult {
     bool complete = true;     // false: the deadline or the limit ended the search early
 };
 
-EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params);
+EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target,
+                                    const EnumerateParams& params);
 // As above, without the rows. Counts saturate at 2^63 - 1.
 EnumerateResult count_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params);
 
@@ -142,10 +147,10 @@ struct RemainderResult {
     std::uint64_t nodes = 0;
 };
 
-// Places the pattern so that the free vertices it leaves keep the largest total weight among them; ties go to the
-// largest sum over the pattern's edges. (Ranganath et al., "MAPA", SC'21, eq. 3.)
-RemainderResult best_remainder(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
-                               const BestParams& params);
+// Places the pattern so that the free vertices it leaves keep the largest total weight among them; ties go to
+// the largest sum over the pattern's edges. (Ranganath et al., "MAPA", SC'21, eq. 3.)
+RemainderResult best_remainder(const Pattern& pattern, const Target& target,
+                               std::span<const std::int32_t> free, const BestParams& params);
 
 // Checks a mapping by the definition alone: in range, distinct, every edge (and for `induced` non-edge) kept.
 bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,

@@ -9,8 +9,8 @@ namespace topoplace {
 namespace {
 
 std::string describe(std::size_t index, const Edge& edge) {
-    return "edges[" + std::to_string(index) + "] = (" + std::to_string(edge.u) + ", " + std::to_string(edge.v) + ", " +
-           std::to_string(edge.weight) + ")";
+    return "edges[" + std::to_string(index) + "] = (" + std::to_string(edge.u) + ", " +
+           std::to_string(edge.v) + ", " + std::to_string(edge.weight) + ")";
 }
 
 void check(std::int32_t n, std::span<const Edge> edges) {
@@ -18,7 +18,8 @@ void check(std::int32_t n, std::span<const Edge> edges) {
     for (std::size_t i = 0; i < edges.size(); ++i) {
         const Edge& edge = edges[i];
         if (edge.u < 0 || edge.v < 0 || edge.u >= n || edge.v >= n) {
-            throw std::invalid_argument(describe(i, edge) + ": vertices must be in 0.." + std::to_string(n - 1));
+            throw std::invalid_argument(describe(i, edge) + ": vertices must be in 0.." +
+                                        std::to_string(n - 1));
         }
         if (edge.u == edge.v) throw std::invalid_argument(describe(i, edge) + " is a loop");
         if (!(edge.weight > 0) || !std::isfinite(edge.weight)) {
@@ -42,8 +43,8 @@ Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges) {
     std::sort(arcs.begin(), arcs.end(), ends);
     for (std::size_t i = 0; i < arcs.size(); ++i) {
         if (i > 0 && arcs[i].u == arcs[i - 1].u && arcs[i].v == arcs[i - 1].v) {
-            throw std::invalid_argument("edge (" + std::to_string(arcs[i].u) + ", " + std::to_string(arcs[i].v) +
-                                        ") is listed twice");
+            throw std::invalid_argument("edge (" + std::to_string(arcs[i].u) + ", " +
+                                        std::to_string(arcs[i].v) + ") is listed twice");
         }
         ++offsets_[static_cast<std::size_t>(arcs[i].u) + 1];
         neighbors_.push_back(arcs[i].v);

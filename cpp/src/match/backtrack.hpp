@@ -1,4 +1,5 @@
-// Depth-first search over mappings with bitset candidate sets: the engine of enumeration, counting and existence.
+// Depth-first search over mappings with bitset candidate sets: the engine of enumeration, counting and
+// existence.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ struct Space {
     const Pattern::Impl& pattern;
     std::int32_t target_size;
     bool induced;
-    BitRows adjacency;                    // of the target, by vertex
-    std::vector<BitRows> ball;            // ball[r]: within r edges; r = 0 and 1 unused; empty where every ball is full
-    std::vector<Bits<W>> allowed;         // by pattern vertex
-    bool uniform = true;                  // every pattern vertex is allowed the same vertices by the caller
+    BitRows adjacency;          // of the target, by vertex
+    std::vector<BitRows> ball;  // ball[r]: within r edges; r = 0 and 1 unused; empty where every ball is full
+    std::vector<Bits<W>> allowed;  // by pattern vertex
+    bool uniform = true;           // every pattern vertex is allowed the same vertices by the caller
 
     Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params);
 
@@ -28,8 +29,8 @@ struct Space {
     void filter_by_degree();
 };
 
-// Visit: bool visit(const Backtrack&, const Bits<W>& last) is given every placement of all but the last vertex with
-// the set of images the last one may take; false ends the search.
+// Visit: bool visit(const Backtrack&, const Bits<W>& last) is given every placement of all but the last
+// vertex with the set of images the last one may take; false ends the search.
 template <int W>
 class Backtrack {
   public:
@@ -71,7 +72,8 @@ class Backtrack {
     Bits<W> candidates(std::int32_t depth, const Bits<W>& used) const {
         Bits<W> set = space_.allowed[index(plan_.order[index(depth)])] & usable_;
         set -= used;
-        for (const std::int32_t i : plan_.back[depth]) set &= space_.adjacency.template get<W>(index(image_[index(i)]));
+        for (const std::int32_t i : plan_.back[depth])
+            set &= space_.adjacency.template get<W>(index(image_[index(i)]));
         if (!space_.ball.empty()) {
             for (const Reach& reach : plan_.reach[depth]) {
                 set &= space_.ball[index(reach.radius)].template get<W>(index(image_[index(reach.depth)]));

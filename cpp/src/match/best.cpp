@@ -17,8 +17,8 @@ Bits<W> to_bits(std::span<const std::int32_t> vertices) {
     return bits;
 }
 
-// One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set that
-// reaches it, vertex by vertex; the lexicographically smallest mapping onto that set.
+// One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set
+// that reaches it, vertex by vertex; the lexicographically smallest mapping onto that set.
 template <int W, class Score>
 class Canonical {
   public:
@@ -26,7 +26,10 @@ class Canonical {
 
     Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, Score score,
               NodeCounter& counter)
-        : pattern_(pattern), target_(target), counter_(counter), search_(pattern, adjacency, score, counter) {}
+        : pattern_(pattern),
+          target_(target),
+          counter_(counter),
+          search_(pattern, adjacency, score, counter) {}
 
     bool best(const Bits<W>& usable, const Bits<W>& required) {
         usable_ = usable;
@@ -34,8 +37,9 @@ class Canonical {
         if (usable.count() < pattern_.size() || required.count() > pattern_.size()) return false;
         bound_ = search_.root_bound(pattern_.plan(), usable, kNone + 1);
         if (bound_ == kNone) return false;
-        const bool found = required.any() ? anchored(Search::Goal::best, required.lowest(), usable, required, kNone + 1)
-                                          : anywhere();
+        const bool found = required.any()
+                               ? anchored(Search::Goal::best, required.lowest(), usable, required, kNone + 1)
+                               : anywhere();
         optimal_ = !counter_.stopped();
         if (!found) return false;
         score_ = search_.score();
@@ -55,7 +59,8 @@ class Canonical {
             undecided.reset(v);
             Bits<W> with = taken;
             with.set(v);
-            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, score_)) set = to_bits<W>(search_.found());
+            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, score_))
+                set = to_bits<W>(search_.found());
             (set.test(v) ? taken : usable) = set.test(v) ? with : usable - Bits<W>::single(v);
         }
         if (counter_.stopped()) return false;
@@ -116,7 +121,8 @@ class Canonical {
 template <int W>
 class Best {
   public:
-    Best(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free, const BestParams& params)
+    Best(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+         const BestParams& params)
         : pattern_(pattern.impl()),
           target_(target.impl()),
           params_(params),
@@ -127,16 +133,20 @@ class Best {
 
     BestResult solve(Objective objective) {
         switch (objective) {
-            case Objective::sum: return sum(min_weight_);
-            case Objective::bottleneck: return bottleneck(false);
-            case Objective::bottleneck_sum: return bottleneck(true);
+            case Objective::sum:
+                return sum(min_weight_);
+            case Objective::bottleneck:
+                return bottleneck(false);
+            case Objective::bottleneck_sum:
+                return bottleneck(true);
         }
         return {};
     }
 
     BestResult solve(const LinkCountScore::Impl& score) {
         const BitRows adjacency = target_.adjacency(min_weight_);
-        return search(adjacency, LinkCounts(target_, score), [&](Fixed rank) { return score.score_of_rank(rank); });
+        return search(adjacency, LinkCounts(target_, score),
+                      [&](Fixed rank) { return score.score_of_rank(rank); });
     }
 
   private:
@@ -169,8 +179,8 @@ class Best {
     BestResult bottleneck(bool then_sum) {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        std::ptrdiff_t refuted = -1;                       // no embedding at weights[refuted] and heavier
-        std::ptrdiff_t open = end - weights.begin();       // an embedding at weights[open], unless it is the end
+        std::ptrdiff_t refuted = -1;                  // no embedding at weights[refuted] and heavier
+        std::ptrdiff_t open = end - weights.begin();  // an embedding at weights[open], unless it is the end
         BestResult best;
         while (open - refuted > 1 && !counter_.stopped()) {
             const std::ptrdiff_t middle = (refuted + open) / 2;
@@ -206,12 +216,12 @@ class Best {
 };
 
 template <class Goal>
-BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free, const Goal& goal,
-                 const BestParams& params) {
-    if (pattern.num_vertices() == 0) return {.found = true, .vertices = {}, .optimal = true, .complete = true};
-    return with_width(target.num_vertices(), [&](auto width) {
-        return Best<width()>(pattern, target, free, params).solve(goal);
-    });
+BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+                 const Goal& goal, const BestParams& params) {
+    if (pattern.num_vertices() == 0)
+        return {.found = true, .vertices = {}, .optimal = true, .complete = true};
+    return with_width(target.num_vertices(),
+                      [&](auto width) { return Best<width()>(pattern, target, free, params).solve(goal); });
 }
 
 }  // namespace
@@ -224,8 +234,9 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          const LinkCountScore& score, const BestParams& params) {
     if (score.impl().num_edges() != pattern.num_edges()) {
-        throw std::invalid_argument("the score is for patterns of " + std::to_string(score.impl().num_edges()) +
-                                    " edges; this one has " + std::to_string(pattern.num_edges()));
+        throw std::invalid_argument("the score is for patterns of " +
+                                    std::to_string(score.impl().num_edges()) + " edges; this one has " +
+                                    std::to_string(pattern.num_edges()));
     }
     return solve(pattern, target, free, score.impl(), params);
 }

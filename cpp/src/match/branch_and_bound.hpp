@@ -1,10 +1,11 @@
 // Branch and bound over mappings, for any score of scores.hpp.
 //
-// Vertices are placed in the order of a plan, the most promising image first. A node is left when its bound falls
-// short of what is needed. Pattern symmetry is broken by elimination: once the subtree of image v at depth i is
-// done, no sibling's subtree lets a vertex of the orbit of order[i] (under the automorphisms that fix what was
-// placed before) go to v, since swapping the two would lead back. Which image comes first is thus free to choose,
-// and where the orbit holds everything still to be placed, v is gone from the free set and tightens the bound.
+// Vertices are placed in the order of a plan, the most promising image first. A node is left when its bound
+// falls short of what is needed. Pattern symmetry is broken by elimination: once the subtree of image v at
+// depth i is done, no sibling's subtree lets a vertex of the orbit of order[i] (under the automorphisms that
+// fix what was placed before) go to v, since swapping the two would lead back. Which image comes first is
+// thus free to choose, and where the orbit holds everything still to be placed, v is gone from the free set
+// and tightens the bound.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +41,9 @@ class BranchAndBound {
           found_(index(size_)) {}
 
     // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
-    // `roots`: the images the first vertex may take. Once the search has proved hard, orbit_mates (where given) is
-    // asked, by vertex, for those that are its like under the target's symmetries: one root of an orbit is enough.
+    // `roots`: the images the first vertex may take. Once the search has proved hard, orbit_mates (where
+    // given) is asked, by vertex, for those that are its like under the target's symmetries: one root of an
+    // orbit is enough.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
              const Bits<W>& roots, OrbitMates orbit_mates = {}) {
         plan_ = &plan;
@@ -156,7 +158,8 @@ class BranchAndBound {
         done.for_each([&](std::int32_t v) { root.tried |= mates_[index(v)]; });
     }
 
-    // Keeps the branches from `begin` on by descending promise; equal ones by image, since images come ascending.
+    // Keeps the branches from `begin` on by descending promise; equal ones by image, since images come
+    // ascending.
     void insert(std::size_t begin, const Branch& branch) {
         branches_.push_back(branch);
         std::size_t i = branches_.size() - 1;

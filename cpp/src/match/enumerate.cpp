@@ -36,7 +36,9 @@ Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumeratePa
       induced(params.induced),
       adjacency(t.adjacency(t.to_fixed_up(params.min_weight))),
       allowed(at(p.size()), Bits<W>::first(t.size())) {
-    const auto row = [&](std::int32_t u) { return params.candidates.subspan(at(u) * at(target_size), at(target_size)); };
+    const auto row = [&](std::int32_t u) {
+        return params.candidates.subspan(at(u) * at(target_size), at(target_size));
+    };
     for (std::int32_t u = 0; u < p.size() && !params.candidates.empty(); ++u) {
         for (std::int32_t v = 0; v < target_size; ++v) {
             if (row(u)[at(v)] == 0) allowed[at(u)].reset(v);
@@ -96,7 +98,8 @@ namespace {
 template <int W>
 class Enumeration {
   public:
-    Enumeration(const Pattern::Impl& pattern, const Target::Impl& target, const EnumerateParams& params, bool rows)
+    Enumeration(const Pattern::Impl& pattern, const Target::Impl& target, const EnumerateParams& params,
+                bool rows)
         : pattern_(pattern),
           target_(target),
           space_(pattern, target, params),
@@ -107,9 +110,15 @@ class Enumeration {
 
     EnumerateResult run() {
         switch (params_.distinct) {
-            case Distinct::mappings: mappings(); break;
-            case Distinct::images: space_.uniform ? images() : images_one_by_one(); break;
-            case Distinct::vertex_sets: vertex_sets(); break;
+            case Distinct::mappings:
+                mappings();
+                break;
+            case Distinct::images:
+                space_.uniform ? images() : images_one_by_one();
+                break;
+            case Distinct::vertex_sets:
+                vertex_sets();
+                break;
         }
         result_.complete = result_.complete && !counter_.stopped();
         result_.nodes = counter_.nodes();
@@ -267,7 +276,8 @@ class Enumeration {
     EnumerateResult result_;
 };
 
-EnumerateResult search(const Pattern& pattern, const Target& target, const EnumerateParams& params, bool rows) {
+EnumerateResult search(const Pattern& pattern, const Target& target, const EnumerateParams& params,
+                       bool rows) {
     const std::int32_t k = pattern.num_vertices();
     EnumerateResult result;
     if (k > target.num_vertices()) return result;
@@ -282,7 +292,8 @@ EnumerateResult search(const Pattern& pattern, const Target& target, const Enume
 
 }  // namespace
 
-EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target, const EnumerateParams& params) {
+EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target,
+                                    const EnumerateParams& params) {
     return search(pattern, target, params, true);
 }
 

@@ -50,15 +50,15 @@ std::vector<std::int32_t> LinkCountScore::count_vectors(std::int32_t num_edges, 
     return rows;
 }
 
-LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> edge_class, std::int32_t num_classes,
-                           std::int32_t num_edges, std::span<const double> scores)
+LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> edge_class,
+                           std::int32_t num_classes, std::int32_t num_edges, std::span<const double> scores)
     : num_classes_(num_classes), num_edges_(num_edges), edge_class_(edge_class.begin(), edge_class.end()) {
     const Target::Impl& t = target.impl();
     const std::vector<std::int32_t> rows = count_vectors(num_edges, num_classes);
     const auto classes = static_cast<std::size_t>(num_classes);
     if (scores.size() * classes != rows.size()) {
-        throw std::invalid_argument("scores: expected " + std::to_string(rows.size() / classes) + " values, got " +
-                                    std::to_string(scores.size()));
+        throw std::invalid_argument("scores: expected " + std::to_string(rows.size() / classes) +
+                                    " values, got " + std::to_string(scores.size()));
     }
     if (edge_class.size() != t.index(t.size(), 0)) {
         throw std::invalid_argument("edge_class: expected one value for each pair of the target's vertices");
@@ -117,7 +117,8 @@ std::size_t LinkCountScore::Impl::code(const Counts& counts) const {
 std::int32_t LinkCountScore::Impl::position(const Counts& counts) const { return position_[code(counts)]; }
 
 LinkCountScore::LinkCountScore(const Target& target, std::span<const std::uint8_t> edge_class,
-                               std::int32_t num_classes, std::int32_t num_edges, std::span<const double> scores)
+                               std::int32_t num_classes, std::int32_t num_edges,
+                               std::span<const double> scores)
     : impl_(std::make_shared<const Impl>(target, edge_class, num_classes, num_edges, scores)) {}
 
 }  // namespace topoplace::match

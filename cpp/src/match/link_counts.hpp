@@ -49,8 +49,9 @@ class LinkCountScore::Impl {
     std::size_t code(const Counts& counts) const;
 };
 
-// The branch and bound's view. A completion adds between low[c] and high[c] edges of class c (capacities of the
-// class and of its complement), so its count vector is one of those within the box; the best ranked one bounds it.
+// The branch and bound's view. A completion adds between low[c] and high[c] edges of class c (capacities of
+// the class and of its complement), so its count vector is one of those within the box; the best ranked one
+// bounds it.
 class LinkCounts {
   public:
     struct State {
@@ -58,7 +59,8 @@ class LinkCounts {
         std::int32_t first = 0;  // no vector before this one can be reached
     };
 
-    LinkCounts(const Target::Impl& target, const LinkCountScore::Impl& score) : target_(target), score_(score) {}
+    LinkCounts(const Target::Impl& target, const LinkCountScore::Impl& score)
+        : target_(target), score_(score) {}
 
     State root() const { return {}; }
     State extend(State state, std::int32_t v, std::span<const std::int32_t> back,
@@ -68,7 +70,8 @@ class LinkCounts {
             const auto u = static_cast<std::size_t>(image[static_cast<std::size_t>(i)]);
             ++state.counts[score_.edge_class(row + u)];
         }
-        while (state.first < score_.num_vectors() && !covers(score_.vector(state.first), state.counts)) ++state.first;
+        while (state.first < score_.num_vectors() && !covers(score_.vector(state.first), state.counts))
+            ++state.first;
         return state;
     }
     Fixed promise(const State& state) const {
@@ -101,7 +104,8 @@ class LinkCounts {
   private:
     bool covers(const LinkCountScore::Impl::Counts& large, const LinkCountScore::Impl::Counts& small) const {
         bool all = true;
-        for (std::size_t c = 0; c < static_cast<std::size_t>(score_.num_classes()); ++c) all &= large[c] >= small[c];
+        for (std::size_t c = 0; c < static_cast<std::size_t>(score_.num_classes()); ++c)
+            all &= large[c] >= small[c];
         return all;
     }
 

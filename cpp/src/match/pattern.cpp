@@ -145,7 +145,8 @@ Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
             if (d >= settled_from[at(i)]) plan.settled.push(i);
         }
         add_reach(plan, d);
-        for (auto* rows : {&plan.back, &plan.apart, &plan.greater, &plan.less, &plan.siblings, &plan.settled}) {
+        for (auto* rows :
+             {&plan.back, &plan.apart, &plan.greater, &plan.less, &plan.siblings, &plan.settled}) {
             rows->close_row();
         }
         plan.reach.close_row();
@@ -161,7 +162,9 @@ void Pattern::Impl::add_reach(Plan& plan, std::int32_t depth) const {
     for (std::int32_t i = 0; i < depth; ++i) {
         const std::int32_t w = plan.order[at(i)];
         const std::int32_t radius = distance(u, w);
-        const auto through = [&](std::int32_t x) { return x != w && distance(u, x) + distance(x, w) == radius; };
+        const auto through = [&](std::int32_t x) {
+            return x != w && distance(u, x) + distance(x, w) == radius;
+        };
         if (radius > 1 && radius < size_ && std::none_of(placed.begin(), placed.end(), through)) {
             plan.reach.push({i, radius});
         }
@@ -180,8 +183,8 @@ void Pattern::Impl::add_counts(Plan& plan, std::int32_t depth) const {
             continue;
         }
         const auto row = neighbors(u);
-        const auto inside =
-            static_cast<std::int32_t>(std::count_if(row.begin(), row.end(), [&](std::int32_t v) { return placed[at(v)]; }));
+        const auto inside = static_cast<std::int32_t>(
+            std::count_if(row.begin(), row.end(), [&](std::int32_t v) { return placed[at(v)]; }));
         covered += inside;
         plan.open.push(degree(u) - inside);
     }

@@ -41,12 +41,14 @@ struct Plan {
     Ragged<std::int32_t> back;       // earlier depths adjacent to order[d]
     Ragged<std::int32_t> apart;      // earlier depths not adjacent to it
     Ragged<Reach> reach;             // distance limits that no other row implies
-    Ragged<std::int32_t> greater;    // the image exceeds those of these depths: one mapping an image, the smallest
+    Ragged<std::int32_t>
+        greater;  // the image exceeds those of these depths: one mapping an image, the smallest
     Ragged<std::int32_t> less;
-    Ragged<std::int32_t> siblings;   // earlier depths i with order[d] in the orbit of order[i] (chain along order)
-    Ragged<std::int32_t> settled;    // earlier depths whose orbit holds all of order[d ..]
-    Ragged<std::int32_t> open;       // for each earlier depth, its uncovered edges
-    Ragged<std::int32_t> at_least;   // entry i: how many of order[d ..] have more than i edges
+    Ragged<std::int32_t>
+        siblings;  // earlier depths i with order[d] in the orbit of order[i] (chain along order)
+    Ragged<std::int32_t> settled;   // earlier depths whose orbit holds all of order[d ..]
+    Ragged<std::int32_t> open;      // for each earlier depth, its uncovered edges
+    Ragged<std::int32_t> at_least;  // entry i: how many of order[d ..] have more than i edges
 };
 
 class Pattern::Impl {
@@ -77,7 +79,8 @@ class Pattern::Impl {
     const StabilizerChain& natural_chain() const;
     bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
     std::int32_t distance(std::int32_t u, std::int32_t v) const {
-        return distance_[static_cast<std::size_t>(u) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(v)];
+        return distance_[static_cast<std::size_t>(u) * static_cast<std::size_t>(size_) +
+                         static_cast<std::size_t>(v)];
     }
 
     std::int32_t size_;

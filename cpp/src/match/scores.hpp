@@ -1,11 +1,12 @@
-// What a branch and bound maximises. A score knows the state of a partial mapping, how one more vertex extends it,
-// and an upper bound on what any completion can reach.
+// What a branch and bound maximises. A score knows the state of a partial mapping, how one more vertex
+// extends it, and an upper bound on what any completion can reach.
 //
-// All bounds rest on one count. Let a family be a set of target edges. A completion covers rest(d) more pattern
-// edges; each lies at an open placed vertex or at vertices still to be placed, half an edge at each end. A placed
-// vertex with o open edges has at most min(o, family edges to free vertices) of them in the family; a vertex to be
-// placed with D edges at most min(D, family edges to vertices that can still be reached), and the free vertices
-// with the most such edges are the best it can get. Half the sum of all that caps the family's share (`capacity`).
+// All bounds rest on one count. Let a family be a set of target edges. A completion covers rest(d) more
+// pattern edges; each lies at an open placed vertex or at vertices still to be placed, half an edge at each
+// end. A placed vertex with o open edges has at most min(o, family edges to free vertices) of them in the
+// family; a vertex to be placed with D edges at most min(D, family edges to vertices that can still be
+// reached), and the free vertices with the most such edges are the best it can get. Half the sum of all that
+// caps the family's share (`capacity`).
 #pragma once
 
 #include <algorithm>
@@ -25,15 +26,16 @@ inline constexpr Fixed kNone = std::numeric_limits<Fixed>::min();
 template <int W>
 struct Partial {
     const Plan& plan;
-    std::int32_t depth;                     // placed vertices
-    std::span<const std::int32_t> image;    // by depth
-    Bits<W> free;                           // where the vertices to be placed may go
+    std::int32_t depth;                   // placed vertices
+    std::span<const std::int32_t> image;  // by depth
+    Bits<W> free;                         // where the vertices to be placed may go
     std::int32_t max_degree;
 
     std::int32_t rest() const { return plan.rest[static_cast<std::size_t>(depth)]; }
 };
 
-// The most pattern edges, of those not yet covered, that can fall on the family whose row of vertex v is rows[base + v].
+// The most pattern edges, of those not yet covered, that can fall on the family whose row of vertex v is
+// rows[base + v].
 template <int W>
 std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_t base) {
     const auto row = [&](std::int32_t v) { return rows.get<W>(base + static_cast<std::size_t>(v)); };
@@ -70,7 +72,8 @@ class Existence {
     explicit Existence(const BitRows& adjacency) : adjacency_(adjacency) {}
 
     State root() const { return {}; }
-    State extend(const State& state, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {
+    State extend(const State& state, std::int32_t, std::span<const std::int32_t>,
+                 std::span<const std::int32_t>) const {
         return state;
     }
     Fixed promise(const State&) const { return 0; }

@@ -25,7 +25,9 @@ Colors sorted(Colors colors) {
 
 class UnionFind {
   public:
-    explicit UnionFind(std::int32_t size) : parent_(at(size)) { std::iota(parent_.begin(), parent_.end(), 0); }
+    explicit UnionFind(std::int32_t size) : parent_(at(size)) {
+        std::iota(parent_.begin(), parent_.end(), 0);
+    }
     std::int32_t find(std::int32_t v) {
         while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
         return v;
@@ -116,7 +118,8 @@ class AutomorphismSearch {
     std::optional<Permutation> matched(const Colors& left, const Colors& right) const {
         Permutation image(left.size());
         for (std::size_t v = 0; v < left.size(); ++v) {
-            image[v] = static_cast<std::int32_t>(std::find(right.begin(), right.end(), left[v]) - right.begin());
+            image[v] =
+                static_cast<std::int32_t>(std::find(right.begin(), right.end(), left[v]) - right.begin());
         }
         for (std::int32_t u = 0; u < graph_.size; ++u) {
             for (std::int32_t v = u; v < graph_.size; ++v) {
@@ -142,7 +145,8 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
     const AutomorphismSearch search(graph);
     // prefix[i]: colours once base[0 .. i-1] are told apart.
     std::vector<Colors> prefix{search.initial()};
-    for (std::size_t i = 0; i + 1 < base.size(); ++i) prefix.push_back(search.individualize(prefix[i], base[i]));
+    for (std::size_t i = 0; i + 1 < base.size(); ++i)
+        prefix.push_back(search.individualize(prefix[i], base[i]));
 
     StabilizerChain chain{base, std::vector<std::vector<std::int32_t>>(base.size()), {}, 1};
     UnionFind classes(graph.size);
@@ -155,8 +159,9 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
             if (prefix[i][at(v)] != prefix[i][at(b)] || classes.find(v) == classes.find(b)) continue;
             const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
             if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
-            std::optional<Permutation> image = search.twins(b, v) ? transposition(graph.size, b, v)
-                                                                  : search.find(left, search.individualize(prefix[i], v));
+            std::optional<Permutation> image = search.twins(b, v)
+                                                   ? transposition(graph.size, b, v)
+                                                   : search.find(left, search.individualize(prefix[i], v));
             if (!image) {
                 refuted.push_back(v);
                 continue;

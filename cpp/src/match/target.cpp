@@ -75,7 +75,8 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
     for (std::int32_t u = 0; u < size(); ++u) {
         for (const std::int32_t v : graph_.neighbors(u)) {
             for (std::size_t i = 0; i < count; ++i) {
-                if (weight(u, v) >= lightest[i]) levels.at_least.set(index(static_cast<std::int32_t>(i), u), v);
+                if (weight(u, v) >= lightest[i])
+                    levels.at_least.set(index(static_cast<std::int32_t>(i), u), v);
             }
         }
     }
@@ -113,7 +114,8 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free) co
     std::vector<Permutation> keeping;
     for (const Permutation& image : lazy_->generators) {
         bool keeps = true;
-        for (std::size_t v = 0; v < image.size(); ++v) keeps &= free[v] == free[static_cast<std::size_t>(image[v])];
+        for (std::size_t v = 0; v < image.size(); ++v)
+            keeps &= free[v] == free[static_cast<std::size_t>(image[v])];
         if (keeps) keeping.push_back(image);
     }
     return orbits_of(n, keeping);

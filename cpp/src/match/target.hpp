@@ -1,5 +1,5 @@
-// What searches over one target share: bit rows of its neighbourhoods, by weight level, and its weights in fixed
-// point.
+// What searches over one target share: bit rows of its neighbourhoods, by weight level, and its weights in
+// fixed point.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ using Fixed = std::int64_t;
 // The weights grouped into a few levels, heaviest first.
 struct Levels {
     std::vector<Fixed> heaviest;  // weight of each level's heaviest edge
-    BitRows at_least;             // row (level * n + v): neighbours of v over edges of this level or a heavier one
+    BitRows at_least;  // row (level * n + v): neighbours of v over edges of this level or a heavier one
 
     std::int32_t count() const { return static_cast<std::int32_t>(heaviest.size()); }
 };

@@ -5,8 +5,8 @@
 
 namespace topoplace::match {
 
-bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices, bool induced,
-                    double min_weight) {
+bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,
+                    bool induced, double min_weight) {
     const std::int32_t k = pattern.num_vertices();
     if (vertices.size() != static_cast<std::size_t>(k)) return false;
     std::vector<bool> used(static_cast<std::size_t>(target.num_vertices()), false);

@@ -1,0 +1,72 @@
+// Python's arguments as the kernels take them: shapes, dtypes and ranges are checked here, and nowhere
+// further in.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "topoplace/deadline.hpp"
+
+namespace topoplace::bindings {
+
+template <class T>
+using Array = pybind11::array_t<T, pybind11::array::c_style>;
+
+template <class T>
+std::span<const T> as_span(const Array<T>& array) {
+    return {array.data(), static_cast<std::size_t>(array.size())};
+}
+
+template <class T>
+void check_shape(const Array<T>& array, const char* name, std::initializer_list<pybind11::ssize_t> shape) {
+    bool same = array.ndim() == static_cast<pybind11::ssize_t>(shape.size());
+    pybind11::ssize_t axis = 0;
+    for (const pybind11::ssize_t length : shape) {
+        same = same && (length < 0 || array.shape(axis) == length);
+        ++axis;
+    }
+    if (!same) throw std::invalid_argument(std::string(name) + " has the wrong shape");
+}
+
+inline void check_vertices(std::span<const std::int32_t> vertices, const char* name, std::int32_t size) {
+    for (std::size_t i = 0; i < vertices.size(); ++i) {
+        if (vertices[i] < 0 || vertices[i] >= size) {
+            throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) +
+                                        "] = " + std::to_string(vertices[i]) + ": vertices are 0.." +
+                                        std::to_string(size - 1));
+        }
+    }
+}
+
+// Moves the vector's memory into an array of this shape, without a copy.
+template <class T>
+pybind11::array_t<T> to_array(std::vector<T>&& values, std::vector<pybind11::ssize_t> shape) {
+    auto* held = new std::vector<T>(std::move(values));
+    pybind11::capsule owner(held, [](void* pointer) { delete static_cast<std::vector<T>*>(pointer); });
+    return pybind11::array_t<T>(std::move(shape), held->data(), owner);
+}
+
+// Ctrl-C during a kernel: asked from the searching thread, which has released the GIL.
+inline bool signal_pending() {
+    const pybind11::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() != 0;
+}
+
+inline Deadline to_deadline(std::optional<double> timeout) {
+    Deadline deadline = timeout ? Deadline::in(*timeout) : Deadline{};
+    deadline.interrupted = signal_pending;
+    return deadline;
+}
+
+inline void raise_pending() {
+    if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
+}
+
+}  // namespace topoplace::bindings

@@ -1,0 +1,178 @@
+// The set of k vertices whose removal costs the free graph the least weight.
+//
+// The loss of a set S is the weight of the free graph's edges that touch it: the sum of its vertices'
+// weighted degrees, less the edges inside S, which that sum counts twice. Sets are built in lexicographic
+// order, so the first of equals is the canonical one. A partial set with q vertices to come loses at least
+// its loss so far plus the q smallest values of: a vertex's weight to vertices not chosen yet, less half its
+// q - 1 heaviest free edges.
+#include <algorithm>
+#include <numeric>
+
+#include "match/branch_and_bound.hpp"
+
+namespace topoplace::match {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+template <int W>
+class Remainder {
+  public:
+    Remainder(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
+              const BestParams& params)
+        : pattern_(pattern.impl()),
+          target_(target.impl()),
+          counter_(params.deadline),
+          adjacency_(target_.adjacency(target_.to_fixed_up(params.min_weight))),
+          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), counter_) {
+        for (const std::int32_t v : free) free_.set(v);
+        for (const std::int32_t v : params.required) required_.set(v);
+        free_.for_each([&](std::int32_t v) { ids_.push_back(v); });
+    }
+
+    RemainderResult solve() {
+        RemainderResult result;
+        if (pattern_.size() <= free_.count() && required_.count() <= pattern_.size()) {
+            prepare();
+            start_greedily();
+            std::vector<Fixed> cost = degree_;
+            descend(Bits<W>{}, 0, 0, cost);
+            if (found_) report(result);
+        }
+        result.optimal = !counter_.stopped();
+        result.nodes = counter_.nodes();
+        return result;
+    }
+
+  private:
+    // By position in ids_: weighted degree among the free vertices, and prefix sums of the heaviest edges.
+    void prepare() {
+        const std::size_t k = at(pattern_.size());
+        degree_.resize(ids_.size());
+        heaviest_.assign(ids_.size() * k, 0);
+        std::vector<Fixed> row;
+        for (std::size_t i = 0; i < ids_.size(); ++i) {
+            row.clear();
+            for (const std::int32_t v : ids_) row.push_back(target_.weight(ids_[i], v));
+            degree_[i] = std::accumulate(row.begin(), row.end(), Fixed{0});
+            total_ += degree_[i];
+            std::sort(row.begin(), row.end(), std::greater<>());
+            for (std::size_t q = 1; q < k; ++q) heaviest_[i * k + q] = heaviest_[i * k + q - 1] + row[q - 1];
+        }
+        total_ /= 2;
+        best_score_bound_ = embedding_.root_bound(pattern_.plan(), free_, kNone + 1);
+    }
+
+    // A first loss to beat, where the cheapest next vertex leads to a set that takes the pattern.
+    void start_greedily() {
+        std::vector<Fixed> cost = degree_;
+        Bits<W> set = required_;
+        Fixed loss = 0;
+        for (std::size_t i = 0; i < ids_.size(); ++i) {
+            if (set.test(ids_[i])) loss += take(i, cost);
+        }
+        while (set.count() < pattern_.size()) {
+            std::size_t cheapest = ids_.size();
+            for (std::size_t i = 0; i < ids_.size(); ++i) {
+                if (!set.test(ids_[i]) && (cheapest == ids_.size() || cost[i] < cost[cheapest])) cheapest = i;
+            }
+            set.set(ids_[cheapest]);
+            loss += take(cheapest, cost);
+        }
+        if (embed(set, BranchAndBound<W, WeightSum>::Goal::any, kNone + 1)) best_loss_ = loss;
+    }
+
+    // What taking ids_[i] costs; lowers the cost of its neighbours.
+    Fixed take(std::size_t i, std::vector<Fixed>& cost) const {
+        const Fixed* weights = target_.weights(ids_[i]);
+        for (std::size_t j = 0; j < ids_.size(); ++j) cost[j] -= weights[ids_[j]];
+        return cost[i];
+    }
+
+    bool embed(const Bits<W>& set, typename BranchAndBound<W, WeightSum>::Goal goal, Fixed floor) {
+        return embedding_.run(pattern_.plan(), goal, set, Bits<W>{}, floor, set);
+    }
+
+    void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
+        if (counter_.visit()) return;
+        const std::int32_t slots = pattern_.size() - set.count();
+        if (slots == 0) return weigh(set, loss);
+        const Fixed bound = loss + least_loss(next, slots, cost);
+        if (bound > best_loss_ || (found_ && bound == best_loss_ && best_score_ == best_score_bound_)) return;
+        const std::int32_t missing = (required_ - set).count();
+        if (missing > slots) return;
+        for (std::size_t i = next; i + at(slots) <= ids_.size() && !counter_.stopped(); ++i) {
+            const bool wanted = required_.test(ids_[i]);
+            if (missing < slots || wanted) {
+                std::vector<Fixed> after = cost;
+                const Fixed more = take(i, after);
+                Bits<W> with = set;
+                with.set(ids_[i]);
+                descend(with, i + 1, loss + more, after);
+            }
+            if (wanted) return;  // every later set would lack it
+        }
+    }
+
+    Fixed least_loss(std::size_t next, std::int32_t slots, const std::vector<Fixed>& cost) {
+        if (ids_.size() < next + at(slots)) return std::numeric_limits<Fixed>::max() / 4;
+        halves_.clear();
+        for (std::size_t i = next; i < ids_.size(); ++i) {
+            halves_.push_back(2 * cost[i] - heaviest_[i * at(pattern_.size()) + at(slots) - 1]);
+        }
+        std::nth_element(halves_.begin(), halves_.begin() + slots - 1, halves_.end());
+        const Fixed sum = std::accumulate(halves_.begin(), halves_.begin() + slots, Fixed{0});
+        return std::max<Fixed>(0, (sum + 1) / 2);
+    }
+
+    void weigh(const Bits<W>& set, Fixed loss) {
+        const bool tie = found_ && loss == best_loss_;
+        if (loss > best_loss_ || (tie && best_score_ == best_score_bound_)) return;
+        if (!embed(set, BranchAndBound<W, WeightSum>::Goal::best, tie ? best_score_ + 1 : kNone + 1)) return;
+        if (counter_.stopped()) return;
+        found_ = true;
+        best_loss_ = loss;
+        best_score_ = embedding_.score();
+        best_ = set;
+    }
+
+    void report(RemainderResult& result) {
+        result.found = true;
+        using Goal = typename BranchAndBound<W, WeightSum>::Goal;
+        if (embedding_.run(pattern_.natural(), Goal::first, best_, best_, best_score_, best_)) {
+            result.vertices.assign(embedding_.found().begin(), embedding_.found().end());
+        }
+        result.found = !result.vertices.empty();
+        result.remainder = target_.to_double(total_ - best_loss_);
+        result.score = target_.to_double(best_score_);
+    }
+
+    const Pattern::Impl& pattern_;
+    const Target::Impl& target_;
+    NodeCounter counter_;
+    const BitRows adjacency_;
+    BranchAndBound<W, WeightSum> embedding_;
+    Bits<W> free_;
+    Bits<W> required_;
+    std::vector<std::int32_t> ids_;  // the free vertices, ascending
+    std::vector<Fixed> degree_;
+    std::vector<Fixed> heaviest_;
+    std::vector<Fixed> halves_;
+    Fixed total_ = 0;
+    bool found_ = false;
+    Bits<W> best_;
+    Fixed best_loss_ = std::numeric_limits<Fixed>::max() / 2;
+    Fixed best_score_ = kNone;
+    Fixed best_score_bound_ = kNone;
+};
+
+}  // namespace
+
+RemainderResult best_remainder(const Pattern& pattern, const Target& target,
+                               std::span<const std::int32_t> free, const BestParams& params) {
+    if (pattern.num_vertices() == 0) return {.found = true, .vertices = {}, .optimal = true};
+    return with_width(target.num_vertices(),
+                      [&](auto width) { return Remainder<width()>(pattern, target, free, params).solve(); });
+}
+
+}  // namespace topoplace::match

@@ -1,0 +1,422 @@
+"""The kernels: graph algorithms that know nothing of GPUs. numpy in, numpy out.
+
+Every kernel releases the GIL, honours a deadline in seconds, answers Ctrl-C, and is deterministic: ties are
+broken by the lexicographically smallest sorted vertex list, then by the lexicographically smallest mapping.
+
+A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph.
+A `Graph` keeps what searches prepare (plans, automorphisms, weight levels): pass the same one again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _core
+from topoplace.errors import SearchTimeoutError
+
+__all__ = [
+    "Embedding",
+    "Graph",
+    "LinkCountScore",
+    "Remainder",
+    "best_remainder",
+    "best_subgraph",
+    "count_subgraphs",
+    "enumerate_subgraphs",
+    "verify_mapping",
+]
+
+GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is not a dependency
+Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
+Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
+
+_DISTINCT = {member.name: member for member in _core.Distinct}
+_OBJECTIVE = {member.name: member for member in _core.Objective}
+_INT64_MAX = 2**63 - 1
+
+
+class Graph:
+    """An undirected, simple, weighted graph; immutable.
+
+    `weights` is an (n, n) symmetric matrix: 0 where there is no edge and on the diagonal, positive and finite
+    elsewhere. Raises ValueError naming the first entry that is not.
+    """
+
+    __slots__ = ("_handle",)
+    _handle: _core.Graph
+
+    def __init__(self, weights: ArrayLike) -> None:
+        matrix = _matrix(weights)
+        u, v = np.nonzero(np.triu(matrix, 1))
+        self._handle = _core.Graph(len(matrix), np.stack([u, v], axis=1).astype(np.int32), matrix[u, v])
+
+    @classmethod
+    def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
+        """A graph of `num_vertices` vertices from (u, v) or (u, v, weight) rows, each edge once.
+
+        The weight is 1.0 where it is not given. Raises ValueError naming the edge that is out of range, a loop,
+        repeated, or whose weight is not positive and finite.
+        """
+        rows = np.asarray(list(edges) if not isinstance(edges, np.ndarray) else edges, dtype=np.float64)
+        if rows.size == 0:
+            rows = rows.reshape(0, 2)
+        if rows.ndim != 2 or rows.shape[1] not in (2, 3):
+            raise ValueError(f"edges has shape {rows.shape}; expected (m, 2) or (m, 3)")
+        ends = rows[:, :2]
+        bad = np.argwhere((ends != np.floor(ends)) | (np.abs(ends) > 2**31 - 1))
+        if len(bad):
+            i, j = bad[0]
+            raise ValueError(f"edges[{i}, {j}] = {ends[i, j]} is not a vertex")
+        weights = rows[:, 2] if rows.shape[1] == 3 else np.ones(len(rows))
+        graph = cls.__new__(cls)
+        graph._handle = _core.Graph(
+            num_vertices, np.ascontiguousarray(ends, dtype=np.int32), np.ascontiguousarray(weights)
+        )
+        return graph
+
+    @classmethod
+    def of(cls, graph: GraphLike) -> Graph:
+        """Whatever a kernel takes as a graph, as a `Graph`.
+
+        A square array is a weight matrix where it is symmetric with a zero diagonal, else an edge array; an edge
+        array has as many vertices as its largest index asks for. A networkx graph's nodes are numbered in
+        their own order; edges without `weight` weigh 1.
+        """
+        if isinstance(graph, Graph):
+            return graph
+        if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+            return cls._from_networkx(graph)
+        array = np.asarray(graph, dtype=np.float64)
+        square = array.ndim == 2 and array.shape[0] == array.shape[1]
+        edges = array.ndim == 2 and array.shape[1] in (2, 3) and array.size > 0
+        if edges and not (square and _is_adjacency(array)):
+            if not np.isfinite(array[:, :2]).all():
+                raise ValueError(f"edges[{int(np.argwhere(~np.isfinite(array[:, :2]))[0][0])}] is not finite")
+            return cls.from_edges(int(array[:, :2].max()) + 1, array)
+        return cls(array)
+
+    @classmethod
+    def _from_networkx(cls, graph: Any) -> Graph:
+        if graph.is_directed() or graph.is_multigraph():
+            raise ValueError(f"graph is a {type(graph).__name__}; an undirected simple graph is needed")
+        number = {node: i for i, node in enumerate(graph.nodes)}
+        edges = [
+            (number[u], number[v], float(data.get("weight", 1.0))) for u, v, data in graph.edges(data=True)
+        ]
+        return cls.from_edges(len(number), edges)
+
+    @property
+    def num_vertices(self) -> int:
+        """How many vertices the graph has."""
+        return self._handle.num_vertices
+
+    @property
+    def num_edges(self) -> int:
+        """How many edges the graph has."""
+        return self._handle.num_edges
+
+    @property
+    def num_automorphisms(self) -> float:
+        """How many permutations of the vertices keep every edge, whatever its weight; exact up to 2**53."""
+        return self._handle.num_automorphisms
+
+    def __repr__(self) -> str:
+        return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"
+
+
+class Embedding(NamedTuple):
+    """The best embedding of a pattern, with its proof."""
+
+    vertices: NDArray[np.int32]
+    """(k,): the target vertex of each pattern vertex."""
+    score: float
+    """Of `vertices`; for "bottleneck_sum" the sum."""
+    bound: float
+    """No embedding scores more."""
+    optimal: bool
+    """`score` is proven to be the best there is."""
+    complete: bool
+    """And ties were broken to the end: the answer is the canonical one."""
+    nodes: int
+    """Partial mappings the search visited."""
+
+
+class Remainder(NamedTuple):
+    """An embedding chosen for what it leaves to others."""
+
+    vertices: NDArray[np.int32]
+    """(k,): the target vertex of each pattern vertex."""
+    remainder: float
+    """Total weight of the edges among the free vertices that are left (MAPA, eq. 3)."""
+    score: float
+    """Sum of the weights of the target edges the pattern uses."""
+    optimal: bool
+    """Both are proven to be the best there is, in this order."""
+    nodes: int
+    """Partial solutions the search visited."""
+
+
+class LinkCountScore:
+    """An objective that depends only on how many target edges of each class the pattern's edges fall on.
+
+    `link_class` is an (n, n) array of classes 0 .. K-1 (K <= 8), read where the target has an edge. `function`
+    maps an int64 array (v, K) of count vectors to v finite scores, larger is better. It is called once for
+    each number of pattern edges and each target; keep one object per topology, it holds those tables.
+    """
+
+    def __init__(
+        self, link_class: ArrayLike, function: Callable[[NDArray[np.int64]], NDArray[np.float64]]
+    ) -> None:
+        classes = np.asarray(link_class)
+        if classes.ndim != 2 or classes.shape[0] != classes.shape[1]:
+            raise ValueError(f"link_class has shape {classes.shape}; expected (n, n)")
+        if classes.size and not (
+            np.issubdtype(classes.dtype, np.integer) and 0 <= classes.min() <= classes.max() < 8
+        ):
+            raise ValueError("link_class holds a value outside 0..7")
+        self.link_class = np.ascontiguousarray(classes, dtype=np.uint8)
+        self.num_classes = int(self.link_class.max()) + 1 if self.link_class.size else 1
+        self.function = function
+        self._tables: dict[tuple[int, int], tuple[Graph, _core.LinkCountScore]] = {}
+
+    def table(self, target: Graph, num_edges: int) -> _core.LinkCountScore:
+        """The scores of all count vectors of `num_edges` edges, ranked for the search."""
+        key = (id(target), num_edges)
+        if key not in self._tables:  # the target is kept with its table, so that its id stays its own
+            vectors = _core.count_vectors(num_edges, self.num_classes).astype(np.int64)
+            scores = np.ascontiguousarray(self.function(vectors), dtype=np.float64)
+            if scores.shape != (len(vectors),) or not np.isfinite(scores).all():
+                raise ValueError(
+                    f"function must give {len(vectors)} finite scores, one for each count vector"
+                )
+            table = _core.LinkCountScore(target._handle, self.link_class, self.num_classes, num_edges, scores)
+            self._tables[key] = (target, table)
+        return self._tables[key][1]
+
+
+def enumerate_subgraphs(
+    pattern: GraphLike,
+    target: GraphLike,
+    *,
+    distinct: Distinct = "mappings",
+    induced: bool = False,
+    candidates: ArrayLike | None = None,
+    min_weight: float | None = None,
+    limit: int | None = None,
+    timeout: float | None = None,
+) -> NDArray[np.int32]:
+    """All places where the pattern fits into the target, as an int32 array (m, k): row[i] is vertex i's image.
+
+    A mapping is injective and takes every pattern edge to a target edge of weight at least `min_weight`; with
+    `induced`, non-edges to non-edges too. `distinct` says what counts as different: "mappings" (all
+    monomorphisms), "images" (one mapping for each image subgraph), "vertex_sets" (one for each set of target
+    vertices, in lexicographic order); the last two give the lexicographically smallest mapping of each.
+    `candidates` is an optional (k, n) boolean array of allowed images. Rows come in the same order every time.
+
+    Raises SearchTimeoutError (with the rows so far) when `timeout` seconds do not suffice, ValueError on bad input.
+    """
+    p, t, arguments = _enumeration(pattern, target, distinct, induced, candidates, min_weight, limit, timeout)
+    rows, complete, _ = _core.enumerate_subgraphs(p._handle, t._handle, **arguments)
+    if not complete and (limit is None or len(rows) < limit):
+        raise SearchTimeoutError(f"{len(rows)} matches after {timeout} s, and not done", rows)
+    return rows
+
+
+def count_subgraphs(
+    pattern: GraphLike,
+    target: GraphLike,
+    *,
+    distinct: Distinct = "mappings",
+    induced: bool = False,
+    candidates: ArrayLike | None = None,
+    min_weight: float | None = None,
+    limit: int | None = None,
+    timeout: float | None = None,
+) -> int:
+    """How many rows `enumerate_subgraphs` would return, without making them.
+
+    Raises SearchTimeoutError (with the count so far) when `timeout` seconds do not suffice, OverflowError above
+    2**63 - 2, ValueError on bad input.
+    """
+    p, t, arguments = _enumeration(pattern, target, distinct, induced, candidates, min_weight, limit, timeout)
+    count, complete, _ = _core.count_subgraphs(p._handle, t._handle, **arguments)
+    if not complete and (limit is None or count < limit):
+        raise SearchTimeoutError(f"{count} matches after {timeout} s, and not done", count)
+    if count == _INT64_MAX:
+        raise OverflowError("more than 2**63 - 2 matches")
+    return count
+
+
+def best_subgraph(
+    pattern: GraphLike,
+    target_weights: GraphLike,
+    *,
+    objective: Objective | LinkCountScore = "sum",
+    free: Iterable[int] | None = None,
+    required: Iterable[int] = (),
+    min_weight: float | None = None,
+    timeout: float | None = None,
+) -> Embedding | None:
+    """The best place for the pattern, proven; None where it fits nowhere.
+
+    `objective`: "sum" of the weights of the target edges used; "bottleneck", the lightest of them;
+    "bottleneck_sum", the bottleneck first and then the sum; or a `LinkCountScore`. Only vertices of `free`
+    (all, by default) are used, and all of `required` are. Sums are compared exactly, in 41-bit fixed point
+    relative to the largest weight.
+
+    At the deadline the best embedding found so far is returned with a true `bound` and optimal=False; where
+    none was found by then, raises SearchTimeoutError. Raises ValueError on bad input.
+    """
+    p, t = Graph.of(pattern), Graph.of(target_weights)
+    if isinstance(objective, LinkCountScore):
+        goal: Any = objective.table(t, p.num_edges)
+    else:
+        goal = _choice(_OBJECTIVE, "objective", objective)
+    vertices, *rest = _core.best_subgraph(
+        p._handle,
+        t._handle,
+        goal,
+        _vertices(free, "free", t),
+        _vertices(required, "required", t),
+        _min_weight(min_weight),
+        _timeout(timeout),
+    )
+    if vertices is not None:
+        return Embedding(vertices, *rest)
+    return _nothing(optimal=rest[2], timeout=timeout)
+
+
+def best_remainder(
+    pattern: GraphLike,
+    target: GraphLike,
+    *,
+    free: Iterable[int] | None = None,
+    required: Iterable[int] = (),
+    timeout: float | None = None,
+) -> Remainder | None:
+    """Places the pattern so that the free vertices it leaves keep the largest total weight among themselves.
+
+    The preserved bandwidth of MAPA (Ranganath et al., SC'21, eq. 3); ties go to the largest sum over the
+    pattern's edges, then to the usual order. Arguments, deadline and errors as for `best_subgraph`.
+    """
+    p, t = Graph.of(pattern), Graph.of(target)
+    vertices, *rest = _core.best_remainder(
+        p._handle,
+        t._handle,
+        _vertices(free, "free", t),
+        _vertices(required, "required", t),
+        _timeout(timeout),
+    )
+    if vertices is not None:
+        return Remainder(vertices, *rest)
+    return _nothing(optimal=rest[2], timeout=timeout)
+
+
+def verify_mapping(
+    pattern: GraphLike,
+    target: GraphLike,
+    vertices: Iterable[int],
+    *,
+    induced: bool = False,
+    min_weight: float | None = None,
+) -> bool:
+    """Whether `vertices` (k,) maps the pattern into the target, by the definition alone; shares no code with the search."""
+    p, t = Graph.of(pattern), Graph.of(target)
+    images = np.asarray(list(vertices), dtype=np.int64)
+    inside = bool(((images >= 0) & (images < t.num_vertices)).all())
+    return inside and _core.verify_mapping(
+        p._handle, t._handle, images.tolist(), induced, _min_weight(min_weight)
+    )
+
+
+def _nothing(*, optimal: bool, timeout: float | None) -> None:
+    if not optimal:
+        raise SearchTimeoutError(f"no embedding found in {timeout} s", None)
+
+
+def _enumeration(
+    pattern: GraphLike,
+    target: GraphLike,
+    distinct: str,
+    induced: bool,
+    candidates: ArrayLike | None,
+    min_weight: float | None,
+    limit: int | None,
+    timeout: float | None,
+) -> tuple[Graph, Graph, dict[str, Any]]:
+    p, t = Graph.of(pattern), Graph.of(target)
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit = {limit} is negative")
+    return (
+        p,
+        t,
+        {
+            "distinct": _choice(_DISTINCT, "distinct", distinct),
+            "induced": induced,
+            "min_weight": _min_weight(min_weight),
+            "limit": _INT64_MAX if limit is None else limit,
+            "candidates": None if candidates is None else _candidates(candidates, p, t),
+            "timeout": _timeout(timeout),
+        },
+    )
+
+
+def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray[np.uint8]:
+    array = np.asarray(candidates)
+    shape = (pattern.num_vertices, target.num_vertices)
+    if array.shape != shape:
+        raise ValueError(f"candidates has shape {array.shape}; expected {shape}")
+    return np.ascontiguousarray(array != 0, dtype=np.uint8)
+
+
+def _choice(choices: dict[str, Any], name: str, value: str) -> Any:
+    if value not in choices:
+        raise ValueError(f"{name} = {value!r} is not one of {', '.join(choices)}")
+    return choices[value]
+
+
+def _vertices(vertices: Iterable[int] | None, name: str, target: Graph) -> list[int]:
+    if vertices is None:
+        return list(range(target.num_vertices))
+    chosen = vertices.tolist() if isinstance(vertices, np.ndarray) else list(vertices)
+    for i, v in enumerate(chosen):
+        if type(v) is not int and not isinstance(v, np.integer):
+            raise ValueError(f"{name}[{i}] = {v!r} is not a vertex")
+    return chosen
+
+
+def _min_weight(value: float | None) -> float:
+    if value is not None and not value >= 0:
+        raise ValueError(f"min_weight = {value} is not a weight")
+    return 0.0 if value is None else float(value)
+
+
+def _timeout(value: float | None) -> float | None:
+    if value is not None and not (value >= 0 and math.isfinite(value)):
+        raise ValueError(f"timeout = {value} is not a time in seconds")
+    return value
+
+
+def _is_adjacency(array: NDArray[np.float64]) -> bool:
+    return bool(np.array_equal(array, array.T) and not np.diagonal(array).any())
+
+
+def _matrix(weights: ArrayLike) -> NDArray[np.float64]:
+    matrix = np.asarray(weights, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"weights has shape {matrix.shape}; expected (n, n)")
+    checks = [
+        (~(matrix >= 0) | np.isinf(matrix), "must be 0 or positive and finite"),
+        (np.eye(len(matrix), dtype=bool) & (matrix != 0), "must be 0: a vertex has no edge to itself"),
+        (matrix != matrix.T, "differs from its mirror image"),
+    ]
+    for wrong, why in checks:
+        if wrong.any():
+            u, v = np.argwhere(wrong)[0]
+            raise ValueError(f"weights[{u}, {v}] = {matrix[u, v]} {why}")
+    return matrix
