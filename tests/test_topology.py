@@ -63,6 +63,7 @@ def test_gpus_and_machines() -> None:
     assert RICH.gpus[1] == tp.Gpu(1, "y", "V100", "a", 1, 32.0)
     assert RICH.machine_of.tolist() == [0, 0, 1, 1]
     assert RICH.machine_of.dtype == np.int32
+    assert RICH.gpus_of == {"a": (0, 1), "b": (2, 3)}
     assert RICH.local_index == (0, 1, 0, 1)
 
 

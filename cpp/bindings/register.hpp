@@ -4,5 +4,6 @@
 namespace topoplace::bindings {
 
 void register_kernels(pybind11::module_& module);
+void register_place(pybind11::module_& module);
 
 }  // namespace topoplace::bindings

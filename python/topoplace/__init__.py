@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topoplace import kernels, machines, objectives, policies, testing
     from topoplace.cluster import Cluster
     from topoplace.devices import Gpu, Nic
-    from topoplace.errors import AllocationError, JobGraphError, TopologyError, TopoplaceError
+    from topoplace.errors import AllocationError, JobGraphError, SnapshotError, TopologyError, TopoplaceError
     from topoplace.jobgraph import JobGraph
     from topoplace.links import Link, LinkKind
     from topoplace.placement import Deferred, Placement
@@ -37,6 +37,7 @@ _HOME = {
     "Placement": "topoplace.placement",
     "Plan": "topoplace.policies.base",
     "Policy": "topoplace.policies.base",
+    "SnapshotError": "topoplace.errors",
     "Topology": "topoplace.topology",
     "TopologyError": "topoplace.errors",
     "TopoplaceError": "topoplace.errors",
@@ -61,6 +62,7 @@ __all__ = [
     "Placement",
     "Plan",
     "Policy",
+    "SnapshotError",
     "Topology",
     "TopologyError",
     "TopoplaceError",

@@ -30,15 +30,21 @@ def shown(value: object, limit: int = 60) -> str:
 
 def integer(value: object, what: str, error: Error, *, low: int, high: int) -> int:
     """`value` as an int within low..high; refuses bools, floats and all that is no exact integer."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    number = value if type(value) is int else _index(value)
+    if number is None:
         raise error(f"{what} = {shown(value)} is not an integer")
-    try:
-        number = operator.index(value)
-    except TypeError:  # numpy's bool and its arrays have the method and refuse the call
-        raise error(f"{what} = {shown(value)} is not an integer") from None
     if not low <= number <= high:
         raise error(f"{what} = {shown(number)} is not in {low}..{high}")
     return number
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # numpy's bool and its arrays have the method and refuse the call
+        return None
 
 
 def real(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:

@@ -7,7 +7,7 @@ import enum
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['Distinct', 'Graph', 'LinkCountScore', 'Objective', 'best_remainder', 'best_subgraph', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'verify_mapping']
+__all__: list[str] = ['ClusterState', 'Distinct', 'Graph', 'LinkCountScore', 'Objective', 'best_remainder', 'best_subgraph', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'verify_mapping']
 class Distinct(enum.Enum):
     images: typing.ClassVar[Distinct]
     mappings: typing.ClassVar[Distinct]
@@ -42,6 +42,59 @@ class LinkCountScore:
     Scores by link counts, tabulated.
     """
     def __init__(self, target: Graph, link_class: numpy.typing.NDArray[numpy.uint8], num_classes: typing.SupportsInt | typing.SupportsIndex, num_edges: typing.SupportsInt | typing.SupportsIndex, scores: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+class ClusterState:
+    """
+    Which job holds which GPU; see topoplace.Cluster.
+    """
+    @staticmethod
+    def restore(snapshot: bytes, num_gpus: typing.SupportsInt | typing.SupportsIndex) -> ClusterState:
+        """
+        ValueError for bytes that are no snapshot of a cluster of that size.
+        """
+    def __init__(self, num_gpus: typing.SupportsInt | typing.SupportsIndex) -> None:
+        ...
+    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> tuple[str, int]:
+        """
+        (status, position of the first GPU refused or -1); the state changes only where the status is ok.
+        """
+    def allocations(self) -> dict[str, tuple[int, ...]]:
+        """
+        GPUs in task order by job, in the order of allocation.
+        """
+    def begin(self) -> int:
+        """
+        Opens a transaction and returns its mark.
+        """
+    def commit(self) -> None:
+        ...
+    def copy(self) -> ClusterState:
+        ...
+    def drain(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        ...
+    def drained_gpus(self) -> tuple[int, ...]:
+        ...
+    def free_gpus(self) -> tuple[int, ...]:
+        ...
+    def owner(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> str | None:
+        """
+        The job that holds the GPU, or None.
+        """
+    def release(self, job: str) -> str:
+        ...
+    def rollback(self, mark: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Undoes what happened since the mark.
+        """
+    def snapshot(self) -> bytes:
+        ...
+    def undrain(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        ...
+    @property
+    def num_free(self) -> int:
+        ...
+    @property
+    def num_gpus(self) -> int:
         ...
 def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
     ...

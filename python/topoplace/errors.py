@@ -25,3 +25,7 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
     def __init__(self, message: str, partial: object) -> None:
         super().__init__(message)
         self.partial = partial
+
+
+class SnapshotError(TopoplaceError, ValueError):
+    """Bytes that are not a snapshot of a cluster, or a damaged one."""

@@ -121,8 +121,7 @@ def parsed_link(spec: object, what: str) -> tuple[Any, Any, Link]:
     parts = _checks.sequence(spec, what, TopologyError)
     if not 3 <= len(parts) <= 5:
         raise TopologyError(f"{what} = {_checks.shown(parts)} is not (u, v, gbps[, kind[, lanes]])")
-    u, v, gbps, *rest = parts
-    kind, lanes = [*rest, *(LinkKind.UNKNOWN, 1)[len(rest) :]]
+    u, v, gbps, kind, lanes = (parts + (LinkKind.UNKNOWN, 1)[len(parts) - 3 :])[:5]
     try:
         return u, v, Link(LinkKind(kind), lanes, gbps)
     except ValueError:

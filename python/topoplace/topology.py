@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -183,7 +184,15 @@ class Topology:
     @cached_property
     def machine_names(self) -> tuple[str, ...]:
         """The machines, in the order of their first GPU."""
-        return tuple(dict.fromkeys(gpu.machine for gpu in self.gpus))
+        return tuple(self.gpus_of)
+
+    @cached_property
+    def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
+        """The GPUs of each machine, ascending, by the machine's name."""
+        members: dict[str, list[int]] = {}
+        for gpu in self.gpus:
+            members.setdefault(gpu.machine, []).append(gpu.index)
+        return MappingProxyType({machine: tuple(gpus) for machine, gpus in members.items()})
 
     @property
     def num_machines(self) -> int:
@@ -199,12 +208,8 @@ class Topology:
     @cached_property
     def local_index(self) -> tuple[int, ...]:
         """(n,) each GPU's index on its own machine, which is what a process there calls it."""
-        seen = dict.fromkeys(self.machine_names, 0)
-        local: list[int] = []
-        for gpu in self.gpus:
-            local.append(seen[gpu.machine])
-            seen[gpu.machine] += 1
-        return tuple(local)
+        local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}
+        return tuple(local[gpu] for gpu in range(self.num_gpus))
 
     def link_kind(self, u: int, v: int) -> Link:
         """How GPUs u and v are connected; the result equals its `LinkKind` too."""

@@ -1,0 +1,133 @@
+// Which job holds which GPU: the only mutable state of a cluster.
+//
+// A GPU is healthy or drained, and held by at most one job; it is free when healthy and held by none. Every
+// change is all or nothing and costs O(1) per GPU it names. Inside a transaction every change leaves a record
+// of what it replaced, so rolling back costs as much as the changes did, whatever the size of the cluster.
+//
+// Not synchronised: one thread at a time, as for any container.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace topoplace {
+
+enum class AllocationStatus : std::uint8_t {
+    ok,
+    no_gpus,        // the request names none
+    job_exists,     // the job holds GPUs already: release it first
+    unknown_job,    // the job holds none
+    unknown_gpu,    // not in 0..num_gpus-1
+    duplicate_gpu,  // named twice in the request
+    taken_gpu,      // another job holds it: see owner()
+    drained_gpu,    // withdrawn: undrain() it first
+};
+
+// The enumerator's name, such as "taken_gpu".
+std::string_view name(AllocationStatus status);
+
+struct AllocationResult {
+    AllocationStatus status = AllocationStatus::ok;
+    std::int32_t position =
+        -1;  // index into the request of the first GPU refused, -1 where it is not a GPU's fault
+};
+
+class ClusterState {
+  public:
+    struct Allocation {
+        std::vector<std::int32_t> gpus;  // task i of the job runs on gpus[i]
+        std::uint64_t sequence = 0;      // rises with every allocation
+    };
+    using Job = std::pair<const std::string, Allocation>;
+
+    static constexpr std::int32_t kMaxGpus = std::int32_t{1} << 24;
+
+    // All GPUs healthy and free. Throws std::invalid_argument unless num_gpus is in 1..kMaxGpus.
+    explicit ClusterState(std::int32_t num_gpus);
+    // Copies hold the same allocations and no open transaction.
+    ClusterState(const ClusterState& other);
+    ClusterState& operator=(const ClusterState&) = delete;
+    ClusterState(ClusterState&&) noexcept = default;
+    ClusterState& operator=(ClusterState&&) noexcept = default;
+    ~ClusterState() = default;
+
+    std::int32_t num_gpus() const { return static_cast<std::int32_t>(owner_.size()); }
+    std::int32_t num_free() const { return num_free_; }
+    bool knows(std::int32_t gpu) const { return gpu >= 0 && gpu < num_gpus(); }
+    // For GPUs it knows:
+    bool is_free(std::int32_t gpu) const { return test(free_, gpu); }
+    bool is_drained(std::int32_t gpu) const { return test(drained_, gpu); }
+    const Job* owner(std::int32_t gpu) const { return owner_[static_cast<std::size_t>(gpu)]; }
+
+    std::vector<std::int32_t> free_gpus() const { return members(free_); }        // ascending
+    std::vector<std::int32_t> drained_gpus() const { return members(drained_); }  // ascending
+    const Job* find(const std::string& job) const;                                // nullptr: it holds nothing
+    std::vector<const Job*> jobs() const;  // in the order of their allocation
+
+    AllocationResult allocate(const std::string& job, std::span<const std::int32_t> gpus);
+    AllocationResult release(const std::string& job);
+    // Withdraws a GPU: it stays with the job that holds it and is not free afterwards. Both are idempotent,
+    // and say whether they changed anything; the GPU must be one it knows.
+    bool drain(std::int32_t gpu);
+    bool undrain(std::int32_t gpu);
+
+    // Transactions nest: rollback(begin()) undoes what happened in between, inner transactions included.
+    using Mark = std::size_t;
+    Mark begin();
+    void commit();
+    void rollback(Mark mark);
+
+    // The state as bytes, the same for the same state; restore() refuses any it did not write, and those of
+    // another number of GPUs, by std::invalid_argument. An open transaction is not part of it.
+    std::string snapshot() const;
+    static ClusterState restore(std::string_view bytes, std::int32_t num_gpus);
+
+  private:
+    using Bits = std::vector<std::uint64_t>;
+    using Jobs = std::unordered_map<std::string, Allocation>;
+
+    struct Allocated {
+        const Job* job;
+    };
+    struct Released {
+        Jobs::node_type job;  // taken out of jobs_ whole, so that pointers to it hold when it returns
+    };
+    struct Drained {
+        std::int32_t gpu;
+    };
+    struct Undrained {
+        std::int32_t gpu;
+    };
+    using Change = std::variant<Allocated, Released, Drained, Undrained>;
+
+    static bool test(const Bits& bits, std::int32_t gpu);
+    static std::vector<std::int32_t> members(const Bits& bits);
+
+    AllocationStatus refusal(std::int32_t gpu) const;
+    void set_free(std::int32_t gpu, bool free);
+    void take(const Job& job);
+    void give_back(const Job& job);
+    void set_drained(std::int32_t gpu, bool drained);
+    void record(Change&& change);
+
+    void undo(Allocated& change);
+    void undo(Released& change);
+    void undo(Drained& change);
+    void undo(Undrained& change);
+
+    std::vector<const Job*> owner_;
+    Bits free_;
+    Bits drained_;
+    Jobs jobs_;
+    std::vector<Change> log_;
+    std::int32_t num_free_ = 0;
+    std::int32_t open_transactions_ = 0;
+    std::uint64_t next_sequence_ = 0;
+};
+
+}  // namespace topoplace

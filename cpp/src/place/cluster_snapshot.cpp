@@ -1,0 +1,128 @@
+// The byte form of a ClusterState, all numbers little-endian:
+//
+//   "TPCS" u32 version, u32 GPUs, u32 drained, that many i32 GPUs, u32 jobs,
+//   per job in order of allocation: u32 length, the bytes of its name, u32 GPUs, that many i32 GPUs,
+//   u64 FNV-1a of everything before.
+//
+// FNV-1a maps different states of one step to different states, so no change of a single byte goes unnoticed;
+// what passes the checksum is still checked in full.
+#include <stdexcept>
+
+#include "topoplace/cluster_state.hpp"
+
+namespace topoplace {
+
+namespace {
+
+constexpr std::string_view kMagic = "TPCS";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kChecksumBytes = 8;
+
+std::uint64_t checksum(std::string_view bytes) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    return hash;
+}
+
+template <class Unsigned>
+void write(std::string& out, Unsigned value) {
+    for (std::size_t i = 0; i < sizeof(Unsigned); ++i)
+        out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
+}
+
+void write_size(std::string& out, std::size_t size) { write(out, static_cast<std::uint32_t>(size)); }
+
+void write_gpus(std::string& out, const std::vector<std::int32_t>& gpus) {
+    write_size(out, gpus.size());
+    for (const std::int32_t gpu : gpus) write(out, static_cast<std::uint32_t>(gpu));
+}
+
+[[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument("snapshot: " + why); }
+
+class Reader {
+  public:
+    explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+    bool at_end() const { return rest_.empty(); }
+
+    std::string_view bytes(std::size_t count) {
+        if (count > rest_.size()) refuse("it ends too early");
+        const std::string_view taken = rest_.substr(0, count);
+        rest_.remove_prefix(count);
+        return taken;
+    }
+
+    template <class Unsigned>
+    Unsigned number() {
+        Unsigned value = 0;
+        std::size_t shift = 0;
+        for (const char byte : bytes(sizeof(Unsigned))) {
+            value |= static_cast<Unsigned>(static_cast<Unsigned>(static_cast<unsigned char>(byte)) << shift);
+            shift += 8;
+        }
+        return value;
+    }
+
+    std::vector<std::int32_t> gpus() {
+        const auto count = number<std::uint32_t>();
+        if (count > rest_.size() / sizeof(std::int32_t)) refuse("it ends too early");
+        std::vector<std::int32_t> found(count);
+        for (std::int32_t& gpu : found) gpu = static_cast<std::int32_t>(number<std::uint32_t>());
+        return found;
+    }
+
+  private:
+    std::string_view rest_;
+};
+
+void read_header(Reader& reader, std::int32_t num_gpus) {
+    if (reader.bytes(kMagic.size()) != kMagic) refuse("it does not begin as one");
+    const auto version = reader.number<std::uint32_t>();
+    if (version != kVersion)
+        refuse("it has version " + std::to_string(version) + ", not " + std::to_string(kVersion));
+    const auto stored = reader.number<std::uint32_t>();
+    if (stored != static_cast<std::uint32_t>(num_gpus)) {
+        refuse("it is of " + std::to_string(stored) + " GPUs, not " + std::to_string(num_gpus));
+    }
+}
+
+}  // namespace
+
+std::string ClusterState::snapshot() const {
+    std::string out(kMagic);
+    write(out, kVersion);
+    write_size(out, owner_.size());
+    write_gpus(out, drained_gpus());
+    write_size(out, jobs_.size());
+    for (const Job* job : jobs()) {
+        write_size(out, job->first.size());
+        out += job->first;
+        write_gpus(out, job->second.gpus);
+    }
+    write(out, checksum(out));
+    return out;
+}
+
+ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus) {
+    if (bytes.size() < kChecksumBytes) refuse("it ends too early");
+    const std::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
+    Reader reader(body);
+    read_header(reader, num_gpus);
+    if (Reader(bytes.substr(body.size())).number<std::uint64_t>() != checksum(body))
+        refuse("its checksum is wrong");
+    ClusterState state(num_gpus);
+    const std::vector<std::int32_t> drained = reader.gpus();
+    for (auto jobs = reader.number<std::uint32_t>(); jobs > 0; --jobs) {
+        const std::string job(reader.bytes(reader.number<std::uint32_t>()));
+        if (state.allocate(job, reader.gpus()).status != AllocationStatus::ok)
+            refuse("job \"" + job + "\" is invalid");
+    }
+    if (!reader.at_end()) refuse("it goes on after its end");
+    for (const std::int32_t gpu : drained) {
+        if (!state.knows(gpu) || !state.drain(gpu))
+            refuse("drained GPU " + std::to_string(gpu) + " is invalid");
+    }
+    return state;
+}
+
+}  // namespace topoplace

@@ -1,0 +1,183 @@
+#include "topoplace/cluster_state.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace topoplace {
+
+namespace {
+
+constexpr std::int32_t kWordBits = 64;
+
+std::size_t word_of(std::int32_t gpu) { return static_cast<std::size_t>(gpu / kWordBits); }
+std::uint64_t bit_of(std::int32_t gpu) { return std::uint64_t{1} << (gpu % kWordBits); }
+
+}  // namespace
+
+std::string_view name(AllocationStatus status) {
+    constexpr std::array<std::string_view, 8> names{"ok",          "no_gpus",     "job_exists",
+                                                    "unknown_job", "unknown_gpu", "duplicate_gpu",
+                                                    "taken_gpu",   "drained_gpu"};
+    return names[static_cast<std::size_t>(status)];
+}
+
+bool ClusterState::test(const Bits& bits, std::int32_t gpu) {
+    return (bits[word_of(gpu)] & bit_of(gpu)) != 0;
+}
+
+std::vector<std::int32_t> ClusterState::members(const Bits& bits) {
+    std::vector<std::int32_t> found;
+    for (std::size_t word = 0; word < bits.size(); ++word) {
+        for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
+            found.push_back(static_cast<std::int32_t>(word) * kWordBits + std::countr_zero(rest));
+        }
+    }
+    return found;
+}
+
+ClusterState::ClusterState(std::int32_t num_gpus) {
+    if (num_gpus < 1 || num_gpus > kMaxGpus) {
+        throw std::invalid_argument("num_gpus = " + std::to_string(num_gpus) + " is not in 1.." +
+                                    std::to_string(kMaxGpus));
+    }
+    owner_.resize(static_cast<std::size_t>(num_gpus));
+    free_.resize(word_of(num_gpus - 1) + 1);
+    drained_.resize(free_.size());
+    for (std::int32_t gpu = 0; gpu < num_gpus; ++gpu) set_free(gpu, true);
+}
+
+ClusterState::ClusterState(const ClusterState& other)
+    : owner_(other.owner_.size()),
+      free_(other.free_),
+      drained_(other.drained_),
+      jobs_(other.jobs_),
+      num_free_(other.num_free_),
+      next_sequence_(other.next_sequence_) {
+    for (const Job& job : jobs_) {
+        for (const std::int32_t gpu : job.second.gpus) owner_[static_cast<std::size_t>(gpu)] = &job;
+    }
+}
+
+const ClusterState::Job* ClusterState::find(const std::string& job) const {
+    const auto found = jobs_.find(job);
+    return found == jobs_.end() ? nullptr : &*found;
+}
+
+std::vector<const ClusterState::Job*> ClusterState::jobs() const {
+    std::vector<const Job*> ordered;
+    ordered.reserve(jobs_.size());
+    for (const Job& job : jobs_) ordered.push_back(&job);
+    std::sort(ordered.begin(), ordered.end(),
+              [](const Job* a, const Job* b) { return a->second.sequence < b->second.sequence; });
+    return ordered;
+}
+
+AllocationResult ClusterState::allocate(const std::string& job, std::span<const std::int32_t> gpus) {
+    if (gpus.empty()) return {AllocationStatus::no_gpus, -1};
+    if (jobs_.contains(job)) return {AllocationStatus::job_exists, -1};
+    // Taking the free bit at once makes a GPU named twice look taken the second time.
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        const AllocationStatus status = refusal(gpus[i]);
+        if (status != AllocationStatus::ok) {
+            for (std::size_t j = 0; j < i; ++j) set_free(gpus[j], true);
+            return {status, static_cast<std::int32_t>(i)};
+        }
+        set_free(gpus[i], false);
+    }
+    const auto [place, _] = jobs_.try_emplace(job, Allocation{{gpus.begin(), gpus.end()}, next_sequence_++});
+    take(*place);
+    record(Allocated{&*place});
+    return {};
+}
+
+AllocationResult ClusterState::release(const std::string& job) {
+    const auto place = jobs_.find(job);
+    if (place == jobs_.end()) return {AllocationStatus::unknown_job, -1};
+    give_back(*place);
+    record(Released{jobs_.extract(place)});
+    return {};
+}
+
+bool ClusterState::drain(std::int32_t gpu) {
+    if (is_drained(gpu)) return false;
+    set_drained(gpu, true);
+    record(Drained{gpu});
+    return true;
+}
+
+bool ClusterState::undrain(std::int32_t gpu) {
+    if (!is_drained(gpu)) return false;
+    set_drained(gpu, false);
+    record(Undrained{gpu});
+    return true;
+}
+
+ClusterState::Mark ClusterState::begin() {
+    ++open_transactions_;
+    return log_.size();
+}
+
+void ClusterState::commit() {
+    if (--open_transactions_ == 0) log_.clear();
+}
+
+void ClusterState::rollback(Mark mark) {
+    while (log_.size() > mark) {
+        std::visit([this](auto& change) { undo(change); }, log_.back());
+        log_.pop_back();
+    }
+    commit();
+}
+
+// Why `gpu` cannot be taken now; a GPU that is not free, healthy and unowned is one this request took before.
+AllocationStatus ClusterState::refusal(std::int32_t gpu) const {
+    if (!knows(gpu)) return AllocationStatus::unknown_gpu;
+    if (is_free(gpu)) return AllocationStatus::ok;
+    if (owner(gpu) != nullptr) return AllocationStatus::taken_gpu;
+    return is_drained(gpu) ? AllocationStatus::drained_gpu : AllocationStatus::duplicate_gpu;
+}
+
+void ClusterState::set_free(std::int32_t gpu, bool free) {
+    if (is_free(gpu) == free) return;
+    free_[word_of(gpu)] ^= bit_of(gpu);
+    num_free_ += free ? 1 : -1;
+}
+
+void ClusterState::take(const Job& job) {
+    for (const std::int32_t gpu : job.second.gpus) {
+        owner_[static_cast<std::size_t>(gpu)] = &job;
+        set_free(gpu, false);
+    }
+}
+
+void ClusterState::give_back(const Job& job) {
+    for (const std::int32_t gpu : job.second.gpus) {
+        owner_[static_cast<std::size_t>(gpu)] = nullptr;
+        set_free(gpu, !is_drained(gpu));
+    }
+}
+
+void ClusterState::set_drained(std::int32_t gpu, bool drained) {
+    drained_[word_of(gpu)] ^= bit_of(gpu);
+    set_free(gpu, !drained && owner(gpu) == nullptr);
+}
+
+void ClusterState::record(Change&& change) {
+    if (open_transactions_ > 0) log_.push_back(std::move(change));
+}
+
+void ClusterState::undo(Allocated& change) {
+    give_back(*change.job);
+    jobs_.erase(jobs_.find(change.job->first));
+}
+
+void ClusterState::undo(Released& change) { take(*jobs_.insert(std::move(change.job)).position); }
+
+void ClusterState::undo(Drained& change) { set_drained(change.gpu, false); }
+
+void ClusterState::undo(Undrained& change) { set_drained(change.gpu, true); }
+
+}  // namespace topoplace

@@ -1,0 +1,162 @@
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "check.hpp"
+#include "topoplace/cluster_state.hpp"
+
+using topoplace::AllocationStatus;
+using topoplace::ClusterState;
+using Gpus = std::vector<std::int32_t>;
+
+namespace {
+
+AllocationStatus allocate(ClusterState& state, const char* job, const Gpus& gpus) {
+    return state.allocate(job, gpus).status;
+}
+
+bool restores(const std::string& bytes, std::int32_t num_gpus) {
+    try {
+        static_cast<void>(ClusterState::restore(bytes, num_gpus));
+        return true;
+    } catch (const std::invalid_argument&) {
+        return false;
+    }
+}
+
+ClusterState busy() {
+    ClusterState state(72);
+    static_cast<void>(state.allocate("b", Gpus{70, 3}));
+    static_cast<void>(state.allocate("a", Gpus{0}));
+    state.drain(3);
+    state.drain(64);
+    return state;
+}
+
+}  // namespace
+
+TEST(an_allocation_is_all_or_nothing) {
+    ClusterState state(72);
+    CHECK(allocate(state, "a", {71, 5}) == AllocationStatus::ok);
+    state.drain(8);
+    const std::string before = state.snapshot();
+    const std::array<std::pair<Gpus, AllocationStatus>, 6> refused{{
+        {{1, 2, 5}, AllocationStatus::taken_gpu},
+        {{1, 2, 1}, AllocationStatus::duplicate_gpu},
+        {{1, 2, 72}, AllocationStatus::unknown_gpu},
+        {{1, 2, -1}, AllocationStatus::unknown_gpu},
+        {{1, 2, 8}, AllocationStatus::drained_gpu},
+        {{}, AllocationStatus::no_gpus},
+    }};
+    for (const auto& [gpus, status] : refused) {
+        const auto result = state.allocate("b", gpus);
+        CHECK(result.status == status);
+        CHECK_EQ(result.position, gpus.empty() ? -1 : 2);
+        CHECK(state.snapshot() == before);
+    }
+    CHECK(allocate(state, "a", {1}) == AllocationStatus::job_exists);
+    CHECK(state.release("b").status == AllocationStatus::unknown_job);
+    CHECK(state.snapshot() == before);
+    CHECK_EQ(state.num_free(), 69);
+    CHECK_EQ(state.owner(71)->first, "a");
+    CHECK(state.owner(1) == nullptr);
+}
+
+TEST(a_drained_gpu_stays_with_its_job_and_is_not_free_after_it) {
+    ClusterState state(2);
+    static_cast<void>(state.allocate("a", Gpus{1}));
+    CHECK(state.drain(1));
+    CHECK(!state.drain(1));
+    CHECK_EQ(state.owner(1)->first, "a");
+    static_cast<void>(state.release("a"));
+    CHECK(state.free_gpus() == Gpus{0});
+    CHECK(state.undrain(1));
+    CHECK(!state.undrain(1));
+    CHECK_EQ(state.num_free(), 2);
+}
+
+TEST(a_rollback_restores_everything_and_nests) {
+    ClusterState state = busy();
+    const std::string before = state.snapshot();
+    const auto outer = state.begin();
+    static_cast<void>(state.release("b"));
+    static_cast<void>(state.allocate("c", Gpus{70, 1}));
+    const std::string between = state.snapshot();
+    const auto inner = state.begin();
+    static_cast<void>(state.release("c"));
+    static_cast<void>(state.release("a"));
+    static_cast<void>(state.allocate("b", Gpus{0, 1}));
+    state.drain(0);
+    state.undrain(3);
+    state.rollback(inner);
+    CHECK(state.snapshot() == between);
+    state.begin();
+    state.undrain(64);
+    state.commit();
+    state.rollback(outer);
+    CHECK(state.snapshot() == before);
+    CHECK_EQ(state.num_free(), 68);
+    CHECK_EQ(state.owner(70)->first, "b");
+}
+
+TEST(a_commit_keeps_the_changes) {
+    ClusterState state(4);
+    state.begin();
+    static_cast<void>(state.allocate("a", Gpus{2}));
+    state.commit();
+    CHECK_EQ(state.owner(2)->first, "a");
+    const auto mark = state.begin();
+    CHECK_EQ(mark, std::size_t{0});
+    state.rollback(mark);
+    CHECK_EQ(state.num_free(), 3);
+}
+
+TEST(a_copy_is_independent) {
+    ClusterState state = busy();
+    ClusterState copy(state);
+    CHECK(copy.snapshot() == state.snapshot());
+    static_cast<void>(state.release("b"));
+    CHECK_EQ(copy.owner(70)->first, "b");
+    CHECK(copy.owner(70) == copy.find("b"));
+    CHECK(copy.find("none") == nullptr);
+}
+
+TEST(jobs_come_in_the_order_of_their_allocation) {
+    ClusterState state = busy();
+    CHECK_EQ(state.jobs().front()->first, "b");
+    CHECK_EQ(state.jobs().back()->first, "a");
+    CHECK((state.jobs().front()->second.gpus == Gpus{70, 3}));
+}
+
+TEST(a_snapshot_restores_and_damage_is_refused) {
+    const std::string bytes = busy().snapshot();
+    CHECK(ClusterState::restore(bytes, 72).snapshot() == bytes);
+    CHECK(!restores(bytes, 71));
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        CHECK(!restores(bytes.substr(0, i), 72));
+        for (int bit = 0; bit < 8; ++bit) {
+            std::string damaged = bytes;
+            damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
+            CHECK(!restores(damaged, 72));
+        }
+    }
+    CHECK(!restores(bytes + '\0', 72));
+}
+
+TEST(a_status_has_its_name) {
+    CHECK_EQ(name(AllocationStatus::ok), "ok");
+    CHECK_EQ(name(AllocationStatus::drained_gpu), "drained_gpu");
+}
+
+TEST(sizes_are_bounded) {
+    for (const std::int32_t size : {0, -1, ClusterState::kMaxGpus + 1}) {
+        bool refused = false;
+        try {
+            const ClusterState state(size);
+        } catch (const std::invalid_argument&) {
+            refused = true;
+        }
+        CHECK(refused);
+    }
+    CHECK_EQ(ClusterState(100'000).num_free(), 100'000);
+}

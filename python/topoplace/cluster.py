@@ -1,0 +1,186 @@
+"""Cluster: which job holds which GPU of a topology, the only thing in the library that changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Self
+
+from topoplace import _checks
+from topoplace._core import ClusterState
+from topoplace.errors import AllocationError, SnapshotError
+from topoplace.placement import Placement
+from topoplace.topology import Topology
+
+_MAGIC = b"topoplace-cluster 1 "
+
+
+class Cluster:
+    """The state of a topology's GPUs: each is held by at most one job, and healthy or drained.
+
+    Every change is all or nothing: an AllocationError leaves the state untouched. Changes cost O(1) per GPU they
+    name, at any size of the cluster. A cluster is for one thread at a time.
+    """
+
+    __slots__ = ("_state", "_topology")
+
+    def __init__(self, topology: Topology) -> None:
+        """All GPUs of `topology` healthy and free."""
+        self._topology = topology
+        self._state = ClusterState(topology.num_gpus)
+
+    @property
+    def topology(self) -> Topology:
+        """The topology this is the state of."""
+        return self._topology
+
+    # ---- what it says --------------------------------------------------------------------------------------
+
+    def free_gpus(self) -> tuple[int, ...]:
+        """The GPUs that are healthy and held by no job, ascending."""
+        return self._state.free_gpus()
+
+    @property
+    def num_free(self) -> int:
+        """How many GPUs are healthy and held by no job."""
+        return self._state.num_free
+
+    def drained_gpus(self) -> tuple[int, ...]:
+        """The GPUs that are drained, ascending, whether a job holds them or not."""
+        return self._state.drained_gpus()
+
+    def owner(self, gpu: int) -> str | None:
+        """The job that holds `gpu`, or None; AllocationError for a GPU that is not there."""
+        return self._state.owner(self._checked_gpu(gpu, "gpu"))
+
+    @property
+    def allocations(self) -> Mapping[str, tuple[int, ...]]:
+        """The GPUs of each job in task order, jobs in the order of their allocation: a read-only copy."""
+        return MappingProxyType(self._state.allocations())
+
+    # ---- changes -------------------------------------------------------------------------------------------
+
+    def allocate(self, job_id: str, placement: Placement | Sequence[int]) -> None:
+        """Give the GPUs of `placement`, or those listed in task order, to the job.
+
+        Raises AllocationError, and changes nothing, for a job that holds GPUs already, for no GPU at all, and for
+        a GPU that is unknown, named twice, drained, or held by another job.
+        """
+        job_id = _checked_job(job_id)
+        given = placement.gpus if isinstance(placement, Placement) else placement
+        gpus = _checks.sequence(given, "gpus", AllocationError)
+        gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus))
+        status, position = self._state.allocate(job_id, gpus)
+        if status != "ok":
+            raise AllocationError(self._reason(job_id, gpus, status, position))
+
+    def release(self, job_id: str) -> None:
+        """Take all GPUs of the job back; AllocationError for a job that holds none."""
+        if self._state.release(_checked_job(job_id)) != "ok":
+            raise AllocationError(f"job {job_id!r} holds no GPUs")
+
+    def drain(self, gpu_or_machine: int | str) -> None:
+        """Withdraw a GPU, or all of the machine of that name, from what is free; jobs on them keep them.
+
+        Draining what is drained changes nothing. AllocationError for a GPU or machine that is not there.
+        """
+        self._for_each(gpu_or_machine, self._state.drain)
+
+    def undrain(self, gpu_or_machine: int | str) -> None:
+        """Take back a `drain`; of what is not drained, it changes nothing."""
+        self._for_each(gpu_or_machine, self._state.undrain)
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        """A block whose changes to this cluster are all undone if it ends by an exception of any kind.
+
+        Transactions nest; the cost is that of the changes. A copy or snapshot made inside holds the state of its
+        moment.
+        """
+        mark = self._state.begin()
+        try:
+            yield self
+        except BaseException:
+            self._state.rollback(mark)
+            raise
+        self._state.commit()
+
+    # ---- copies --------------------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """An independent cluster in the same state, on the same topology."""
+        return self._with_state(self._topology, self._state.copy())
+
+    def snapshot(self) -> bytes:
+        """The state and its topology as bytes for `restore`; equal states give equal bytes."""
+        text = self._topology.to_json().encode("ascii")
+        return b"\n".join((_header(text), text, self._state.snapshot()))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        """The cluster that `snapshot` was made of; SnapshotError says what is wrong with any other bytes."""
+        if not isinstance(snapshot, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SnapshotError(f"snapshot = {_checks.shown(snapshot)} is not bytes")
+        header, _, rest = bytes(snapshot).partition(b"\n")
+        text, _, state = rest.partition(b"\n")
+        if not header.startswith(_MAGIC):
+            raise SnapshotError("snapshot: it does not begin as one")
+        if header != _header(text):
+            raise SnapshotError("snapshot: its topology is not the one it was made of")
+        try:
+            topology = Topology.from_json(text.decode("ascii"))
+            return cls._with_state(topology, ClusterState.restore(state, topology.num_gpus))
+        except ValueError as error:
+            raise SnapshotError(str(error)) from None
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:
+        return type(self).restore, (self.snapshot(),)
+
+    def __repr__(self) -> str:
+        return f"Cluster({self._topology.name!r}, {self.num_free} of {self._topology.num_gpus} GPUs free)"
+
+    @classmethod
+    def _with_state(cls, topology: Topology, state: ClusterState) -> Self:
+        cluster = cls.__new__(cls)
+        cluster._topology, cluster._state = topology, state
+        return cluster
+
+    # ---- inside --------------------------------------------------------------------------------------------
+
+    def _checked_gpu(self, gpu: object, what: str) -> int:
+        return _checks.integer(gpu, what, AllocationError, low=0, high=self._topology.num_gpus - 1)
+
+    def _for_each(self, target: int | str, change: Callable[[int], bool]) -> None:
+        if isinstance(target, str):
+            gpus = self._topology.gpus_of.get(target)
+            if gpus is None:
+                raise AllocationError(f"machine {target!r} is not in the topology")
+        else:
+            gpus = (self._checked_gpu(target, "gpu"),)
+        for gpu in gpus:
+            change(gpu)
+
+    def _reason(self, job_id: str, gpus: Sequence[int], status: str, position: int) -> str:
+        if status == "no_gpus":
+            return f"gpus = {gpus!r} is empty"
+        if status == "job_exists":
+            return f"job {job_id!r} holds GPUs {self.allocations[job_id]} already"
+        where = f"gpus[{position}] = {gpus[position]}"
+        if status == "taken_gpu":
+            return f"{where} is held by job {self.owner(gpus[position])!r}"
+        return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
+
+
+def _header(topology: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(topology).hexdigest().encode("ascii")
+
+
+def _checked_job(job_id: object) -> str:
+    name = _checks.text(job_id, "job_id", AllocationError)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise AllocationError(f"job_id = {name!a} is not valid Unicode") from None
+    return name

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import contextlib
+import copy
+import pickle
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import topoplace as tp
+
+N = 70  # more than one 64-bit word
+TOPOLOGY = tp.Topology.from_links(N, [(0, 1, 50.0)], machines=["a"] * 60 + ["b"] * 10)
+JOBS = st.sampled_from(["p", "q", "r", "s"])
+GPUS = st.lists(st.sampled_from([*range(6), 63, 64, 69]), min_size=1, max_size=4)
+
+
+class ClusterMachine(RuleBasedStateMachine):
+    """A cluster against a model of two plain dicts, with transactions as copies of the model."""
+
+    @initialize()
+    def start(self) -> None:
+        self.cluster = tp.Cluster(TOPOLOGY)
+        self.held: dict[str, tuple[int, ...]] = {}
+        self.drained: set[int] = set()
+        self.open: list[tuple[contextlib.ExitStack, dict[str, tuple[int, ...]], set[int]]] = []
+
+    def is_free(self, gpu: int) -> bool:
+        return gpu not in self.drained and all(gpu not in gpus for gpus in self.held.values())
+
+    @rule(job=JOBS, gpus=GPUS)
+    def allocate(self, job: str, gpus: list[int]) -> None:
+        allowed = job not in self.held and len(set(gpus)) == len(gpus) and all(map(self.is_free, gpus))
+        if allowed:
+            self.cluster.allocate(job, gpus)
+            self.held[job] = tuple(gpus)
+        else:
+            with pytest.raises(tp.AllocationError):
+                self.cluster.allocate(job, gpus)
+
+    @rule(job=JOBS)
+    def release(self, job: str) -> None:
+        if self.held.pop(job, None):
+            self.cluster.release(job)
+        else:
+            with pytest.raises(tp.AllocationError, match=f"job '{job}' holds no GPUs"):
+                self.cluster.release(job)
+
+    @rule(gpu=st.integers(0, 5), on=st.booleans())
+    def drain_gpu(self, gpu: int, on: bool) -> None:
+        (self.cluster.drain if on else self.cluster.undrain)(gpu)
+        (self.drained.add if on else self.drained.discard)(gpu)
+
+    @rule(on=st.booleans())
+    def drain_machine(self, on: bool) -> None:
+        (self.cluster.drain if on else self.cluster.undrain)("b")
+        (self.drained.update if on else self.drained.difference_update)(range(60, 70))
+
+    @precondition(lambda self: len(self.open) < 3)
+    @rule()
+    def begin(self) -> None:
+        stack = contextlib.ExitStack()
+        stack.enter_context(self.cluster.transaction())
+        self.open.append((stack, dict(self.held), set(self.drained)))
+
+    @precondition(lambda self: self.open)
+    @rule()
+    def commit(self) -> None:
+        self.open.pop()[0].close()
+
+    @precondition(lambda self: self.open)
+    @rule(error=st.sampled_from([ValueError, KeyboardInterrupt, GeneratorExit]))
+    def roll_back(self, error: type[BaseException]) -> None:
+        stack, self.held, self.drained = self.open.pop()
+        with pytest.raises(error), stack:
+            raise error
+
+    @precondition(lambda self: not self.open)
+    @rule(way=st.sampled_from([tp.Cluster.copy, copy.deepcopy, lambda c: tp.Cluster.restore(c.snapshot())]))
+    def replace(self, way: Any) -> None:
+        old, self.cluster = self.cluster, way(self.cluster)
+        assert self.cluster.snapshot() == old.snapshot()
+        with contextlib.suppress(tp.AllocationError):
+            old.allocate("other", old.free_gpus())  # must not show in the copy
+
+    @invariant()
+    def agrees(self) -> None:
+        free = tuple(gpu for gpu in range(N) if self.is_free(gpu))
+        assert self.cluster.free_gpus() == free
+        assert self.cluster.num_free == len(free)
+        assert list(self.cluster.allocations.items()) == list(self.held.items())
+        assert self.cluster.drained_gpus() == tuple(sorted(self.drained))
+        for gpu in (0, 3, 64):
+            owners = [job for job, gpus in self.held.items() if gpu in gpus]
+            assert self.cluster.owner(gpu) == (owners[0] if owners else None)
+
+
+TestCluster = ClusterMachine.TestCase
+
+
+def busy() -> tp.Cluster:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("p", [3, 1])
+    cluster.drain(5)
+    return cluster
+
+
+BAD_CHANGES: list[tuple[Any, str]] = [
+    (lambda c: c.allocate("q", [0, 1]), r"gpus\[1\] = 1 is held by job 'p'"),
+    (lambda c: c.allocate("q", [0, 5]), r"gpus\[1\] = 5 is drained"),
+    (lambda c: c.allocate("q", [0, 2, 0]), r"gpus\[2\] = 0 is there twice"),
+    (lambda c: c.allocate("q", [0, 70]), r"gpus\[1\] = 70 is not in 0\.\.69"),
+    (lambda c: c.allocate("q", [-1]), r"gpus\[0\] = -1 is not in 0\.\.69"),
+    (lambda c: c.allocate("q", [2**40]), r"gpus\[0\] = 1099511627776 is not in"),
+    (lambda c: c.allocate("q", [True]), r"gpus\[0\] = True is not an integer"),
+    (lambda c: c.allocate("q", [0.0]), r"gpus\[0\] = 0.0 is not an integer"),
+    (lambda c: c.allocate("q", "0"), "gpus = '0' is not a sequence"),
+    (lambda c: c.allocate("q", None), "gpus = None is not a sequence"),
+    (lambda c: c.allocate("q", []), r"gpus = \(\) is empty"),
+    (lambda c: c.allocate("p", [0]), r"job 'p' holds GPUs \(3, 1\) already"),
+    (lambda c: c.allocate("", [0]), "job_id = '' is not"),
+    (lambda c: c.allocate(7, [0]), "job_id = 7 is not"),
+    (lambda c: c.allocate("\ud800", [0]), r"job_id = '\\ud800' is not valid"),
+    (lambda c: c.release("q"), "job 'q' holds no GPUs"),
+    (lambda c: c.release(None), "job_id = None is not"),
+    (lambda c: c.drain(70), "gpu = 70 is not in"),
+    (lambda c: c.drain(1.0), "gpu = 1.0 is not an integer"),
+    (lambda c: c.undrain("zz"), "machine 'zz' is not in the topology"),
+    (lambda c: c.owner(-1), "gpu = -1 is not in"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_CHANGES, ids=[message for _, message in BAD_CHANGES])
+def test_refused_change_names_its_reason_and_changes_nothing(change: Any, message: str) -> None:
+    cluster = busy()
+    before = cluster.snapshot()
+    with pytest.raises(tp.AllocationError, match=message):
+        change(cluster)
+    assert cluster.snapshot() == before
+
+
+def test_takes_placements_in_task_order() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    cluster.allocate("p", tp.Placement((5, 0), topology=cluster.topology))
+    assert cluster.allocations == {"p": (5, 0)}
+    with pytest.raises(TypeError):
+        cluster.allocations["q"] = (1,)  # type: ignore[index]
+    assert repr(cluster) == "Cluster('dgx1-v100', 6 of 8 GPUs free)"
+
+
+@pytest.mark.parametrize("size", [1, 72, 512, 100_000])
+def test_any_number_of_gpus(size: int) -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(size, []))
+    assert cluster.free_gpus() == tuple(range(size))
+    cluster.allocate("all", range(size))
+    assert (cluster.num_free, cluster.owner(size - 1)) == (0, "all")
+    assert tp.Cluster.restore(cluster.snapshot()).num_free == 0
+
+
+def test_job_names_may_be_any_text() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("ein Jöb\0\n🙂", [0])
+    assert list(tp.Cluster.restore(cluster.snapshot()).allocations) == ["ein Jöb\0\n🙂"]
+    assert cluster.owner(0) == "ein Jöb\0\n🙂"
+
+
+def test_snapshot_carries_its_topology() -> None:
+    cluster = busy()
+    restored = tp.Cluster.restore(cluster.snapshot())
+    assert restored.topology == TOPOLOGY
+    assert pickle.loads(pickle.dumps(cluster)).snapshot() == cluster.snapshot()
+    assert tp.Cluster.restore(bytearray(cluster.snapshot())).num_free == 67
+
+
+SNAPSHOT = busy().snapshot()
+
+
+@given(st.data())
+def test_damaged_snapshot_is_refused(data: st.DataObject) -> None:
+    damaged = bytearray(SNAPSHOT)
+    place = data.draw(st.integers(0, len(SNAPSHOT) - 1))
+    kind = data.draw(st.sampled_from(["flip", "cut", "insert"]))
+    if kind == "flip":
+        damaged[place] ^= data.draw(st.integers(1, 255))
+    elif kind == "cut":
+        del damaged[place:]
+    else:
+        damaged[place:place] = data.draw(st.binary(min_size=1))
+    if damaged != SNAPSHOT:
+        with pytest.raises(tp.SnapshotError):
+            tp.Cluster.restore(bytes(damaged))
+
+
+@given(st.binary())
+def test_arbitrary_bytes_are_no_snapshot(data: bytes) -> None:
+    for snapshot in (data, b"topoplace-cluster 1 " + data):
+        with pytest.raises(tp.SnapshotError, match="snapshot: "):
+            tp.Cluster.restore(snapshot)
+
+
+def test_snapshot_of_another_topology_is_refused() -> None:
+    other = tp.Cluster(tp.machines.get("summit")).snapshot()
+    mixed = SNAPSHOT.split(b"\n", 2)[:2] + other.split(b"\n", 2)[2:]
+    with pytest.raises(tp.SnapshotError, match="it is of 6 GPUs, not 70"):
+        tp.Cluster.restore(b"\n".join(mixed))
+    with pytest.raises(tp.SnapshotError, match="its topology is not the one"):
+        tp.Cluster.restore(SNAPSHOT.replace(b"50.0", b"60.0"))
+    with pytest.raises(tp.SnapshotError, match="snapshot = 'text' is not bytes"):
+        tp.Cluster.restore("text")  # type: ignore[arg-type]
+
+
+def test_a_transaction_costs_its_changes_not_the_cluster() -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(100_000, []))
+    for i in range(1000):
+        with contextlib.suppress(ValueError), cluster.transaction():
+            cluster.allocate(f"job-{i}", random.Random(i).sample(range(100_000), 4))
+            raise ValueError
+    assert cluster.num_free == 100_000
