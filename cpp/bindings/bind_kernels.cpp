@@ -1,5 +1,5 @@
-#include <pybind11/native_enum.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <mutex>
 
@@ -53,11 +53,32 @@ class GraphHandle {
     mutable std::optional<match::Target> target_;
 };
 
-EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target, match::Distinct distinct,
+using Rows = py::array_t<std::int32_t>;
+using Mapping = py::typing::Optional<Rows>;
+using Enumerated = py::typing::Tuple<Rows, bool, std::uint64_t>;
+using Counted = py::typing::Tuple<std::int64_t, bool, std::uint64_t>;
+using Best = py::typing::Tuple<Mapping, double, double, bool, bool, std::uint64_t>;
+using Remained = py::typing::Tuple<Mapping, double, double, bool, std::uint64_t>;
+
+match::Distinct to_distinct(const std::string& name) {
+    if (name == "mappings") return match::Distinct::mappings;
+    if (name == "images") return match::Distinct::images;
+    if (name == "vertex_sets") return match::Distinct::vertex_sets;
+    throw std::invalid_argument("distinct = '" + name + "' is not one of mappings, images, vertex_sets");
+}
+
+match::Objective to_objective(const std::string& name) {
+    if (name == "sum") return match::Objective::sum;
+    if (name == "bottleneck") return match::Objective::bottleneck;
+    if (name == "bottleneck_sum") return match::Objective::bottleneck_sum;
+    throw std::invalid_argument("objective = '" + name + "' is not one of sum, bottleneck, bottleneck_sum");
+}
+
+EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,
                           bool induced, double min_weight, std::int64_t limit,
                           const std::optional<Array<std::uint8_t>>& candidates,
                           std::optional<double> timeout) {
-    EnumerateParams params{distinct, induced, min_weight, limit, {}, to_deadline(timeout)};
+    EnumerateParams params{to_distinct(distinct), induced, min_weight, limit, {}, to_deadline(timeout)};
     if (candidates) {
         check_shape(*candidates, "candidates",
                     {pattern.graph().num_vertices(), target.graph().num_vertices()});
@@ -77,9 +98,9 @@ Result without_gil(Search&& search) {
     return result;
 }
 
-py::tuple enumerate(const GraphHandle& pattern, const GraphHandle& target, match::Distinct distinct,
-                    bool induced, double min_weight, std::int64_t limit,
-                    const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
+Enumerated enumerate(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,
+                     bool induced, double min_weight, std::int64_t limit,
+                     const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
     auto result = without_gil<EnumerateResult>(
         [&] { return match::enumerate_subgraphs(pattern.pattern(), target.target(), params); });
@@ -88,9 +109,9 @@ py::tuple enumerate(const GraphHandle& pattern, const GraphHandle& target, match
                           result.nodes);
 }
 
-py::tuple count(const GraphHandle& pattern, const GraphHandle& target, match::Distinct distinct, bool induced,
-                double min_weight, std::int64_t limit, const std::optional<Array<std::uint8_t>>& candidates,
-                std::optional<double> timeout) {
+Counted count(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,
+              bool induced, double min_weight, std::int64_t limit,
+              const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
     const auto result = without_gil<EnumerateResult>(
         [&] { return match::count_subgraphs(pattern.pattern(), target.target(), params); });
@@ -104,27 +125,34 @@ BestParams to_params(const GraphHandle& target, const Vertices& free, const Vert
     return {required, min_weight, to_deadline(timeout)};
 }
 
+py::object to_mapping(bool found, Vertices&& vertices) {
+    if (!found) return py::none();
+    const auto size = static_cast<py::ssize_t>(vertices.size());
+    return to_array(std::move(vertices), {size});
+}
+
 template <class Goal>
-py::object best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal, const Vertices& free,
-                const Vertices& required, double min_weight, std::optional<double> timeout) {
+Best best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal, const Vertices& free,
+          const Vertices& required, double min_weight, std::optional<double> timeout) {
     const BestParams params = to_params(target, free, required, min_weight, timeout);
     auto result = without_gil<BestResult>(
         [&] { return match::best_subgraph(pattern.pattern(), target.target(), free, goal, params); });
-    if (!result.found)
-        return py::make_tuple(py::none(), 0.0, 0.0, result.optimal, result.complete, result.nodes);
-    std::vector<py::ssize_t> shape{pattern.graph().num_vertices()};
-    return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.score, result.bound,
+    return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
                           result.optimal, result.complete, result.nodes);
 }
 
-py::object remainder(const GraphHandle& pattern, const GraphHandle& target, const Vertices& free,
-                     const Vertices& required, std::optional<double> timeout) {
+Best best_named(const GraphHandle& pattern, const GraphHandle& target, const std::string& objective,
+                const Vertices& free, const Vertices& required, double min_weight,
+                std::optional<double> timeout) {
+    return best(pattern, target, to_objective(objective), free, required, min_weight, timeout);
+}
+
+Remained remainder(const GraphHandle& pattern, const GraphHandle& target, const Vertices& free,
+                   const Vertices& required, std::optional<double> timeout) {
     const BestParams params = to_params(target, free, required, 0, timeout);
     auto result = without_gil<match::RemainderResult>(
         [&] { return match::best_remainder(pattern.pattern(), target.target(), free, params); });
-    if (!result.found) return py::make_tuple(py::none(), 0.0, 0.0, result.optimal, result.nodes);
-    std::vector<py::ssize_t> shape{pattern.graph().num_vertices()};
-    return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.remainder,
+    return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.remainder,
                           result.score, result.optimal, result.nodes);
 }
 
@@ -145,32 +173,23 @@ py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num
     return to_array(std::move(rows), {length, num_classes});
 }
 
-void bind_enums(py::module_& module) {
-    py::native_enum<match::Distinct>(module, "Distinct", "enum.Enum")
-        .value("mappings", match::Distinct::mappings)
-        .value("images", match::Distinct::images)
-        .value("vertex_sets", match::Distinct::vertex_sets)
-        .finalize();
-    py::native_enum<match::Objective>(module, "Objective", "enum.Enum")
-        .value("sum", match::Objective::sum)
-        .value("bottleneck", match::Objective::bottleneck)
-        .value("bottleneck_sum", match::Objective::bottleneck_sum)
-        .finalize();
-}
-
 }  // namespace
 
 void register_kernels(py::module_& module) {
-    bind_enums(module);
     py::class_<GraphHandle> graph(module, "Graph", "An undirected, simple, weighted graph.");
     py::class_<match::LinkCountScore> score(module, "LinkCountScore", "Scores by link counts, tabulated.");
     graph
         .def(py::init<std::int32_t, const Array<std::int32_t>&, const Array<double>&>(),
              py::arg("num_vertices"), py::arg("edges").noconvert(), py::arg("weights").noconvert())
-        .def_property_readonly("num_vertices", [](const GraphHandle& g) { return g.graph().num_vertices(); })
-        .def_property_readonly("num_edges", [](const GraphHandle& g) { return g.graph().num_edges(); })
-        .def_property_readonly("num_automorphisms",
-                               [](const GraphHandle& g) { return g.pattern().num_automorphisms(); });
+        .def_property_readonly(
+            "num_vertices", [](const GraphHandle& g) { return g.graph().num_vertices(); },
+            "How many vertices the graph has.")
+        .def_property_readonly(
+            "num_edges", [](const GraphHandle& g) { return g.graph().num_edges(); },
+            "How many edges the graph has.")
+        .def_property_readonly(
+            "num_automorphisms", [](const GraphHandle& g) { return g.pattern().num_automorphisms(); },
+            "How many permutations of the vertices keep every edge, whatever its weight; exact up to 2**53.");
     score.def(py::init(&link_count_score), py::arg("target"), py::arg("link_class").noconvert(),
               py::arg("num_classes"), py::arg("num_edges"), py::arg("scores").noconvert());
     module.def("count_vectors", &count_vectors, py::arg("num_edges"), py::arg("num_classes"));
@@ -180,9 +199,8 @@ void register_kernels(py::module_& module) {
     module.def("count_subgraphs", &count, py::arg("pattern"), py::arg("target"), py::arg("distinct"),
                py::arg("induced"), py::arg("min_weight"), py::arg("limit"), py::arg("candidates").noconvert(),
                py::arg("timeout"));
-    module.def("best_subgraph", &best<match::Objective>, py::arg("pattern"), py::arg("target"),
-               py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
-               py::arg("timeout"));
+    module.def("best_subgraph", &best_named, py::arg("pattern"), py::arg("target"), py::arg("objective"),
+               py::arg("free"), py::arg("required"), py::arg("min_weight"), py::arg("timeout"));
     module.def("best_subgraph", &best<match::LinkCountScore>, py::arg("pattern"), py::arg("target"),
                py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
                py::arg("timeout"));

@@ -3,25 +3,10 @@ Native core of topoplace: graphs and kernels. Use it through topoplace, not dire
 """
 from __future__ import annotations
 import collections.abc
-import enum
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['ClusterState', 'Distinct', 'Graph', 'LinkCountScore', 'Objective', 'best_remainder', 'best_subgraph', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'verify_mapping']
-class Distinct(enum.Enum):
-    images: typing.ClassVar[Distinct]
-    mappings: typing.ClassVar[Distinct]
-    vertex_sets: typing.ClassVar[Distinct]
-    @classmethod
-    def __new__(cls, value):
-        ...
-class Objective(enum.Enum):
-    bottleneck: typing.ClassVar[Objective]
-    bottleneck_sum: typing.ClassVar[Objective]
-    sum: typing.ClassVar[Objective]
-    @classmethod
-    def __new__(cls, value):
-        ...
+__all__: list[str] = ['ClusterState', 'Graph', 'LinkCountScore', 'best_remainder', 'best_subgraph', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'verify_mapping']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -30,13 +15,19 @@ class Graph:
         ...
     @property
     def num_automorphisms(self) -> float:
-        ...
+        """
+        How many permutations of the vertices keep every edge, whatever its weight; exact up to 2**53.
+        """
     @property
     def num_edges(self) -> int:
-        ...
+        """
+        How many edges the graph has.
+        """
     @property
     def num_vertices(self) -> int:
-        ...
+        """
+        How many vertices the graph has.
+        """
 class LinkCountScore:
     """
     Scores by link counts, tabulated.
@@ -96,19 +87,19 @@ class ClusterState:
     @property
     def num_gpus(self) -> int:
         ...
-def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
+def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: Objective, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
+def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> typing.Any:
+def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
     ...
-def count_subgraphs(pattern: Graph, target: Graph, distinct: Distinct, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple:
+def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, bool, int]:
     ...
 def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
     ...
-def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: Distinct, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple:
+def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
 def verify_mapping(pattern: Graph, target: Graph, vertices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex) -> bool:
     ...

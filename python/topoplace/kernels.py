@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,25 +35,22 @@ GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is no
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
 
-_DISTINCT = {member.name: member for member in _core.Distinct}
-_OBJECTIVE = {member.name: member for member in _core.Objective}
 _INT64_MAX = 2**63 - 1
 
 
-class Graph:
+class Graph(_core.Graph):
     """An undirected, simple, weighted graph; immutable.
 
     `weights` is an (n, n) symmetric matrix: 0 where there is no edge and on the diagonal, positive and finite
     elsewhere. Raises ValueError naming the first entry that is not.
     """
 
-    __slots__ = ("_handle",)
-    _handle: _core.Graph
+    __slots__ = ()
 
     def __init__(self, weights: ArrayLike) -> None:
         matrix = _matrix(weights)
         u, v = np.nonzero(np.triu(matrix, 1))
-        self._handle = _core.Graph(len(matrix), np.stack([u, v], axis=1).astype(np.int32), matrix[u, v])
+        super().__init__(len(matrix), np.stack([u, v], axis=1).astype(np.int32), matrix[u, v])
 
     @classmethod
     def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
@@ -62,7 +59,8 @@ class Graph:
         The weight is 1.0 where it is not given. Raises ValueError naming the edge that is out of range, a loop,
         repeated, or whose weight is not positive and finite.
         """
-        rows = np.asarray(list(edges) if not isinstance(edges, np.ndarray) else edges, dtype=np.float64)
+        given = cast("Any", edges)
+        rows = np.asarray(given if isinstance(edges, np.ndarray) else list(given), dtype=np.float64)
         if rows.size == 0:
             rows = rows.reshape(0, 2)
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
@@ -74,8 +72,8 @@ class Graph:
             raise ValueError(f"edges[{i}, {j}] = {ends[i, j]} is not a vertex")
         weights = rows[:, 2] if rows.shape[1] == 3 else np.ones(len(rows))
         graph = cls.__new__(cls)
-        graph._handle = _core.Graph(
-            num_vertices, np.ascontiguousarray(ends, dtype=np.int32), np.ascontiguousarray(weights)
+        _core.Graph.__init__(
+            graph, num_vertices, np.ascontiguousarray(ends, dtype=np.int32), np.ascontiguousarray(weights)
         )
         return graph
 
@@ -109,21 +107,6 @@ class Graph:
             (number[u], number[v], float(data.get("weight", 1.0))) for u, v, data in graph.edges(data=True)
         ]
         return cls.from_edges(len(number), edges)
-
-    @property
-    def num_vertices(self) -> int:
-        """How many vertices the graph has."""
-        return self._handle.num_vertices
-
-    @property
-    def num_edges(self) -> int:
-        """How many edges the graph has."""
-        return self._handle.num_edges
-
-    @property
-    def num_automorphisms(self) -> float:
-        """How many permutations of the vertices keep every edge, whatever its weight; exact up to 2**53."""
-        return self._handle.num_automorphisms
 
     def __repr__(self) -> str:
         return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"
@@ -194,7 +177,7 @@ class LinkCountScore:
                 raise ValueError(
                     f"function must give {len(vectors)} finite scores, one for each count vector"
                 )
-            table = _core.LinkCountScore(target._handle, self.link_class, self.num_classes, num_edges, scores)
+            table = _core.LinkCountScore(target, self.link_class, self.num_classes, num_edges, scores)
             self._tables[key] = (target, table)
         return self._tables[key][1]
 
@@ -221,7 +204,7 @@ def enumerate_subgraphs(
     Raises SearchTimeoutError (with the rows so far) when `timeout` seconds do not suffice, ValueError on bad input.
     """
     p, t, arguments = _enumeration(pattern, target, distinct, induced, candidates, min_weight, limit, timeout)
-    rows, complete, _ = _core.enumerate_subgraphs(p._handle, t._handle, **arguments)
+    rows, complete, _ = _core.enumerate_subgraphs(p, t, **arguments)
     if not complete and (limit is None or len(rows) < limit):
         raise SearchTimeoutError(f"{len(rows)} matches after {timeout} s, and not done", rows)
     return rows
@@ -244,7 +227,7 @@ def count_subgraphs(
     2**63 - 2, ValueError on bad input.
     """
     p, t, arguments = _enumeration(pattern, target, distinct, induced, candidates, min_weight, limit, timeout)
-    count, complete, _ = _core.count_subgraphs(p._handle, t._handle, **arguments)
+    count, complete, _ = _core.count_subgraphs(p, t, **arguments)
     if not complete and (limit is None or count < limit):
         raise SearchTimeoutError(f"{count} matches after {timeout} s, and not done", count)
     if count == _INT64_MAX:
@@ -276,19 +259,20 @@ def best_subgraph(
     if isinstance(objective, LinkCountScore):
         goal: Any = objective.table(t, p.num_edges)
     else:
-        goal = _choice(_OBJECTIVE, "objective", objective)
-    vertices, *rest = _core.best_subgraph(
-        p._handle,
-        t._handle,
+        goal = objective
+    vertices, score, bound, optimal, complete, nodes = _core.best_subgraph(
+        p,
+        t,
         goal,
         _vertices(free, "free", t),
         _vertices(required, "required", t),
         _min_weight(min_weight),
         _timeout(timeout),
     )
-    if vertices is not None:
-        return Embedding(vertices, *rest)
-    return _nothing(optimal=rest[2], timeout=timeout)
+    if vertices is None:
+        _check_proven(optimal, timeout)
+        return None
+    return Embedding(vertices, score, bound, optimal, complete, nodes)
 
 
 def best_remainder(
@@ -305,16 +289,17 @@ def best_remainder(
     pattern's edges, then to the usual order. Arguments, deadline and errors as for `best_subgraph`.
     """
     p, t = Graph.of(pattern), Graph.of(target)
-    vertices, *rest = _core.best_remainder(
-        p._handle,
-        t._handle,
+    vertices, remainder, score, optimal, nodes = _core.best_remainder(
+        p,
+        t,
         _vertices(free, "free", t),
         _vertices(required, "required", t),
         _timeout(timeout),
     )
-    if vertices is not None:
-        return Remainder(vertices, *rest)
-    return _nothing(optimal=rest[2], timeout=timeout)
+    if vertices is None:
+        _check_proven(optimal, timeout)
+        return None
+    return Remainder(vertices, remainder, score, optimal, nodes)
 
 
 def verify_mapping(
@@ -325,17 +310,18 @@ def verify_mapping(
     induced: bool = False,
     min_weight: float | None = None,
 ) -> bool:
-    """Whether `vertices` (k,) maps the pattern into the target, by the definition alone; shares no code with the search."""
+    """Whether `vertices` (k,) maps the pattern into the target, by the definition alone.
+
+    Shares no code with the searches, so that their answers can be checked with it.
+    """
     p, t = Graph.of(pattern), Graph.of(target)
     images = np.asarray(list(vertices), dtype=np.int64)
     inside = bool(((images >= 0) & (images < t.num_vertices)).all())
-    return inside and _core.verify_mapping(
-        p._handle, t._handle, images.tolist(), induced, _min_weight(min_weight)
-    )
+    return inside and _core.verify_mapping(p, t, images.tolist(), induced, _min_weight(min_weight))
 
 
-def _nothing(*, optimal: bool, timeout: float | None) -> None:
-    if not optimal:
+def _check_proven(proven: bool, timeout: float | None) -> None:
+    if not proven:
         raise SearchTimeoutError(f"no embedding found in {timeout} s", None)
 
 
@@ -356,7 +342,7 @@ def _enumeration(
         p,
         t,
         {
-            "distinct": _choice(_DISTINCT, "distinct", distinct),
+            "distinct": distinct,
             "induced": induced,
             "min_weight": _min_weight(min_weight),
             "limit": _INT64_MAX if limit is None else limit,
@@ -372,12 +358,6 @@ def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray
     if array.shape != shape:
         raise ValueError(f"candidates has shape {array.shape}; expected {shape}")
     return np.ascontiguousarray(array != 0, dtype=np.uint8)
-
-
-def _choice(choices: dict[str, Any], name: str, value: str) -> Any:
-    if value not in choices:
-        raise ValueError(f"{name} = {value!r} is not one of {', '.join(choices)}")
-    return choices[value]
 
 
 def _vertices(vertices: Iterable[int] | None, name: str, target: Graph) -> list[int]:
