@@ -165,16 +165,17 @@ def test_best_remainder_is_the_canonical_optimum(pattern, target, data):
     n = len(target)
     usable = data.draw(st.sets(st.integers(0, n - 1), min_size=0))
     required = data.draw(st.sets(st.sampled_from(sorted(usable)), max_size=2)) if usable else set()
+    kept = data.draw(st.sets(st.integers(0, n - 1)))
 
     def left(mapping):
-        rest = sorted(usable - set(mapping))
+        rest = sorted((usable | kept) - set(mapping))
         return float(np.triu(target[np.ix_(rest, rest)]).sum())
 
     feasible = [m for m in mappings(pattern, target) if set(m) <= usable and required <= set(m)]
     expected = min(
         feasible, key=lambda m: (-left(m), -sum(weights_used(pattern, target, m)), sorted(m), m), default=None
     )
-    found = kernels.best_remainder(pattern, target, free=usable, required=required)
+    found = kernels.best_remainder(pattern, target, free=usable, kept=kept, required=required)
     if expected is None:
         assert found is None
         return

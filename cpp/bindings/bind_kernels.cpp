@@ -122,7 +122,7 @@ BestParams to_params(const GraphHandle& target, const Vertices& free, const Vert
                      double min_weight, std::optional<double> timeout) {
     check_vertices(free, "free", target.graph().num_vertices());
     check_vertices(required, "required", target.graph().num_vertices());
-    return {required, min_weight, to_deadline(timeout)};
+    return {required, {}, min_weight, to_deadline(timeout)};
 }
 
 py::object to_mapping(bool found, Vertices&& vertices) {
@@ -148,8 +148,10 @@ Best best_named(const GraphHandle& pattern, const GraphHandle& target, const std
 }
 
 Remained remainder(const GraphHandle& pattern, const GraphHandle& target, const Vertices& free,
-                   const Vertices& required, std::optional<double> timeout) {
-    const BestParams params = to_params(target, free, required, 0, timeout);
+                   const Vertices& kept, const Vertices& required, std::optional<double> timeout) {
+    BestParams params = to_params(target, free, required, 0, timeout);
+    check_vertices(kept, "kept", target.graph().num_vertices());
+    params.kept = kept;
     auto result = without_gil<match::RemainderResult>(
         [&] { return match::best_remainder(pattern.pattern(), target.target(), free, params); });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.remainder,
@@ -205,7 +207,7 @@ void register_kernels(py::module_& module) {
                py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
                py::arg("timeout"));
     module.def("best_remainder", &remainder, py::arg("pattern"), py::arg("target"), py::arg("free"),
-               py::arg("required"), py::arg("timeout"));
+               py::arg("kept"), py::arg("required"), py::arg("timeout"));
     module.def(
         "verify_mapping",
         [](const GraphHandle& pattern, const GraphHandle& target, const Vertices& vertices, bool induced,

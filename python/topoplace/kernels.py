@@ -280,19 +280,22 @@ def best_remainder(
     target: GraphLike,
     *,
     free: Iterable[int] | None = None,
+    kept: Iterable[int] = (),
     required: Iterable[int] = (),
     timeout: float | None = None,
 ) -> Remainder | None:
     """Places the pattern so that the free vertices it leaves keep the largest total weight among themselves.
 
     The preserved bandwidth of MAPA (Ranganath et al., SC'21, eq. 3); ties go to the largest sum over the
-    pattern's edges, then to the usual order. Arguments, deadline and errors as for `best_subgraph`.
+    pattern's edges, then to the usual order. Vertices of `kept` are not used but count as left: free vertices the
+    pattern may not have. Other arguments, deadline and errors as for `best_subgraph`.
     """
     p, t = Graph.of(pattern), Graph.of(target)
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
         p,
         t,
         _vertices(free, "free", t),
+        _vertices(kept, "kept", t),
         _vertices(required, "required", t),
         _timeout(timeout),
     )

@@ -118,6 +118,7 @@ enum class Objective {
 
 struct BestParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain
+    std::span<const std::int32_t> kept{};      // best_remainder: vertices not to be used, but left over
     double min_weight = 0;                     // target edges lighter than this do not exist
     Deadline deadline{};
 };

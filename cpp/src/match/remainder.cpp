@@ -28,6 +28,9 @@ class Remainder {
         for (const std::int32_t v : free) free_.set(v);
         for (const std::int32_t v : params.required) required_.set(v);
         free_.for_each([&](std::int32_t v) { ids_.push_back(v); });
+        Bits<W> kept;
+        for (const std::int32_t v : params.kept) kept.set(v);
+        (kept - free_).for_each([&](std::int32_t v) { kept_.push_back(v); });
     }
 
     RemainderResult solve() {
@@ -45,7 +48,7 @@ class Remainder {
     }
 
   private:
-    // By position in ids_: weighted degree among the free vertices, and prefix sums of the heaviest edges.
+    // By position in ids_: weighted degree among free and kept vertices, prefix sums of the heaviest edges.
     void prepare() {
         const std::size_t k = at(pattern_.size());
         degree_.resize(ids_.size());
@@ -54,13 +57,22 @@ class Remainder {
         for (std::size_t i = 0; i < ids_.size(); ++i) {
             row.clear();
             for (const std::int32_t v : ids_) row.push_back(target_.weight(ids_[i], v));
-            degree_[i] = std::accumulate(row.begin(), row.end(), Fixed{0});
-            total_ += degree_[i];
+            const Fixed among = std::accumulate(row.begin(), row.end(), Fixed{0});
+            const Fixed to_kept = weight_to(ids_[i], kept_);
+            degree_[i] = among + to_kept;
+            total_ += among + 2 * to_kept;
             std::sort(row.begin(), row.end(), std::greater<>());
             for (std::size_t q = 1; q < k; ++q) heaviest_[i * k + q] = heaviest_[i * k + q - 1] + row[q - 1];
         }
+        for (const std::int32_t v : kept_) total_ += weight_to(v, kept_);
         total_ /= 2;
         best_score_bound_ = embedding_.root_bound(pattern_.plan(), free_, kNone + 1);
+    }
+
+    Fixed weight_to(std::int32_t v, const std::vector<std::int32_t>& others) const {
+        const Fixed* weights = target_.weights(v);
+        return std::accumulate(others.begin(), others.end(), Fixed{0},
+                               [&](Fixed sum, std::int32_t u) { return sum + weights[u]; });
     }
 
     // A first loss to beat, where the cheapest next vertex leads to a set that takes the pattern.
@@ -154,7 +166,8 @@ class Remainder {
     BranchAndBound<W, WeightSum> embedding_;
     Bits<W> free_;
     Bits<W> required_;
-    std::vector<std::int32_t> ids_;  // the free vertices, ascending
+    std::vector<std::int32_t> ids_;   // the free vertices, ascending
+    std::vector<std::int32_t> kept_;  // those that count as left whatever is taken
     std::vector<Fixed> degree_;
     std::vector<Fixed> heaviest_;
     std::vector<Fixed> halves_;
