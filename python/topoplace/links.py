@@ -18,6 +18,8 @@ class LinkKind(enum.Enum):
 
     SELF = "self"
     """A GPU and itself."""
+    NVLINK = "nvlink"
+    """Direct NVLinks of a generation that is not known."""
     NVLINK1 = "nvlink1"
     """Direct NVLinks of the first generation (P100)."""
     NVLINK2 = "nvlink2"
@@ -79,6 +81,9 @@ LinkSpec = (
     | tuple[int, int, float, LinkKind | str, int]
 )
 """A link as an argument: (u, v, gbps), (u, v, gbps, kind) or (u, v, gbps, kind, lanes)."""
+
+NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
+"""The kinds of direct NVLinks, of every generation."""
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)

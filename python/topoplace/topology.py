@@ -136,6 +136,26 @@ class Topology:
         )
 
     @classmethod
+    def from_nvidia_smi(
+        cls,
+        text: str,
+        gpu_model: str | None = None,
+        *,
+        pcie_gbps: float = PCIE3_X16_GBPS,
+        name: str = "nvidia-smi",
+        machine: str = "machine0",
+    ) -> Topology:
+        """The topology that `text`, printed by `nvidia-smi topo -m`, shows, network adapters included.
+
+        The text tells no speeds: an NVLink has that of `gpu_model` (such as "V100" or "NVIDIA A100-SXM4-40GB"),
+        25 GB/s without; every other path is assumed to have `pcie_gbps`. Raises TopologyError naming the line and
+        the cell. See `topoplace.discovery.nvidia_smi`.
+        """
+        from topoplace.discovery import nvidia_smi
+
+        return nvidia_smi.parse(text, gpu_model, pcie_gbps=pcie_gbps, name=name, machine=machine)
+
+    @classmethod
     def from_json(cls, text: str) -> Self:
         """The topology that `to_json` wrote; TopologyError names what is wrong with any other text."""
         return cls(**_topology_json.parsed(text))
