@@ -1,0 +1,80 @@
+"""Hypothesis strategies of the model, for the tests of programs that build on topoplace.
+
+    from topoplace.testing.strategies import clusters, job_graphs
+
+    @given(job_graphs(max_tasks=4), clusters())
+    def test_my_policy(job, cluster): ...
+
+Small on purpose: few GPUs, few different speeds, so that ties, cut-off GPUs and full clusters come up often.
+"""
+
+from __future__ import annotations
+
+from topoplace.cluster import Cluster
+from topoplace.jobgraph import JobGraph
+from topoplace.links import LinkKind, direct
+from topoplace.topology import Topology
+
+try:
+    from hypothesis import strategies as st
+except ImportError as error:
+    raise ImportError(
+        "topoplace.testing.strategies needs hypothesis, which is not installed: pip install hypothesis"
+    ) from error
+
+_NVLINKS = st.sampled_from(
+    [(LinkKind.NVLINK1, 1), (LinkKind.NVLINK1, 2), (LinkKind.NVLINK2, 1), (LinkKind.NVLINK2, 2)]
+)
+_PATTERNS = (
+    *(JobGraph.ring, JobGraph.chain, JobGraph.star, JobGraph.tree),
+    *(JobGraph.clique, JobGraph.allreduce, JobGraph.independent),
+)
+
+
+@st.composite
+def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_machines: int = 2) -> Topology:
+    """Topologies of min_gpus..max_gpus GPUs: NVLinks at random, up to two sockets on each of 1..max_machines."""
+    n = draw(st.integers(min_gpus, max_gpus))
+    machines = draw(st.lists(st.integers(0, max_machines - 1), min_size=n, max_size=n))
+    sockets = draw(st.none() | st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    pairs = [(u, v) for v in range(n) for u in range(v) if machines[u] == machines[v]]
+    linked = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    return Topology.from_links(
+        n,
+        [direct(u, v, *draw(_NVLINKS)) for u, v in linked],
+        draw(st.sampled_from([12.0, 10.0, 0.0])),
+        sockets=sockets,
+        machines=[f"machine{i}" for i in machines],
+    )
+
+
+@st.composite
+def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> JobGraph:
+    """Job graphs of min_tasks..max_tasks tasks: the named patterns and random graphs, sensitive or not."""
+    k = draw(st.integers(min_tasks, max_tasks))
+    pairs = [(a, b) for b in range(k) for a in range(b)]
+    if not pairs or draw(st.booleans()):
+        job = draw(st.sampled_from(_PATTERNS))(k)
+    else:
+        edges = draw(st.lists(st.sampled_from(pairs), unique=True))
+        job = JobGraph.from_edges(k, [(a, b, draw(st.sampled_from([1.0, 2.0, 4.0]))) for a, b in edges])
+    return job.with_(bandwidth_sensitive=draw(st.booleans()))
+
+
+@st.composite
+def clusters(draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None) -> Cluster:
+    """Clusters on topologies of the given strategy (default `topologies()`), some GPUs held, some drained."""
+    cluster = Cluster(draw(topologies() if topology is None else topology))
+    owners = draw(
+        st.lists(
+            st.sampled_from([None, None, "job-0", "job-1", "job-2"]),
+            min_size=cluster.topology.num_gpus,
+            max_size=cluster.topology.num_gpus,
+        )
+    )
+    for job in sorted({owner for owner in owners if owner}):
+        gpus = [gpu for gpu, owner in enumerate(owners) if owner == job]
+        cluster.allocate(job, draw(st.permutations(gpus)))
+    for gpu in draw(st.lists(st.integers(0, cluster.topology.num_gpus - 1), max_size=2)):
+        cluster.drain(gpu)
+    return cluster
