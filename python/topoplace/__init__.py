@@ -74,8 +74,8 @@ __all__ = [
     "testing",
 ]
 
-# Modules that are public as modules; `simulate` is not: the package exports its function of that name.
-_MODULES = {"kernels", "machines", "objectives", "policies", "testing"}
+# Modules that are public as modules; `simulate` is one that can be called.
+_MODULES = {"kernels", "machines", "objectives", "policies", "simulate", "testing"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,93 @@
+"""`topoplace demo`: three machines, four policies, the paper's headline numbers, and two pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from topoplace import machines, policies
+from topoplace.cluster import Cluster
+from topoplace.jobgraph import JobGraph
+from topoplace.papers import mapa
+from topoplace.report import plots, tables
+from topoplace.simulate import MapaSlowdown, Workload, simulate
+
+_MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
+_BUSY: Final = {8: (0, 5), 16: (0, 5, 6, 11)}
+_HEADLINES: Final = ("3.2", "3.6", "3.3", "3.12", "3.12b", "3.14a", "3.14b", "3.14b threshold", "3.15b")
+
+
+def run(output: Path) -> None:
+    """Print the tables and write the pictures into `output`, which exists."""
+    job = JobGraph.ring(4).with_(bandwidth_sensitive=True)
+    tables.show(
+        ("machine", "policy", "GPUs by task", "aggregated", "effective", "preserved"),
+        [row for name in _MACHINES for row in _placements(name, job)],
+        "1. A bandwidth-sensitive ring of 4 on machines with some GPUs busy (GB/s)",
+    )
+    workload = Workload.mapa(120)
+    results = [
+        simulate(machines.get(name), workload, policies.get(policy), performance=MapaSlowdown())
+        for name in _MACHINES
+        for policy in policies.names()
+    ]
+    print()
+    measures = (
+        "sensitive_effective_bandwidth_p25",
+        "sensitive_effective_bandwidth_p50",
+        "sensitive_run_time_p75",
+    )
+    summaries = [(result, result.summary()) for result in results]
+    tables.show(
+        ("machine", "policy", "25 % EffBW", "median EffBW", "75 % run time s", "makespan h"),
+        [
+            (
+                result.topology.name,
+                result.policy,
+                *(summary[name] for name in measures),
+                summary["makespan"] / 3600,
+            )
+            for result, summary in summaries
+        ],
+        f"2. A queue of {len(workload)} jobs: the bandwidth-sensitive ones",
+    )
+    print()
+    claims = {claim.id: claim for claim in mapa.reproduce(quick=True)}
+    tables.show(
+        ("quantity", "paper", "ours", "verdict"),
+        [
+            (claim.quantity, claim.paper, claim.ours, claim.verdict)
+            for claim in map(claims.__getitem__, _HEADLINES)
+        ],
+        "3. Headline numbers of MAPA (SC'21); all rows: topoplace papers mapa",
+    )
+    results[3].gantt(output / "gantt.png")
+    plots.comparison(results, output / "comparison.png")
+    plots.topology(machines.get("dgx1-v100"), output / "dgx1-v100.png", busy=_BUSY[8], chosen=_preserved(job))
+    print(
+        f"\nPictures: {', '.join(str(output / name) for name in ('gantt.png', 'comparison.png', 'dgx1-v100.png'))}"
+    )
+
+
+def _cluster(name: str) -> Cluster:
+    cluster = Cluster(machines.get(name))
+    cluster.allocate("other", _BUSY[cluster.topology.num_gpus])
+    return cluster
+
+
+def _placements(machine: str, job: JobGraph) -> list[tuple[object, ...]]:
+    cluster = _cluster(machine)
+    rows: list[tuple[object, ...]] = []
+    for name in policies.names():
+        placement = policies.get(name).place(job, cluster)
+        if placement:
+            scores = [
+                placement.scores[f"{score}_bandwidth"] for score in ("aggregated", "effective", "preserved")
+            ]
+            rows.append((machine, name, " ".join(map(str, placement.gpus)), *scores))
+    return rows
+
+
+def _preserved(job: JobGraph) -> tuple[int, ...]:
+    placement = policies.get("mapa-preserve").place(job, _cluster("dgx1-v100"))
+    return placement.gpus if placement else ()

@@ -1,0 +1,188 @@
+"""MAPA's published artifact, job by job: its topologies, its job lines in, its log lines out.
+
+The reference is the artifact with its queue repaired to what the paper's text says (first in, first out, arrivals
+honoured, no refusal while enough GPUs are free). Links are as the code has them, not as the paper draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from topoplace import machines
+from topoplace.errors import TopologyError
+from topoplace.jobgraph import JobGraph
+from topoplace.links import LinkKind
+from topoplace.objectives import EffectiveBandwidth, LinkTables
+from topoplace.policies import Baseline, Greedy, Preserve, SearchPolicy, TopoAware
+from topoplace.policies.artifact import candidates_of, edges_of
+from topoplace.simulate import Workload, simulate
+from topoplace.simulate.metrics import JobRecord
+from topoplace.topology import Topology
+
+MACHINES: Final[Mapping[str, str]] = {
+    "dgx-v": "dgx1-v100",
+    "dgx-p": "dgx1-p100",
+    "summit": "summit",
+    "torus-2d": "torus2d-16",
+    "cubeMesh-16": "cubemesh-16",
+}
+"""The artifact's name of a machine -> ours."""
+PCIE_GBPS: Final = 10.0
+"""The paper's Table 1 says 12."""
+POLICIES: Final[Mapping[str, type[SearchPolicy]]] = {
+    "baseline": Baseline,
+    "topoAware": TopoAware,
+    "greedy": Greedy,
+    "preserve": Preserve,
+}
+
+# Pairs (from 0) whose links differ from the machine as drawn: lanes as the code labels them, and their GB/s.
+_DIFFERENT_LINKS: Final[Mapping[str, Mapping[tuple[int, int], tuple[int, float]]]] = {
+    "torus-2d": {(0, 4): (0, PCIE_GBPS)},
+    "cubeMesh-16": {
+        **dict.fromkeys(((0, 11), (1, 5), (3, 8), (9, 13)), (2, 25.0)),
+        **dict.fromkeys(((4, 5), (12, 13)), (0, PCIE_GBPS)),
+    },
+}
+# The artifact's table of ideal AggBW by job size, the divisor of normLastScore; several entries are not the optimum.
+_IDEAL: Final[Mapping[str, Mapping[int, int]]] = {
+    "dgx-v": {2: 100, 3: 125, 4: 175, 5: 210},
+    "dgx-p": {2: 40, 3: 60, 4: 80, 5: 100},
+    "summit": {2: 100, 3: 150, 4: 170, 5: 220},
+    "torus-2d": {2: 100, 3: 110, 4: 175, 5: 210},
+    "cubeMesh-16": {2: 100, 3: 110, 4: 175, 5: 210},
+}
+_NOT_TABULATED: Final[Mapping[int, int]] = {}
+_LABELS: Final = ("PCIe", "Single", "Double")
+HEADER: Final = (
+    "ID startTime endTime queueTime execTime lastScore normLastScore bwSensitive numGpus linkRatio predictedBW "
+    "nets schedGpus arvlTime topology preserveScore numDouble numSingle numPCIe"
+)
+
+
+@cache
+def topology_of(name: str) -> Topology:
+    """The machine the artifact calls `name`, with the artifact's links; ValueError for an unknown name."""
+    if name not in MACHINES:
+        raise ValueError(f"topology = {name!r}: the artifact has {', '.join(MACHINES)}")
+    drawn = machines.get(MACHINES[name])
+    pairs = {
+        (u, v): (link.lanes, link.gbps)
+        for u in range(drawn.num_gpus)
+        for v in range(u + 1, drawn.num_gpus)
+        if (link := drawn.link_kind(u, v)).kind in (LinkKind.NVLINK1, LinkKind.NVLINK2)
+    }
+    return _assemble(drawn.num_gpus, pairs | dict(_DIFFERENT_LINKS.get(name, {})), name)
+
+
+def parse_topology(text: str) -> Topology:
+    """A topology from the artifact's edge lines `u v gbps Single|Double|PCIe`, GPUs from 1; unlisted pairs are PCIe.
+
+    TopologyError names the line that cannot be read.
+    """
+    pairs: dict[tuple[int, int], tuple[int, float]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            pair, lanes, gbps = _edge_line(line, number)
+            if pair in pairs:
+                raise TopologyError(f"line {number}: the pair {pair[0] + 1} {pair[1] + 1} occurs twice")
+            pairs[pair] = (lanes, gbps)
+    if not pairs:
+        raise TopologyError("no edge lines `u v gbps Single|Double|PCIe`")
+    return _assemble(max(v for _, v in pairs) + 1, pairs, "custom")
+
+
+def run_artifact(jobs_text: str, topology_text: str, policy: str) -> str:
+    """The artifact's log for `jobs_text` (its job lines) on a topology under baseline, topoAware, greedy or preserve.
+
+    topology_text: the artifact's edge lines, or the name of one of its machines (`MACHINES`).
+    Raises ValueError for an unknown policy, a line that cannot be read, a pattern or size whose order in the artifact
+    is not known, and a job larger than the topology, on which the artifact would wait for ever.
+    """
+    topology = topology_of(topology_text) if topology_text in MACHINES else parse_topology(topology_text)
+    return "".join(f"{line}\n" for line in (HEADER, *_log_lines(jobs_text, topology, policy)))
+
+
+def _log_lines(jobs_text: str, topology: Topology, policy: str) -> Iterator[str]:
+    if policy not in POLICIES:
+        raise ValueError(f"policy = {policy!r}: the artifact has {', '.join(POLICIES)}")
+    chosen = POLICIES[policy](tie_break="artifact")  # type: ignore[call-arg]
+    result = simulate(topology, Workload.from_mapa(jobs_text), chosen)
+    rejected = next((record for record in result.records if record.rejected), None)
+    if rejected:
+        raise ValueError(f"job {rejected.submitted.job_id}: {rejected.rejected}")
+    ideal = _IdealScores(topology)
+    done = sorted(result.records, key=lambda r: (r.end, r.start, r.submitted.submit_time, r.submitted.index))
+    return (_log_line(record, topology, ideal) for record in done)
+
+
+def _log_line(record: JobRecord, topology: Topology, ideal: _IdealScores) -> str:
+    submitted, placement = record.submitted, record.placement
+    if placement is None:
+        raise ValueError(f"job {submitted.job_id} never ran")
+    job, gpus, scores = submitted.job, placement.gpus, placement.scores
+    aggregated = scores["aggregated_bandwidth"]
+    edges = edges_of(job)
+    classes = LinkTables.of(topology).classes
+    double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b in edges) for kind in range(3))
+    columns = (
+        *(submitted.index, int(record.start), int(record.end), int(record.start - submitted.submit_time)),
+        *(int(record.end - record.start), int(aggregated), f"{ideal.share(job, aggregated):.6f}"),
+        *(int(job.bandwidth_sensitive), job.num_tasks, f"{other / len(edges) if edges else 0.0:.6f}"),
+        *(f"{scores['effective_bandwidth']:.6f}", job.profile or "", "".join(f"{gpu + 1}," for gpu in gpus)),
+        *(int(submitted.submit_time), job.name, int(scores["preserved_bandwidth"]), double, single, other),
+    )
+    return " ".join(map(str, columns))
+
+
+@dataclass(frozen=True)
+class _IdealScores:
+    """What normLastScore divides by: the artifact's table for its own machines, else the idle optimum."""
+
+    topology: Topology
+
+    def share(self, job: JobGraph, aggregated: float) -> float:
+        """AggBW over the ideal of the job's size; 0 for a job without links, as the artifact prints it."""
+        if not job.edges:
+            return 0.0
+        table = self._table()
+        if job.num_tasks in table:
+            return aggregated / table[job.num_tasks]
+        return aggregated / float(candidates_of(self.topology, job, EffectiveBandwidth()).aggregated.max())
+
+    def _table(self) -> Mapping[int, int]:
+        known = (_IDEAL[name] for name in MACHINES if _same_links(self.topology, topology_of(name)))
+        return next(known, _NOT_TABULATED)
+
+
+def _same_links(a: Topology, b: Topology) -> bool:
+    if a is b or a.num_gpus != b.num_gpus:
+        return a is b
+    one, other = LinkTables.of(a), LinkTables.of(b)
+    return np.array_equal(one.matrix, other.matrix) and np.array_equal(one.link_class, other.link_class)
+
+
+def _edge_line(line: str, number: int) -> tuple[tuple[int, int], int, float]:
+    """The pair (from 0, ascending), its lanes and its GB/s."""
+    try:
+        first, second, gbps, label = line.split()
+        u, v = sorted((int(first) - 1, int(second) - 1))
+        lanes, speed = _LABELS.index(label), float(gbps)
+    except ValueError:
+        raise TopologyError(f"line {number}: {line.strip()!r} is not `u v gbps Single|Double|PCIe`") from None
+    if not (0 <= u < v < 64 and 0 < speed < float("inf")):
+        raise TopologyError(f"line {number}: {line.strip()!r}: two GPUs of 1..64 and a speed above 0 needed")
+    return (u, v), lanes, speed
+
+
+def _assemble(n: int, pairs: Mapping[tuple[int, int], tuple[int, float]], name: str) -> Topology:
+    links = [
+        (u, v, gbps, LinkKind.NVLINK2, lanes) if lanes else (u, v, gbps, LinkKind.PCIE, 1)
+        for (u, v), (lanes, gbps) in sorted(pairs.items())
+    ]
+    return Topology.from_links(n, links, default=PCIE_GBPS, name=name)

@@ -1,0 +1,43 @@
+"""Placement policies, by name or as classes; third parties write theirs against `Policy` (see `_template.py`)."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from topoplace.policies.base import Explanation, Plan, Policy, QueuedJob, SearchPolicy
+from topoplace.policies.greedy import Baseline, Greedy
+from topoplace.policies.mapa import Preserve
+from topoplace.policies.topo_aware import TopoAware
+
+__all__ = [
+    "Baseline",
+    "Explanation",
+    "Greedy",
+    "Plan",
+    "Policy",
+    "Preserve",
+    "QueuedJob",
+    "SearchPolicy",
+    "TopoAware",
+    "get",
+    "names",
+]
+
+_POLICIES: dict[str, type[SearchPolicy]] = {
+    policy.name: policy for policy in (Baseline, TopoAware, Greedy, Preserve)
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names `get` knows."""
+    return tuple(_POLICIES)
+
+
+def get(name: str, **options: Any) -> Policy:
+    """The policy called `name`; `options` go to its class. ValueError with the closest names for an unknown one."""
+    policy = _POLICIES.get(name)
+    if policy is None:
+        close = get_close_matches(str(name), _POLICIES, n=2) or list(_POLICIES)
+        raise ValueError(f"name = {name!r}: no such policy; did you mean {' or '.join(close)}?")
+    return policy(**options)

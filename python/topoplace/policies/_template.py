@@ -1,0 +1,28 @@
+"""A policy of your own in fifteen lines: copy this file, change `best`, run `topoplace.testing.check_policy` on it.
+
+Requirements of jobs, ranked alternatives, reasons and the queue come from the base class.
+"""
+
+from __future__ import annotations
+
+import topoplace as tp
+from topoplace.policies.base import GpuSet, SearchPolicy
+
+
+class HighestIds(SearchPolicy):
+    """The free GPUs with the highest ids."""
+
+    name = "highest-ids"
+
+    def best(
+        self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> tp.Placement | None:
+        """`required` and the highest other ids of `free`."""
+        others = sorted(free - required, reverse=True)[: job.num_tasks - len(required)]
+        gpus = tuple(sorted((*required, *others)))
+        scores = tp.objectives.scores_of(job, gpus, cluster.topology, cluster.free_gpus())
+        return tp.Placement(gpus=gpus, scores=scores, topology=cluster.topology)
+
+    def rank(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
+        """What `best` maximises: the highest id first."""
+        return tuple(sorted(map(float, placement.gpus), reverse=True))

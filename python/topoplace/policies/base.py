@@ -1,0 +1,226 @@
+"""What a policy is, and the base class that turns one search into a whole policy.
+
+A third party writes either a class with the methods of `Policy`, or, shorter, a `SearchPolicy` with the one
+method `best`; see `_template.py`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from topoplace.placement import Deferred
+
+if TYPE_CHECKING:
+    from topoplace.cluster import Cluster
+    from topoplace.jobgraph import JobGraph
+    from topoplace.placement import Placement
+    from topoplace.topology import Topology
+
+GpuSet = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits: its id, what it needs, and when it was submitted (seconds)."""
+
+    job_id: str
+    job: JobGraph
+    submit_time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a policy would do with a queue now. Jobs in none of the fields simply wait.
+
+    `start` is in the order to allocate in; `defer` tells why a job has to wait; `reject` names jobs that can never
+    run on this topology, with the reason; `move` gives running jobs a new placement.
+    """
+
+    start: tuple[tuple[str, Placement], ...] = ()
+    defer: tuple[tuple[str, Deferred], ...] = ()
+    reject: tuple[tuple[str, Deferred], ...] = ()
+    move: tuple[tuple[str, Placement], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a policy decides as it does: its candidates, best first, each a different GPU set, or why there is none.
+
+    `deferred` is None where `place` returns the first candidate; candidates may be given next to it when the policy
+    would rather wait than take them.
+    """
+
+    policy: str
+    candidates: tuple[Placement, ...]
+    deferred: Deferred | None = None
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Chooses GPUs for jobs. Reads the cluster it is shown and never changes it; same input, same answer."""
+
+    @property
+    def name(self) -> str:
+        """How tables and the command line call it."""
+        ...
+
+    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+        """The GPUs for `job` among the free ones of `cluster`; None when nothing fits or waiting is better."""
+        ...
+
+    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
+        """The `top` best candidates with their scores, and the reason where `place` returns None."""
+        ...
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+        """What to start, defer, reject and move at time `now`, for the waiting jobs in order of the queue."""
+        ...
+
+
+class SearchPolicy(ABC):
+    """A policy made from one search, `best`; requirements, ranking and the queue come with it.
+
+    The queue is first in, first out, and its head blocks those behind it; only a job that can never run is set aside.
+    """
+
+    name: str
+
+    @abstractmethod
+    def best(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> Placement | None:
+        """The best placement inside `free` that uses all of `required`, or None.
+
+        `free` holds the free GPUs that meet the job's requirements, and at least as many as it has tasks; it may be
+        smaller than `cluster.free_gpus()`. Best means the largest `rank`, and among equals the lexicographically
+        smallest ascending GPU list.
+        """
+
+    def rank(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        """What `best` maximises, most important first; empty where only the GPU ids matter."""
+        return ()
+
+    def objection(self, job: JobGraph, placement: Placement) -> Deferred | None:
+        """Why the job should rather wait than take `placement`, its best; None to take it."""
+        return None
+
+    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+        """The best placement of `job` on the free GPUs; None when nothing fits or the policy would rather wait."""
+        placement = next(self._ranked(job, cluster), None)
+        return None if placement is None or self.objection(job, placement) else placement
+
+    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
+        """The `top` best GPU sets, each with its best order and scores, and the reason where `place` gives None."""
+        candidates = tuple(islice(self._ranked(job, cluster), max(top, 1)))
+        if candidates:
+            deferred = self.objection(job, candidates[0])
+        else:
+            deferred = never_fits(job, cluster.topology) or _does_not_fit_now(job, cluster)
+        return Explanation(self.name, candidates[:top], deferred)
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+        """Start jobs from the head of the queue until one has to wait; set aside those that can never run."""
+        start: list[tuple[str, Placement]] = []
+        reject: list[tuple[str, Deferred]] = []
+        state = cluster
+        for entry in queue:
+            chosen = self.place(entry.job, state)
+            if chosen is not None:
+                start.append((entry.job_id, chosen))
+                state = cluster.copy() if state is cluster else state
+                state.allocate(entry.job_id, chosen)
+            elif never := never_fits(entry.job, cluster.topology):
+                reject.append((entry.job_id, never))
+            else:
+                break
+        return Plan(start=tuple(start), reject=tuple(reject))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def _ranked(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
+        """Best placements of different GPU sets, best first.
+
+        Lawler's partition: the sets other than {a, b, c} are those without a, those with a but without b, and
+        those with a and b but without c; the best of each part is found by `best` again.
+        """
+
+        def solve(free: GpuSet, required: GpuSet) -> None:
+            if len(free) < job.num_tasks:
+                return
+            placement = self.best(job, cluster, free, required)
+            if placement is not None:
+                gpus = sorted(placement.gpus)
+                order = ([-value for value in self.rank(job, placement)], gpus)
+                heapq.heappush(parts, (order, placement, free, required))
+
+        parts: list[tuple[tuple[list[float], list[int]], Placement, GpuSet, GpuSet]] = []
+        for domain in domains(job, cluster):
+            solve(domain, frozenset())
+        while parts:
+            (_, gpus), placement, free, required = heapq.heappop(parts)
+            yield placement
+            kept = required
+            for gpu in gpus:
+                if gpu not in required:
+                    solve(free - {gpu}, kept)
+                    kept |= {gpu}
+
+
+def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
+    """The sets of free GPUs `job` may be placed in: all that meet its requirements, or those of each machine."""
+    return _split_by_machine(job, cluster.topology, cluster.free_gpus())
+
+
+def never_fits(job: JobGraph, topology: Topology) -> Deferred | None:
+    """Why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
+    most = max(map(len, _split_by_machine(job, topology, range(topology.num_gpus))), default=0)
+    return _shortage("never fits", job, most, "the topology has") if most < job.num_tasks else None
+
+
+def _does_not_fit_now(job: JobGraph, cluster: Cluster) -> Deferred:
+    most = max(map(len, domains(job, cluster)), default=0)
+    if most < job.num_tasks:
+        return _shortage("does not fit now", job, most, "free are")
+    return Deferred(
+        f"does not fit now: no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
+    )
+
+
+def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
+    wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPUs"]
+    if job.gpu_memory_gb:
+        wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
+    if job.single_node:
+        wishes.append(" on one machine")
+    return Deferred(f"{verdict}: {job.num_tasks}{''.join(wishes)} needed, {where} {most}")
+
+
+def _split_by_machine(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+    if job.gpu_model or job.gpu_memory_gb:
+        suits = _suits(job)
+        gpus = [gpu for gpu in gpus if suits(topology, gpu)]
+    if not job.single_node or topology.num_machines == 1:
+        return [frozenset(gpus)]
+    by_machine: dict[int, list[int]] = {}
+    machine_of = topology.machine_of
+    for gpu in gpus:
+        by_machine.setdefault(int(machine_of[gpu]), []).append(gpu)
+    return [frozenset(group) for group in by_machine.values()]
+
+
+def _suits(job: JobGraph) -> Callable[[Topology, int], bool]:
+    """Whether one GPU is of the model, and has the memory, that `job` asks for; unknown memory does not suit."""
+
+    def suits(topology: Topology, gpu: int) -> bool:
+        described = topology.gpus[gpu]
+        if job.gpu_model and described.model != job.gpu_model:
+            return False
+        return not job.gpu_memory_gb or (described.memory_gb or 0.0) >= job.gpu_memory_gb
+
+    return suits

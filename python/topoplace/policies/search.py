@@ -1,0 +1,76 @@
+"""What the policies of MAPA share: exact search over embeddings, or the order of the published artifact."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, get_args
+
+from topoplace import kernels
+from topoplace.objectives import EffectiveBandwidth, scores_of
+from topoplace.placement import Placement
+from topoplace.policies import artifact
+from topoplace.policies.base import SearchPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from topoplace.cluster import Cluster
+    from topoplace.jobgraph import JobGraph
+    from topoplace.policies.artifact import TieBreak
+    from topoplace.policies.base import GpuSet
+
+
+class MapaPolicy(SearchPolicy):
+    """Base of the four policies MAPA compares.
+
+    tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list; "artifact"
+    repeats the choice of the paper's published code (rings, stars and cliques of up to five).
+    timeout: seconds one search may take; None searches until the best placement is proven.
+    """
+
+    artifact_rule: ClassVar[str]
+
+    def __init__(self, *, tie_break: TieBreak = "lexicographic", timeout: float | None = None) -> None:
+        if tie_break not in get_args(artifact.TieBreak):
+            raise ValueError(f'tie_break = {tie_break!r}, not "lexicographic" or "artifact"')
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout = {timeout}, not a positive number of seconds")
+        self.tie_break = tie_break
+        self.timeout = timeout
+        self.model = EffectiveBandwidth()
+
+    @abstractmethod
+    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+        """`best` under lexicographic tie-breaking."""
+
+    def best(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> Placement | None:
+        """The best placement inside `free` that uses all of `required`."""
+        if self.tie_break == "artifact":
+            return artifact.place(self.artifact_rule, job, cluster, free, required, self.model)
+        return self.search(job, cluster, free, required)
+
+    def embed(
+        self,
+        job: JobGraph,
+        cluster: Cluster,
+        free: GpuSet,
+        required: GpuSet = frozenset(),
+        objective: kernels.Objective | kernels.LinkCountScore = "sum",
+    ) -> Placement | None:
+        """The placement of the best embedding under a kernel objective, with all its scores."""
+        found = kernels.best_subgraph(
+            job.graph,
+            cluster.topology.graph,
+            objective=objective,
+            free=free,
+            required=required,
+            timeout=self.timeout,
+        )
+        return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
+
+    def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
+        """A placement of `job` on `gpus` with its scores."""
+        scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
+        return Placement(gpus=tuple(gpus), scores=scores, optimal=optimal, topology=cluster.topology)

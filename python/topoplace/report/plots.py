@@ -1,0 +1,292 @@
+"""Plots with matplotlib, drawn off screen and written to a file; the ending of the path chooses the format.
+
+Nothing here needs a display. Each function raises ImportError with the package to install where matplotlib is missing,
+and OSError where the path cannot be written.
+"""
+
+# matplotlib leaves the types of its **kwargs open.
+# pyright: reportUnknownMemberType=false
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from topoplace.links import LinkKind
+from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from topoplace.simulate.metrics import Result
+    from topoplace.topology import Topology
+
+_DOUBLE_COLOUR: Final = "#1b7837"
+_SINGLE_COLOUR: Final = "#7fbf7b"
+_PCIE_COLOUR: Final = "#c9c9c9"
+_FREE_COLOUR: Final = "#f7f7f7"
+_BUSY_COLOUR: Final = "#9e9e9e"
+_CHOSEN_COLOUR: Final = "#f4a582"
+_POLICY_COLOURS: Final = ("#8c8c8c", "#80b1d3", "#fdb462", "#1b7837", "#bc80bd", "#fb8072")
+
+
+def topology(
+    topo: Topology, path: str | Path, *, busy: Iterable[int] = (), chosen: Sequence[int] = ()
+) -> None:
+    """Draw `topo`: GPUs grouped by socket, direct links coloured by kind, `busy` GPUs grey, `chosen` highlighted.
+
+    A chosen GPU carries its task's number. Links through the host are left out, they join every pair.
+    """
+    figure, axes = _figure(6.4, 5.6)
+    positions = _layout(topo)
+    _draw_groups(axes, topo, positions)
+    used = _draw_links(axes, topo, positions)
+    taken = set(busy)
+    for gpu, (x, y) in enumerate(positions):
+        colour = _CHOSEN_COLOUR if gpu in chosen else _BUSY_COLOUR if gpu in taken else _FREE_COLOUR
+        axes.scatter([x], [y], s=620, color=colour, edgecolors="#333333", linewidths=1.2, zorder=3)
+        axes.text(x, y, str(gpu), ha="center", va="center", fontsize=10, fontweight="bold", zorder=4)
+        if gpu in chosen:
+            axes.annotate(
+                f"task {list(chosen).index(gpu)}",
+                (x, y),
+                xytext=(0, -20),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7,
+                zorder=4,
+            )
+    for label, colour, width in used:
+        axes.plot([], [], color=colour, linewidth=width, label=label)
+    if used:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=len(used), frameon=False, fontsize=9)
+    axes.set_title(f"{topo.name}: {topo.num_gpus} GPUs", fontsize=12)
+    axes.set_aspect("equal")
+    axes.margins(0.12)
+    axes.axis("off")
+    _save(figure, path)
+
+
+def gantt(result: Result, path: str | Path) -> None:
+    """Draw which job held which GPU when: a row per GPU, a bar per job, its colour the number of GPUs it has.
+
+    Bandwidth-sensitive jobs have a dark edge.
+    """
+    figure, axes = _figure(11, 1.6 + 0.28 * result.topology.num_gpus)
+    colours = _size_colours(int(result.jobs["num_gpus"].max(initial=1)))
+    end = float(np.nanmax(result.jobs["end"], initial=0.0))
+    unit, seconds = ("h", 3600.0) if end > 7200 else ("s", 1.0)
+    for sensitive in (False, True):
+        bars = [
+            (gpu, job["start"] / seconds, job["run_time"] / seconds, colours[job["num_gpus"] - 1])
+            for job in result.jobs
+            if bool(job["bandwidth_sensitive"]) == sensitive
+            for gpu in job["gpus"]
+        ]
+        if bars:
+            rows, left, width, colour = zip(*bars, strict=True)
+            edge = "#222222" if sensitive else "#ffffff"
+            axes.barh(rows, width, left=left, height=0.86, color=colour, edgecolor=edge, linewidth=0.5)
+    for size, colour in enumerate(colours, 1):
+        axes.bar([0], [0], color=colour, label=str(size))
+    axes.legend(title="GPUs", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    axes.set_yticks(
+        range(result.topology.num_gpus), [f"GPU {gpu}" for gpu in range(result.topology.num_gpus)], fontsize=8
+    )
+    axes.invert_yaxis()
+    axes.set_xlim(0, end / seconds or 1)
+    axes.set_xlabel(f"time ({unit})")
+    axes.set_title(
+        f"{result.policy} on {result.topology.name}: who has which GPUs (dark edge: bandwidth sensitive)",
+        fontsize=11,
+    )
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    _save(figure, path)
+
+
+def comparison(results: Sequence[Result], path: str | Path) -> None:
+    """Draw policies side by side, one row per topology: effective bandwidth and run time of the sensitive jobs.
+
+    Boxes reach from the 25th to the 75th percentile, whiskers from the smallest to the largest.
+    """
+    by_topology: dict[str, list[Result]] = {}
+    for result in results:
+        by_topology.setdefault(result.topology.name, []).append(result)
+    figure, grid = _figure(10, 2.9 * len(by_topology), rows=len(by_topology), columns=2)
+    for row, (name, group) in zip(grid, by_topology.items(), strict=True):
+        bandwidth = [_sensitive(result)["scores"]["effective_bandwidth"] for result in group]
+        run_time = [_sensitive(result)["run_time"] for result in group]
+        names = [result.policy for result in group]
+        _boxes(row[0], bandwidth, names, f"{name}: effective bandwidth (GB/s)")
+        _boxes(row[1], run_time, names, f"{name}: run time (s)")
+    figure.suptitle("Bandwidth-sensitive jobs", fontsize=12)
+    _save(figure, path)
+
+
+def overhead(series: Sequence[tuple[str, Sequence[int], Sequence[float]]], path: str | Path) -> None:
+    """Draw decision times: (label, job sizes, milliseconds) per line, on a logarithmic axis."""
+    figure, axes = _figure(6.4, 4.2)
+    for (label, sizes, milliseconds), colour in zip(series, _POLICY_COLOURS * len(series), strict=False):
+        axes.plot(sizes, milliseconds, marker="o", markersize=4, label=label, color=colour)
+    axes.set_yscale("log")
+    axes.set_xlabel("GPUs of the job")
+    axes.set_ylabel("time of one decision (ms)")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=9)
+    _save(figure, path)
+
+
+def _figure(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'topoplace[plot]'") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    if rows == columns == 1:
+        return figure, figure.add_subplot()
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _save(figure: Figure, path: str | Path) -> None:
+    figure.savefig(path, dpi=140, bbox_inches="tight", pad_inches=0.12)
+
+
+def _groups(topo: Topology) -> list[list[int]]:
+    """GPUs by machine and socket; where sockets are unknown, in rows of at most four."""
+    groups: dict[tuple[str, int | None], list[int]] = {}
+    for gpu in topo.gpus:
+        groups.setdefault((gpu.machine, gpu.socket), []).append(gpu.index)
+    if len(groups) > 1 or topo.num_gpus <= 4:
+        return list(groups.values())
+    width = math.ceil(math.sqrt(topo.num_gpus))
+    return [list(range(start, min(start + width, topo.num_gpus))) for start in range(0, topo.num_gpus, width)]
+
+
+def _layout(topo: Topology) -> list[tuple[float, float]]:
+    """A place for each GPU: groups of up to four as squares side by side, larger ones as rings."""
+    positions = [(0.0, 0.0)] * topo.num_gpus
+    groups = _groups(topo)
+    columns = math.ceil(math.sqrt(len(groups)))
+    size = max(len(group) for group in groups)
+    radius = max(1.0, size / 4)
+    for number, group in enumerate(groups):
+        middle_x = (number % columns) * (2.3 * radius + 1.0)
+        middle_y = -(number // columns) * (2.3 * radius + 1.0)
+        for i, gpu in enumerate(group):
+            angle = 0.75 * math.pi - 2 * math.pi * i / len(group)
+            positions[gpu] = (middle_x + radius * math.cos(angle), middle_y + radius * math.sin(angle))
+    return positions
+
+
+def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    for group in _groups(topo):
+        gpu = topo.gpus[group[0]]
+        if gpu.socket is None:
+            continue
+        xs, ys = zip(*(positions[i] for i in group), strict=True)
+        box = FancyBboxPatch(
+            (min(xs), min(ys)),
+            max(xs) - min(xs),
+            max(ys) - min(ys),
+            boxstyle="round,pad=0.42,rounding_size=0.3",
+            facecolor="#eef3f8",
+            edgecolor="#9db4c8",
+            zorder=0,
+        )
+        axes.add_patch(box)
+        label = f"socket {gpu.socket}" if topo.num_machines == 1 else f"{gpu.machine}, socket {gpu.socket}"
+        axes.text(min(xs) - 0.36, max(ys) + 0.5, label, fontsize=8, color="#4a6785", va="bottom")
+
+
+def _draw_links(
+    axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]
+) -> list[tuple[str, str, float]]:
+    """Draw direct links and return (label, colour, width) of the kinds drawn, fastest first."""
+    classes = link_class(topo)
+    drawn: dict[str, tuple[str, str, float]] = {}
+    for u, v, link in sorted(topo.links, key=lambda item: item[2].gbps):
+        if link.kind in (LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE):
+            continue
+        style = {DOUBLE_NVLINK: (_DOUBLE_COLOUR, 3.4), SINGLE_NVLINK: (_SINGLE_COLOUR, 1.8)}
+        colour, width = style.get(int(classes[u, v]), (_PCIE_COLOUR, 1.0))
+        lanes = f"{link.lanes} x " if link.lanes > 1 else ""
+        label = f"{lanes}{link.kind.name} ({link.gbps:g} GB/s)"
+        drawn[label] = (label, colour, width)
+        axes.add_patch(_arc(positions[u], positions[v], positions, colour, width))
+    return list(drawn.values())[::-1]
+
+
+def _arc(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    positions: Sequence[tuple[float, float]],
+    colour: str,
+    width: float,
+) -> Any:
+    """A line from start to end, bent where it would run through another GPU."""
+    from matplotlib.patches import FancyArrowPatch
+
+    length = math.dist(start, end)
+    blocked = any(
+        math.dist(start, other) + math.dist(other, end) < length + 0.06
+        for other in positions
+        if other not in (start, end)
+    )
+    bend = f"arc3,rad={_outward(start, end, positions) * 0.28 if blocked else 0.0}"
+    return FancyArrowPatch(
+        start,
+        end,
+        connectionstyle=bend,
+        arrowstyle="-",
+        color=colour,
+        linewidth=width,
+        zorder=1,
+        shrinkA=0,
+        shrinkB=0,
+    )
+
+
+def _outward(
+    start: tuple[float, float], end: tuple[float, float], positions: Sequence[tuple[float, float]]
+) -> int:
+    """The side, 1 or -1, on which an arc from start to end bends away from the middle of the picture."""
+    middle_x = sum(x for x, _ in positions) / len(positions)
+    middle_y = sum(y for _, y in positions) / len(positions)
+    from_middle = ((start[0] + end[0]) / 2 - middle_x, (start[1] + end[1]) / 2 - middle_y)
+    side = (end[1] - start[1]) * from_middle[0] - (end[0] - start[0]) * from_middle[1]
+    return 1 if side >= 0 else -1
+
+
+def _size_colours(largest: int) -> list[Any]:
+    from matplotlib import colormaps
+
+    return [colormaps["YlGnBu"](0.18 + 0.7 * i / max(largest - 1, 1)) for i in range(largest)]
+
+
+def _sensitive(result: Result) -> Any:
+    return result.jobs[result.jobs["bandwidth_sensitive"] & ~np.isnan(result.jobs["start"])]
+
+
+def _boxes(axes: Axes, values: Sequence[Any], names: Sequence[str], title: str) -> None:
+    boxes = axes.boxplot(
+        [value if len(value) else [math.nan] for value in values],
+        whis=(0, 100),
+        widths=0.6,
+        patch_artist=True,
+        medianprops={"color": "#222222", "linewidth": 1.6},
+    )
+    for box, colour in zip(boxes["boxes"], _POLICY_COLOURS * len(names), strict=False):
+        box.set_facecolor(colour)
+    axes.set_xticks(range(1, len(names) + 1), names, fontsize=8)
+    axes.set_title(title, fontsize=9)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y", alpha=0.3)

@@ -1,0 +1,54 @@
+"""Tables for a terminal: drawn by rich on one, plain aligned text into a pipe or a file or without rich."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+
+def show(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Print a table; floats with three decimals, columns of numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
+    if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title):
+        return
+    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
+    if title:
+        print(title)
+    for row in [columns, *cells]:
+        aligned = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        print("  ".join(aligned).rstrip())
+
+
+def _show_rich(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], title: str
+) -> bool:
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
+    for column, right in zip(columns, numeric, strict=True):
+        table.add_column(column, justify="right" if right else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+    return True
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text in {"", "-"}
+    return True

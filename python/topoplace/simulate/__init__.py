@@ -1,0 +1,34 @@
+"""Simulation of a queue of jobs under a policy: `tp.simulate(topology, workload, policy)`.
+
+The package is callable: it is its function `simulate`, and still holds the workloads, models and results.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from topoplace.simulate.engine import simulate
+from topoplace.simulate.metrics import JobRecord, Result
+from topoplace.simulate.performance import FixedTime, MapaSlowdown, PerformanceModel
+from topoplace.simulate.workload import SubmittedJob, Workload
+
+__all__ = [
+    "FixedTime",
+    "JobRecord",
+    "MapaSlowdown",
+    "PerformanceModel",
+    "Result",
+    "SubmittedJob",
+    "Workload",
+    "simulate",
+]
+
+
+class _CallableModule(ModuleType):
+    def __call__(self, *args: Any, **options: Any) -> Result:
+        return simulate(*args, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

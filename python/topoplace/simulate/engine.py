@@ -1,0 +1,142 @@
+"""The event loop: submits, starts and completes jobs; knows a policy only by the `Policy` protocol.
+
+First in, first out: the policy is shown the waiting jobs in the order they were submitted, and how far it looks
+past the head is its own business (the policies of this package do not). At equal times completions come before
+submissions, and those before starts; ties go by the job's row in the workload.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace.cluster import Cluster
+from topoplace.placement import Deferred
+from topoplace.policies.base import QueuedJob
+from topoplace.simulate.metrics import JobRecord, Result
+from topoplace.simulate.performance import FixedTime
+from topoplace.simulate.progress import Progress
+
+if TYPE_CHECKING:
+    from topoplace.placement import Placement
+    from topoplace.policies.base import Policy
+    from topoplace.simulate.performance import PerformanceModel
+    from topoplace.simulate.workload import SubmittedJob, Workload
+    from topoplace.topology import Topology
+
+
+def simulate(
+    topology: Topology,
+    workload: Workload,
+    policy: Policy,
+    *,
+    performance: PerformanceModel | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Result:
+    """Run `workload` on an idle `topology` under `policy`.
+
+    performance: run times, `FixedTime()` by default. seed: of the generator the performance model may draw from.
+    progress: show a bar when the run takes over a second and rich is installed.
+
+    A job that can never run (too large, or refused while nothing at all is running) is recorded as rejected and
+    the queue goes on without it. Raises ValueError for a policy that starts a job that is not waiting or of
+    another size, and AllocationError for one that hands out a busy GPU.
+    """
+    run = _Run(topology, workload, policy, performance or FixedTime(), seed)
+    with Progress(len(workload), enabled=progress) as shown:
+        while run.step():
+            shown.update(run.num_done)
+    return Result(topology, policy.name, tuple(run.records))
+
+
+class _Run:
+    """One simulation under way; `step` handles one point in time."""
+
+    def __init__(
+        self, topology: Topology, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
+    ) -> None:
+        self.cluster = Cluster(topology)
+        self.policy = policy
+        self.performance = performance
+        self.random = np.random.default_rng(seed)
+        self.records = [JobRecord(entry) for entry in workload]
+        self.by_id = {record.submitted.job_id: record for record in self.records}
+        order = sorted(
+            self.records, key=lambda record: (record.submitted.submit_time, record.submitted.index)
+        )
+        self.arrivals = [record.submitted for record in reversed(order)]
+        self.queue: list[QueuedJob] = []
+        self.running: list[tuple[float, int, str]] = []
+        self.num_done = 0
+
+    def step(self) -> bool:
+        """Go to the next event; False when there is none left."""
+        if not self.running and not self.arrivals:
+            return False
+        now = min(
+            self.running[0][0] if self.running else math.inf,
+            self.arrivals[-1].submit_time if self.arrivals else math.inf,
+        )
+        while self.running and self.running[0][0] == now:
+            self.cluster.release(heapq.heappop(self.running)[2])
+            self.num_done += 1
+        while self.arrivals and self.arrivals[-1].submit_time == now:
+            entry = self.arrivals.pop()
+            self.queue.append(QueuedJob(entry.job_id, entry.job, entry.submit_time))
+        self._schedule(now)
+        return True
+
+    def _schedule(self, now: float) -> None:
+        while self.queue:
+            plan = self.policy.plan(self.queue, self.cluster, now)
+            for job_id, placement in plan.start:
+                self._start(self._waiting(job_id), placement, now)
+            for job_id, reason in plan.reject:
+                self._reject(self._waiting(job_id), reason)
+            gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
+            self.queue = [entry for entry in self.queue if entry.job_id not in gone] if gone else self.queue
+            if self.running or not self.queue:
+                break
+            if not gone:  # an idle cluster is as good as it gets: the head would block the queue for ever
+                head = self.queue.pop(0)
+                why = self.policy.explain(head.job, self.cluster, top=1).deferred
+                self._reject(self.by_id[head.job_id], why or Deferred("refused on an idle cluster"))
+        if self.queue and self.queue[0].job.num_tasks <= self.cluster.num_free:
+            self.by_id[self.queue[0].job_id].postponed += 1
+
+    def _waiting(self, job_id: str) -> JobRecord:
+        record = self.by_id.get(job_id)
+        if (
+            record is None
+            or record.placement
+            or record.rejected
+            or all(q.job_id != job_id for q in self.queue)
+        ):
+            raise ValueError(f"policy {self.policy.name!r}: {job_id!r} in its plan is not a waiting job")
+        return record
+
+    def _start(self, record: JobRecord, placement: Placement, now: float) -> None:
+        entry = record.submitted
+        if len(placement.gpus) != entry.job.num_tasks:
+            raise ValueError(
+                f"policy {self.policy.name!r}: {len(placement.gpus)} GPUs for {entry.job_id!r}, "
+                f"which has {entry.job.num_tasks} tasks"
+            )
+        self.cluster.allocate(entry.job_id, placement)
+        record.placement, record.start = placement, now
+        record.end = now + self._run_time(entry, placement)
+        heapq.heappush(self.running, (record.end, entry.index, entry.job_id))
+
+    def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
+        seconds = self.performance.run_time(entry, placement, self.random)
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"performance: {seconds} s for {entry.job_id!r}, not a finite time from 0")
+        return seconds
+
+    def _reject(self, record: JobRecord, reason: Deferred) -> None:
+        record.rejected = reason.reason
+        self.num_done += 1

@@ -1,0 +1,155 @@
+"""What came out of a simulation: one row per job, and what can be read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+
+    from topoplace.placement import Placement
+    from topoplace.simulate.workload import SubmittedJob
+    from topoplace.topology import Topology
+
+QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """What the engine notes of one job: `placement` is None and `start`, `end` NaN for a job that never ran."""
+
+    submitted: SubmittedJob
+    placement: Placement | None = None
+    start: float = float("nan")
+    end: float = float("nan")
+    postponed: int = 0
+    rejected: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished simulation. `records` are in the order of the workload's rows."""
+
+    topology: Topology
+    policy: str
+    records: tuple[JobRecord, ...]
+
+    @cached_property
+    def jobs(self) -> NDArray[np.void]:
+        """One row per job of the workload; times in seconds.
+
+        job (id), submit, start, end, wait (start - submit), run_time, slowdown (run_time / base time, 1 for no loss),
+        num_gpus, bandwidth_sensitive, profile, gpus (tuple, task i on gpus[i]), postponed (how often the job stayed
+        at the head of the queue although enough GPUs were free), rejected (the reason, empty for jobs that ran), and
+        scores, a nested column with one field per score of the placements. NaN where a job never ran.
+        """
+        names = sorted(
+            {name for record in self.records if record.placement for name in record.placement.scores}
+        )
+        fields = [
+            *(("job", object), ("submit", "f8"), ("start", "f8"), ("end", "f8"), ("wait", "f8")),
+            *(("run_time", "f8"), ("slowdown", "f8"), ("num_gpus", "i4"), ("bandwidth_sensitive", "?")),
+            *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
+            ("scores", [(name, "f8") for name in names]),
+        ]
+        table = np.zeros(len(self.records), dtype=np.dtype(fields))
+        for row, record in zip(table, self.records, strict=True):
+            _fill(row, record, names)
+        table.flags.writeable = False
+        return table
+
+    def summary(self) -> dict[str, float]:
+        """The run in numbers; times in seconds, bandwidths in GB/s. NaN where there is no job to measure.
+
+        makespan (first submission to last end), throughput (jobs per hour of it), utilization (busy GPU seconds over
+        all GPU seconds of it), mean_wait, mean_slowdown, rejected (count), and min, p25, p50, p75, max of
+        sensitive_run_time and of sensitive_effective_bandwidth over the bandwidth-sensitive jobs.
+        """
+        ran = self.jobs[~np.isnan(self.jobs["start"])]
+        begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
+        makespan = float(ran["end"].max()) - begin if len(ran) else 0.0
+        busy = float((ran["run_time"] * ran["num_gpus"]).sum())
+        sensitive = ran[ran["bandwidth_sensitive"]]
+        return {
+            "makespan": makespan,
+            "throughput": len(ran) / makespan * 3600 if makespan else float("nan"),
+            "utilization": busy / (makespan * self.topology.num_gpus) if makespan else float("nan"),
+            "mean_wait": _mean(ran["wait"]),
+            "mean_slowdown": _mean(ran["slowdown"]),
+            "rejected": float(len(self.jobs) - len(ran)),
+            **_quantiles("sensitive_run_time", sensitive["run_time"]),
+            **_quantiles("sensitive_effective_bandwidth", _score(sensitive, "effective_bandwidth")),
+        }
+
+    def compare(self, others: Iterable[Result]) -> list[dict[str, Any]]:
+        """This run's summary and those of `others`, a row each, with its policy and two ratios to this run.
+
+        speedup is throughput over this run's throughput; sensitive_p75_speedup the same for the 75th percentile of
+        the sensitive jobs' run time (above 1 is faster).
+        """
+        rows: list[dict[str, Any]] = [
+            {"policy": result.policy, **result.summary()} for result in (self, *others)
+        ]
+        base = rows[0]
+        for row in rows:
+            row["speedup"] = row["throughput"] / base["throughput"]
+            row["sensitive_p75_speedup"] = base["sensitive_run_time_p75"] / row["sensitive_run_time_p75"]
+        return rows
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`jobs` as a pandas DataFrame, each score a column of its own. Needs pandas."""
+        import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+
+        plain = {name: self.jobs[name] for name in self.jobs.dtype.names or () if name != "scores"}
+        scores = self.jobs["scores"]
+        return pd.DataFrame({**plain, **{name: scores[name] for name in scores.dtype.names or ()}})
+
+    def gantt(self, path: str | Path) -> None:
+        """Write a picture of which job held which GPU when to `path` (.png, .svg, .pdf). Needs matplotlib."""
+        from topoplace.report import plots
+
+        plots.gantt(self, path)
+
+
+def _fill(row: Any, record: JobRecord, score_names: Iterable[str]) -> None:
+    submitted, placement = record.submitted, record.placement
+    job = submitted.job
+    run_time = record.end - record.start
+    row["job"], row["submit"] = submitted.job_id, submitted.submit_time
+    row["start"], row["end"] = record.start, record.end
+    row["wait"], row["run_time"] = record.start - submitted.submit_time, run_time
+    row["slowdown"] = run_time / submitted.base_time if submitted.base_time else 1.0
+    row["num_gpus"], row["bandwidth_sensitive"], row["profile"] = (
+        job.num_tasks,
+        job.bandwidth_sensitive,
+        job.profile,
+    )
+    row["gpus"] = placement.gpus if placement else ()
+    row["postponed"], row["rejected"] = record.postponed, record.rejected
+    scores: Mapping[str, float] = placement.scores if placement else {}
+    for name in score_names:
+        row["scores"][name] = scores.get(name, float("nan"))
+
+
+def _score(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
+    scores = rows["scores"]
+    return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _quantiles(prefix: str, values: NDArray[np.float64]) -> dict[str, float]:
+    return {
+        f"{prefix}_{name}": float(np.quantile(values, q)) if len(values) else float("nan")
+        for name, q in QUANTILES.items()
+    }

@@ -1,0 +1,53 @@
+"""A progress bar for runs that take more than a second, where rich is installed."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any, Self
+
+_PATIENCE_SECONDS = 1.0
+_UPDATES_PER_LOOK = 64
+
+
+class Progress:
+    """Shows nothing at first; after a second of updates it opens a bar, if it can."""
+
+    def __init__(self, total: int, *, enabled: bool) -> None:
+        self._total = total
+        self._enabled = enabled
+        self._updates = 0
+        self._started = time.monotonic() if enabled else 0.0
+        self._bar: Any = None
+        self._task: Any = None
+
+    def update(self, done: int) -> None:
+        """`done` of the total are finished."""
+        if not self._enabled:
+            return
+        self._updates += 1
+        if self._updates % _UPDATES_PER_LOOK:
+            return
+        if self._bar is None and time.monotonic() - self._started > _PATIENCE_SECONDS:
+            self._open()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+
+    def _open(self) -> None:
+        try:
+            from rich.progress import Progress as Bar
+        except ImportError:
+            self._enabled = False
+            return
+        self._bar = Bar(transient=True)
+        self._task = self._bar.add_task("simulating", total=self._total)
+        self._bar.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,208 @@
+"""The contract of a policy as executable checks, for policies of this package and of third parties alike."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topoplace import machines
+from topoplace.cluster import Cluster
+from topoplace.jobgraph import JobGraph
+from topoplace.policies.base import Policy, QueuedJob
+from topoplace.topology import Topology
+
+if TYPE_CHECKING:
+    from topoplace.placement import Placement
+
+PolicyFactory = Callable[[], Policy]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `check_policy` did: how many decisions it saw, and how many of them placed the job."""
+
+    policy: str
+    decisions: int
+    placed: int
+
+
+def check_policy(
+    policy: Policy | PolicyFactory,
+    *,
+    topologies: Sequence[Topology] | None = None,
+    jobs: Sequence[JobGraph] | None = None,
+    states: int = 6,
+    seed: int = 0,
+) -> Report:
+    """Run a policy, or a factory of one, through its contract; AssertionError says what it broke and where.
+
+    For every topology (default: three built-in machines and a cluster of two), every job (default: patterns of 1 to
+    5 tasks with and without requirements) and `states` random allocations, `place` must return None or a placement
+    that has exactly as many GPUs as the job has tasks, each of them free, none twice, and all as the job requires;
+    the same again when asked again, also of a fresh policy from the factory; and the cluster, topology and job it is
+    shown must stay as they were. `explain` must agree with `place` and rank different GPU sets, and `plan` must
+    start only jobs of the queue, on GPUs that are free one after the other.
+    """
+    build: PolicyFactory = _factory(policy)
+    subject = build()
+    lacking = [part for part in ("name", "place", "explain", "plan") if not hasattr(subject, part)]
+    _require(not lacking, f"{subject!r} lacks {', '.join(lacking)}")
+    _require(str(subject.name) == subject.name != "", f"name = {subject.name!r} is not a non-empty string")
+    chosen_jobs = _default_jobs() if jobs is None else jobs
+    decisions = placed = 0
+    for cluster in _clusters(
+        _default_topologies() if topologies is None else topologies, states, random.Random(seed)
+    ):
+        for job in chosen_jobs:
+            placed += _Check(subject, build, job, cluster).place() is not None
+            decisions += 1
+        _check_plan(subject, chosen_jobs, cluster)
+    return Report(subject.name, decisions, placed)
+
+
+def _require(holds: object, message: str) -> None:
+    """As `assert`, but also under `python -O`."""
+    if not holds:
+        raise AssertionError(message)
+
+
+class _Check:
+    """One job on one state of one cluster."""
+
+    def __init__(self, policy: Policy, build: PolicyFactory, job: JobGraph, cluster: Cluster) -> None:
+        self.policy = policy
+        self.build = build
+        self.job = job
+        self.cluster = cluster
+        busy = sorted(set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus()))
+        self.where = f"{policy.name}: {job.name} of {job.num_tasks} on {cluster.topology.name}, busy {busy}"
+
+    def place(self) -> Placement | None:
+        """Check every clause and return the placement."""
+        before = self._shown()
+        placement = self.policy.place(self.job, self.cluster)
+        _require(
+            self._shown() == before, f"{self.where}: place changed the cluster, topology or job it was shown"
+        )
+        if placement is not None:
+            self._check_gpus(placement.gpus)
+        for again in (self.policy, self.build()):
+            other = again.place(self.job, self.cluster)
+            answers = f"{_gpus(placement)}, then {_gpus(other)}"
+            _require(_gpus(other) == _gpus(placement), f"{self.where}: not deterministic: {answers}")
+        self._check_explain(placement)
+        _require(
+            self._shown() == before,
+            f"{self.where}: explain changed the cluster, topology or job it was shown",
+        )
+        return placement
+
+    def _shown(self) -> tuple[bytes, str, str]:
+        # The contents as text, not the objects: a policy that changes an object changes every reference to it.
+        return self.cluster.snapshot(), self.cluster.topology.to_json(), repr(self.job)
+
+    def _check_gpus(self, gpus: tuple[int, ...]) -> None:
+        job, topology = self.job, self.cluster.topology
+        _require(
+            len(gpus) == job.num_tasks, f"{self.where}: {len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
+        )
+        _require(len(set(gpus)) == len(gpus), f"{self.where}: a GPU twice in {gpus}")
+        taken = sorted(set(gpus) - set(self.cluster.free_gpus()))
+        _require(not taken, f"{self.where}: GPUs {taken} are not free")
+        if job.single_node:
+            spread = {topology.gpus[gpu].machine for gpu in gpus}
+            _require(len(spread) == 1, f"{self.where}: single_node, but on machines {sorted(spread)}")
+        for gpu in gpus:
+            fault = _unsuitable(job, topology, gpu)
+            _require(not fault, f"{self.where}: GPU {gpu} {fault}")
+
+    def _check_explain(self, placement: Placement | None) -> None:
+        explained = self.policy.explain(self.job, self.cluster, top=3)
+        if placement is None:
+            reason = explained.deferred.reason if explained.deferred else ""
+            _require(reason, f"{self.where}: place gives None and explain no reason")
+            return
+        _require(explained.candidates, f"{self.where}: place gives {placement.gpus}, explain no candidate")
+        first = explained.candidates[0].gpus
+        _require(
+            first == placement.gpus,
+            f"{self.where}: place gives {placement.gpus}, explain ranks {first} first",
+        )
+        sets = [frozenset(candidate.gpus) for candidate in explained.candidates]
+        _require(len(set(sets)) == len(sets), f"{self.where}: explain ranks a GPU set twice")
+        for candidate in explained.candidates:
+            self._check_gpus(candidate.gpus)
+
+
+def _check_plan(policy: Policy, jobs: Sequence[JobGraph], cluster: Cluster) -> None:
+    queue = [QueuedJob(f"queued-{i}", job, float(i)) for i, job in enumerate(jobs)]
+    before = cluster.snapshot()
+    plan = policy.plan(tuple(queue), cluster, float(len(queue)))
+    where = f"{policy.name}: plan on {cluster.topology.name}"
+    _require(cluster.snapshot() == before, f"{where} changed the cluster it was shown")
+    known = {entry.job_id: entry.job for entry in queue}
+    named = [job_id for job_id, _ in (*plan.start, *plan.reject)]
+    _require(set(named) <= set(known), f"{where} names {sorted(set(named) - set(known))}, not in the queue")
+    _require(len(set(named)) == len(named), f"{where} names a job twice")
+    state = cluster.copy()
+    for job_id, placement in plan.start:
+        wanted, given = known[job_id].num_tasks, len(placement.gpus)
+        _require(given == wanted, f"{where}: {job_id} gets {given} GPUs for {wanted} tasks")
+        busy = sorted(set(placement.gpus) - set(state.free_gpus()))
+        _require(not busy, f"{where}: {job_id} gets {busy}, which are not free by then")
+        state.allocate(job_id, placement)
+
+
+def _factory(policy: Policy | PolicyFactory) -> PolicyFactory:
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        return policy
+    return lambda: policy
+
+
+def _gpus(placement: Placement | None) -> tuple[int, ...] | None:
+    return None if placement is None else placement.gpus
+
+
+def _unsuitable(job: JobGraph, topology: Topology, gpu: int) -> str:
+    described = topology.gpus[gpu]
+    if job.gpu_model and described.model != job.gpu_model:
+        return f"is a {described.model}, the job needs a {job.gpu_model}"
+    if job.gpu_memory_gb and (described.memory_gb or 0.0) < job.gpu_memory_gb:
+        return f"has {described.memory_gb} GB, the job needs {job.gpu_memory_gb}"
+    return ""
+
+
+def _default_topologies() -> list[Topology]:
+    pairs = [(0, 1, 50.0), (2, 3, 50.0)]
+    machine_of = ["a", "a", "b", "b"]
+    two = Topology.from_links(
+        4, pairs, machines=machine_of, name="two-machines", model="V100", memory_gb=16.0
+    )
+    return [two, *(machines.get(name) for name in ("summit", "dgx1-v100", "cubemesh-16"))]
+
+
+def _default_jobs() -> list[JobGraph]:
+    patterns = [JobGraph.ring(size) for size in range(1, 6)] + [JobGraph.star(4), JobGraph.clique(3)]
+    return [
+        *patterns,
+        *(job.with_(bandwidth_sensitive=True) for job in patterns),
+        JobGraph.ring(2).with_(single_node=True),
+        JobGraph.ring(3).with_(single_node=True, bandwidth_sensitive=True),
+        JobGraph.ring(2).with_(gpu_model="V100"),
+        JobGraph.ring(2).with_(gpu_model="none such"),
+        JobGraph.ring(2).with_(gpu_memory_gb=80.0),
+        JobGraph.chain(32),
+    ]
+
+
+def _clusters(topologies: Sequence[Topology], states: int, rng: random.Random) -> Iterator[Cluster]:
+    """Each topology idle, then with everything busy, then with random parts of it busy."""
+    for topology in topologies:
+        yield Cluster(topology)
+        for number in range(states):
+            cluster = Cluster(topology)
+            count = topology.num_gpus if number == 0 else rng.randrange(1, topology.num_gpus)
+            cluster.allocate("running", rng.sample(range(topology.num_gpus), count))
+            yield cluster
