@@ -119,6 +119,7 @@ def test_more_lanes_than_wires_lead_to_a_switch() -> None:
 def test_affinity_cells_may_be_blank() -> None:
     tabs = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tPHB\t\t1\nGPU1\tPHB\tX\t\t0\n"
     assert [gpu.socket for gpu in parse(tabs).gpus] == [0, 1]
+    assert [gpu.socket for gpu in parse(tabs.replace("\nGPU", "\n\tGPU")).gpus] == [0, 1]
     blanks = (
         "      GPU0  GPU1  CPU Affinity  NUMA Affinity\n"
         "GPU0   X    PHB                 1\nGPU1  PHB    X    0-3\n"
@@ -251,6 +252,15 @@ def test_samples_are_all_there(shared: Path) -> None:
     assert {path.stem for path in (shared / "data/topo").glob("topom-*")} == {
         f"topom-{name}" for name in SAMPLES
     }
+
+
+def test_no_file_of_any_kind_crashes_the_parser(shared: Path) -> None:
+    for path in sorted((shared / "data/topo").iterdir()):
+        text = path.read_text("latin-1")
+        assert looks_like_topo_matrix(text) == path.name.startswith(("topom-", "topop2p-"))
+        if not path.name.startswith("topom-"):
+            with pytest.raises(tp.TopologyError):
+                parse(text)
 
 
 def test_sample_of_a_dgx1_is_the_built_in_machine(shared: Path) -> None:

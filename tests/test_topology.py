@@ -183,6 +183,7 @@ BAD_TOPOLOGIES: list[tuple[Any, str]] = [
     (lambda: Topology.from_links(True, []), "n = True is not an integer"),
     (lambda: Topology.from_links(np.True_, []), "n = np.True_ is not"),
     (lambda: Topology.from_links(2.0, []), "n = 2.0 is not an integer"),
+    (lambda: Topology.from_links(np.array([2]), []), r"n = array\(\[2\]\) is not an integer"),
     (lambda: Topology.from_links("8", []), "n = '8' is not an integer"),
     (lambda: Topology.from_links(10**9, []), r"n = 1000000000 is not in 1\.\."),
     (lambda: Topology.from_links(10**99, []), "n = 1000"),

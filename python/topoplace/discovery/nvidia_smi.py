@@ -103,7 +103,7 @@ def parse(
 def looks_like_topo_matrix(text: str) -> bool:
     """Whether `text` has a header of GPUs with a row of labels below it: worth a try of `parse`."""
     lines = _clean_lines(text)
-    header = next(filter(None, map(_header, range(len(lines)), lines)), None)
+    header = _first_header(lines)
     return header is not None and any(
         words[0] in header.gpus and _SELF in words
         for words in map(str.split, lines[header.index + 1 :])
@@ -142,7 +142,11 @@ def _clean_lines(text: object) -> list[str]:
     return [line.rstrip("\r") for line in _ESCAPE.sub("", text).split("\n")]
 
 
-def _header(index: int, line: str) -> _Header | None:
+def _first_header(lines: Sequence[str]) -> _Header | None:
+    return next(filter(None, map(_as_header, range(len(lines)), lines)), None)
+
+
+def _as_header(index: int, line: str) -> _Header | None:
     titles = tuple((match[0], *match.span()) for match in _TITLE.finditer(line))
     devices = line[: titles[0][1]].split() if titles else line.split()
     if not devices or not _GPU.fullmatch(devices[0]) or any(map(_LABEL.fullmatch, devices)):
@@ -151,7 +155,7 @@ def _header(index: int, line: str) -> _Header | None:
 
 
 def _find_header(lines: Sequence[str]) -> _Header:
-    header = next(filter(None, map(_header, range(len(lines)), lines)), None)
+    header = _first_header(lines)
     if header is None:
         raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
     seen: set[str] = set()
@@ -212,7 +216,7 @@ def _affinity(
     if len(words) == len(titles):
         return {title: word for (title, _, _), (word, _, _) in zip(titles, words, strict=True)}
     if "\t" in line:
-        cells = line.split("\t")[1 + len(header.devices) :]
+        cells = line.lstrip().split("\t")[1 + len(header.devices) :]
         return {
             title: cell.strip() for (title, _, _), cell in zip(titles, cells, strict=False) if cell.strip()
         }
