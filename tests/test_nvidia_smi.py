@@ -263,6 +263,17 @@ def test_no_file_of_any_kind_crashes_the_parser(shared: Path) -> None:
                 parse(text)
 
 
+def test_sample_without_a_model_is_placed_as_the_built_in_machine(shared: Path) -> None:
+    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text())
+    job = tp.JobGraph.ring(3).with_(bandwidth_sensitive=True)
+    placements = [
+        tp.policies.get("mapa-preserve").place(job, tp.Cluster(topology))
+        for topology in (sample, tp.machines.get("dgx1-v100"))
+    ]
+    assert placements[0].gpus == placements[1].gpus
+    assert placements[0].scores == placements[1].scores
+
+
 def test_sample_of_a_dgx1_is_the_built_in_machine(shared: Path) -> None:
     sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text(), "V100")
     built_in = tp.machines.get("dgx1-v100")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import kernels
-from topoplace.links import LinkKind
+from topoplace.links import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
@@ -49,12 +49,7 @@ FITTED_TASKS: Final = range(2, 6)
 DOUBLE_NVLINK, SINGLE_NVLINK, OTHER_LINK = 0, 1, 2
 NUM_LINK_CLASSES: Final = 3
 
-_NVLINKS: Final = frozenset(
-    {
-        *(LinkKind.NVLINK1, LinkKind.NVLINK2, LinkKind.NVLINK3, LinkKind.NVLINK4, LinkKind.NVLINK5),
-        *(LinkKind.NVSWITCH, LinkKind.C2C),
-    }
-)
+_NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
 _SINGLE_FROM_GBPS = (12.0 + 20.0) / 2
 _DOUBLE_FROM_GBPS = (25.0 + 50.0) / 2
