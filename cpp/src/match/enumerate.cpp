@@ -21,6 +21,14 @@ bool fits(std::span<const std::int32_t> wanted, std::span<const std::int32_t> of
     return std::equal(wanted.begin(), wanted.end(), offered.begin(), [](auto a, auto b) { return a <= b; });
 }
 
+// False where degrees alone rule out every embedding: what most impossible questions come to.
+bool may_fit(const Pattern::Impl& pattern, const Graph& target) {
+    if (pattern.size() > target.num_vertices() || pattern.num_edges() > target.num_edges()) return false;
+    std::int32_t largest = 0;
+    for (std::int32_t v = 0; v < target.num_vertices(); ++v) largest = std::max(largest, target.degree(v));
+    return pattern.max_degree() <= largest;
+}
+
 std::int64_t saturating_product(std::int64_t count, double factor) {
     const double product = static_cast<double>(count) * factor;
     if (product >= 9.2e18) return std::numeric_limits<std::int64_t>::max();
@@ -280,7 +288,7 @@ EnumerateResult search(const Pattern& pattern, const Target& target, const Enume
                        bool rows) {
     const std::int32_t k = pattern.num_vertices();
     EnumerateResult result;
-    if (k > target.num_vertices()) return result;
+    if (!may_fit(pattern.impl(), target.impl().graph())) return result;
     if (k == 0) {
         result.count = std::min<std::int64_t>(1, params.limit);
         return result;
