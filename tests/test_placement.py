@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+import numpy as np
 import pytest
 
 import topoplace as tp
@@ -29,10 +31,27 @@ def test_env_of_several_machines_is_by_name() -> None:
     assert env["b"] == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"}
 
 
-@pytest.mark.parametrize("gpus", [(0, 0), (8,), (-1,), ()])
-def test_gpus_must_be_different_and_there(gpus: tuple[int, ...]) -> None:
-    with pytest.raises(tp.AllocationError, match="gpus = "):
+@pytest.mark.parametrize(
+    ("gpus", "message"),
+    [
+        ((0, 0), r"gpus = \(0, 0\) names no GPU, or one twice"),
+        ((), r"gpus = \(\) names no GPU"),
+        ((0, 8), r"gpus\[1\] = 8 is not in 0\.\.7"),
+        ((-1,), r"gpus\[0\] = -1 is not in 0\.\.7"),
+        ((0.5,), r"gpus\[0\] = 0.5 is not an integer"),
+        ((True,), r"gpus\[0\] = True is not an integer"),
+        (3, "gpus = 3 is not a sequence"),
+    ],
+)
+def test_gpus_must_be_different_and_there(gpus: Any, message: str) -> None:
+    with pytest.raises(tp.AllocationError, match=message):
         tp.Placement(gpus, topology=DGX)
+
+
+def test_gpus_are_plain_integers_whatever_they_came_as() -> None:
+    placement = tp.Placement(np.array([2, 1], np.int32), topology=DGX)  # type: ignore[arg-type]
+    assert placement.gpus == (2, 1)
+    assert {type(gpu) for gpu in placement.gpus} == {int}
 
 
 def test_is_a_value() -> None:

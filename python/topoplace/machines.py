@@ -19,7 +19,7 @@ _DGX1 = (
     *((0, 1, 1), (0, 2, 1), (0, 3, 2), (0, 4, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 3, 2)),
     *((2, 6, 1), (3, 7, 1), (4, 5, 1), (4, 6, 1), (4, 7, 2), (5, 6, 2), (5, 7, 1), (6, 7, 2)),
 )
-# MAPA, fig. 17: a 4 x 4 torus. The published code of the paper lacks the pair (0, 4), which its figure has.
+# MAPA, fig. 17: a 4 x 4 torus. The published code of the paper lacks the pair (0, 4), which such a torus has.
 _TORUS2D = (
     *((0, 1, 2), (0, 3, 1), (0, 4, 1), (0, 12, 2), (1, 2, 2), (1, 5, 1), (1, 13, 1), (2, 3, 2)),
     *((2, 6, 1), (2, 14, 1), (3, 7, 1), (3, 15, 2), (4, 5, 2), (4, 7, 1), (4, 8, 1), (5, 6, 2)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
+from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.topology import Topology
 
@@ -24,10 +25,14 @@ class Placement:
     """True only where the search proved that no placement is better for the policy's objective."""
 
     def __post_init__(self) -> None:
-        if not self.gpus or len(set(self.gpus)) != len(self.gpus):
-            raise AllocationError(f"gpus = {self.gpus} names no GPU, or one twice")
-        if any(not 0 <= gpu < self.topology.num_gpus for gpu in self.gpus):
-            raise AllocationError(f"gpus = {self.gpus}: GPUs are 0..{self.topology.num_gpus - 1}")
+        last = self.topology.num_gpus - 1
+        gpus = tuple(
+            _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
+            for i, gpu in enumerate(_checks.sequence(self.gpus, "gpus", AllocationError))
+        )
+        if not gpus or len(set(gpus)) != len(gpus):
+            raise AllocationError(f"gpus = {gpus} names no GPU, or one twice")
+        object.__setattr__(self, "gpus", gpus)
 
     def env(self) -> Environment | dict[str, Environment]:
         """The environment that makes process-local device i the GPU of task i.
