@@ -15,7 +15,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.extension
-	topoplace machines
+	topoplace demo
 
 test: lint cpp-test sanitize build/.wheel
 	python -m pytest -n 2 --hypothesis-profile=ci
