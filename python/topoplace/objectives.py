@@ -165,7 +165,7 @@ class LinkTables:
     `LinkTables.of(topology)` keeps one per topology for as long as the topology lives.
     """
 
-    __slots__ = ("_count_scores", "bandwidth", "classes", "link_class", "matrix")
+    __slots__ = ("_count_scores", "_indifferent", "bandwidth", "classes", "link_class", "matrix")
 
     def __init__(self, topology: Topology) -> None:
         self.matrix = topology.bandwidth_matrix()
@@ -174,6 +174,7 @@ class LinkTables:
         self.bandwidth: Sequence[Sequence[float]] = self.matrix.tolist() if small else list(self.matrix)
         self.classes: Sequence[Sequence[int]] = self.link_class.tolist() if small else list(self.link_class)
         self._count_scores: dict[EffectiveBandwidth, kernels.LinkCountScore] = {}
+        self._indifferent: kernels.LinkCountScore | None = None
 
     @classmethod
     def of(cls, topology: Topology) -> LinkTables:
@@ -182,6 +183,15 @@ class LinkTables:
         if tables is None:
             tables = _link_tables[topology] = cls(topology)
         return tables
+
+    @property
+    def indifferent(self) -> kernels.LinkCountScore:
+        """The kernel objective under which every embedding is as good as any other: the tie order alone decides."""
+        if self._indifferent is None:
+            self._indifferent = kernels.LinkCountScore(
+                np.zeros_like(self.link_class), lambda counts: np.zeros(len(counts))
+            )
+        return self._indifferent
 
     def count_score(self, model: EffectiveBandwidth) -> kernels.LinkCountScore:
         """The kernel objective "eq. 2 with these coefficients on this topology", one object for all searches."""

@@ -1,4 +1,4 @@
-"""Two reference policies of MAPA: the lowest free ids, and the largest aggregated bandwidth."""
+"""Two policies MAPA compares with: the lowest free ids, and the largest aggregated bandwidth."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 class Baseline(MapaPolicy):
-    """The free GPUs with the lowest ids, as a container runtime hands them out; tasks in the order of best AggBW."""
+    """The free GPUs with the lowest ids, as a container runtime hands them out; tasks in the order of best AggBW.
+
+    Where those have no link for some edge of the job, the next lowest that have.
+    """
 
     name = "baseline"
     artifact_rule = "baseline"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
         """The lowest ids of `free` besides `required`."""
-        return self.embed(job, cluster, lowest(job.num_tasks, free, required))
+        return self.first_fit(job, cluster, free, required)
 
 
 class Greedy(MapaPolicy):
@@ -37,8 +40,3 @@ class Greedy(MapaPolicy):
     def rank(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Aggregated bandwidth."""
         return (placement.scores["aggregated_bandwidth"],)
-
-
-def lowest(count: int, free: GpuSet, required: GpuSet) -> GpuSet:
-    """`required` and the lowest other ids of `free`, `count` in all."""
-    return required | frozenset(sorted(free - required)[: count - len(required)])

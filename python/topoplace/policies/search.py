@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 from topoplace import kernels
-from topoplace.objectives import EffectiveBandwidth, scores_of
+from topoplace.objectives import EffectiveBandwidth, LinkTables, scores_of
 from topoplace.placement import Placement
 from topoplace.policies import artifact
 from topoplace.policies.base import SearchPolicy
@@ -50,6 +50,17 @@ class MapaPolicy(SearchPolicy):
         if self.tie_break == "artifact":
             return artifact.place(self.artifact_rule, job, cluster, free, required, self.model)
         return self.search(job, cluster, free, required)
+
+    def first_fit(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+        """The lexicographically smallest set of `free` that takes the job, in its order of largest AggBW."""
+        spare = job.num_tasks - len(required)
+        if not 0 <= spare <= len(free) - len(required):
+            return None
+        lowest = required | frozenset(sorted(free - required)[:spare])
+        if placement := self.embed(job, cluster, lowest):
+            return placement
+        any_fit = self.embed(job, cluster, free, required, LinkTables.of(cluster.topology).indifferent)
+        return self.embed(job, cluster, frozenset(any_fit.gpus)) if any_fit else None
 
     def embed(
         self,

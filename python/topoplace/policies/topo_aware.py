@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topoplace.policies.greedy import lowest
 from topoplace.policies.search import MapaPolicy
 
 if TYPE_CHECKING:
@@ -30,12 +29,13 @@ class TopoAware(MapaPolicy):
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
         """The lowest ids inside one socket, or of all `free` where no socket has enough."""
         fits = [
-            lowest(job.num_tasks, group, required)
+            placement
             for group in _by_socket(cluster.topology, free)
-            if required <= group and len(group) >= job.num_tasks
+            if required <= group and (placement := self.first_fit(job, cluster, group, required))
         ]
-        chosen = min(fits, key=sorted) if fits else lowest(job.num_tasks, free, required)
-        return self.embed(job, cluster, chosen)
+        if fits:
+            return min(fits, key=lambda placement: sorted(placement.gpus))
+        return self.first_fit(job, cluster, free, required)
 
     def rank(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """1 inside one socket, 0 across."""
