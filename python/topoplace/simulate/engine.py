@@ -128,7 +128,8 @@ class _Run:
             )
         self.cluster.allocate(entry.job_id, placement)
         record.placement, record.start = placement, now
-        record.end = now + self._run_time(entry, placement)
+        record.run_time = self._run_time(entry, placement)
+        record.end = now + record.run_time
         heapq.heappush(self.running, (record.end, entry.index, entry.job_id))
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:

@@ -24,12 +24,13 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 
 @dataclass(slots=True)
 class JobRecord:
-    """What the engine notes of one job: `placement` is None and `start`, `end` NaN for a job that never ran."""
+    """What the engine notes of one job; one that never ran has no `placement`, and NaN for its times."""
 
     submitted: SubmittedJob
     placement: Placement | None = None
     start: float = float("nan")
     end: float = float("nan")
+    run_time: float = float("nan")
     postponed: int = 0
     rejected: str = ""
 
@@ -122,11 +123,10 @@ class Result:
 def _fill(row: Any, record: JobRecord, score_names: Iterable[str]) -> None:
     submitted, placement = record.submitted, record.placement
     job = submitted.job
-    run_time = record.end - record.start
     row["job"], row["submit"] = submitted.job_id, submitted.submit_time
     row["start"], row["end"] = record.start, record.end
-    row["wait"], row["run_time"] = record.start - submitted.submit_time, run_time
-    row["slowdown"] = run_time / submitted.base_time if submitted.base_time else 1.0
+    row["wait"], row["run_time"] = record.start - submitted.submit_time, record.run_time
+    row["slowdown"] = record.run_time / submitted.base_time if submitted.base_time else 1.0
     row["num_gpus"], row["bandwidth_sensitive"], row["profile"] = (
         job.num_tasks,
         job.bandwidth_sensitive,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from topoplace import machines
 from topoplace.cluster import Cluster
@@ -16,6 +17,7 @@ from topoplace.topology import Topology
 if TYPE_CHECKING:
     from topoplace.placement import Placement
 
+_Answer = TypeVar("_Answer")
 PolicyFactory = Callable[[], Policy]
 
 
@@ -68,6 +70,14 @@ def _require(holds: object, message: str) -> None:
         raise AssertionError(message)
 
 
+@contextmanager
+def _no_exception(where: str) -> Generator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"{where} raised {type(error).__name__}: {error}") from error
+
+
 class _Check:
     """One job on one state of one cluster."""
 
@@ -82,14 +92,14 @@ class _Check:
     def place(self) -> Placement | None:
         """Check every clause and return the placement."""
         before = self._shown()
-        placement = self.policy.place(self.job, self.cluster)
+        placement = self._asked(self.policy.place)
         _require(
             self._shown() == before, f"{self.where}: place changed the cluster, topology or job it was shown"
         )
         if placement is not None:
             self._check_gpus(placement.gpus)
         for again in (self.policy, self.build()):
-            other = again.place(self.job, self.cluster)
+            other = self._asked(again.place)
             answers = f"{_gpus(placement)}, then {_gpus(other)}"
             _require(_gpus(other) == _gpus(placement), f"{self.where}: not deterministic: {answers}")
         self._check_explain(placement)
@@ -98,6 +108,10 @@ class _Check:
             f"{self.where}: explain changed the cluster, topology or job it was shown",
         )
         return placement
+
+    def _asked(self, method: Callable[[JobGraph, Cluster], _Answer]) -> _Answer:
+        with _no_exception(f"{self.where}: {method.__name__}"):
+            return method(self.job, self.cluster)
 
     def _shown(self) -> tuple[bytes, str, str]:
         # The contents as text, not the objects: a policy that changes an object changes every reference to it.
@@ -119,7 +133,7 @@ class _Check:
             _require(not fault, f"{self.where}: GPU {gpu} {fault}")
 
     def _check_explain(self, placement: Placement | None) -> None:
-        explained = self.policy.explain(self.job, self.cluster, top=3)
+        explained = self._asked(self.policy.explain)
         if placement is None:
             reason = explained.deferred.reason if explained.deferred else ""
             _require(reason, f"{self.where}: place gives None and explain no reason")
@@ -139,8 +153,9 @@ class _Check:
 def _check_plan(policy: Policy, jobs: Sequence[JobGraph], cluster: Cluster) -> None:
     queue = [QueuedJob(f"queued-{i}", job, float(i)) for i, job in enumerate(jobs)]
     before = cluster.snapshot()
-    plan = policy.plan(tuple(queue), cluster, float(len(queue)))
     where = f"{policy.name}: plan on {cluster.topology.name}"
+    with _no_exception(where):
+        plan = policy.plan(tuple(queue), cluster, float(len(queue)))
     _require(cluster.snapshot() == before, f"{where} changed the cluster it was shown")
     known = {entry.job_id: entry.job for entry in queue}
     named = [job_id for job_id, _ in (*plan.start, *plan.reject)]
