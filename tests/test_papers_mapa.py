@@ -103,7 +103,7 @@ def test_match_artifact_compares_line_by_line(tmp_path: Path) -> None:
 
 
 def test_match_artifact_needs_logs(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no results-MACHINE-POLICY-JOBS.txt"):
+    with pytest.raises(ValueError, match=r"no results-MACHINE-POLICY-JOBS\.txt"):
         list(mapa.match_artifact(tmp_path))
 
 

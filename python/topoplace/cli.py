@@ -7,8 +7,9 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from topoplace import __version__
 
@@ -52,8 +53,15 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong arguments like all wrong input, in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_WRONG_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="topoplace", description="Which accelerators should this job get, now, on this machine?"
     )
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
@@ -123,7 +131,7 @@ def _workload_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--num-jobs", type=_count, default=300, metavar="N", help="of the default mix (default: 300)"
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=_seed, default=0, help="of the mix and the run times (default: 0)")
     parser.add_argument(
         "--performance", choices=("mapa", "fixed"), default="mapa", help="run times (default: mapa)"
     )
@@ -135,7 +143,7 @@ def _mapa_arguments(papers: Any) -> None:
     parser = _command(papers, "mapa", _mapa, "MAPA (SC'21), row by row, and its artifact's logs job by job")
     parser.add_argument("--quick", action="store_true", help="fewer seeds")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--seed", type=int, default=0, help="of the first job list (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of the first job list (default: 0)")
     parser.add_argument(
         "--artifact", metavar="DIR", type=Path, help="directory with jobs-*.txt and results-*.txt to match"
     )
@@ -152,9 +160,20 @@ def _mapa_arguments(papers: Any) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return _whole(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{value} is not at least {least}")
     return value
 
 
@@ -314,8 +333,9 @@ def _read_topology(source: str, gpu_model: str | None) -> Topology:
     if source in machines.names():
         return machines.get(source)
     if source != "-" and not Path(source).exists():
-        machines.get(source) if not _looks_like_path(source) else None
-        raise ValueError(f"{source}: no such file, and no built-in machine")
+        close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
     text = _read_text(source)
     where = "standard input" if source == "-" else source
     try:
@@ -324,10 +344,6 @@ def _read_topology(source: str, gpu_model: str | None) -> Topology:
         return Topology.from_nvidia_smi(text, gpu_model=gpu_model)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-def _looks_like_path(source: str) -> bool:
-    return os.sep in source or "." in source
 
 
 def _read_text(source: str) -> str:

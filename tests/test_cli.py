@@ -1,0 +1,230 @@
+"""The command through its real entry point, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+
+COMMAND = str(Path(sys.executable).with_name("topoplace"))
+TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
+JOBS = "2,ring,0,30,0,a\n4,ring,0,40,1,vgg16\n1,ring,5,20,1,b\n"
+
+
+def run(
+    *arguments: str | Path, stdin: str | bytes = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)], input=data, capture_output=True, cwd=cwd, timeout=120
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def succeed(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -> str:
+    done = run(*arguments, stdin=stdin, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# ---- what works --------------------------------------------------------------------------------------------------
+
+
+def test_version_and_help_cost_little() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "machines" in succeed("--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.25
+    assert succeed("--version") == f"topoplace {tp.__version__}\n"
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "topoplace", "machines"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == succeed("machines")
+
+
+def test_machines_lists_them_all() -> None:
+    listed = succeed("machines")
+    assert all(name in listed for name in tp.machines.names())
+
+
+def test_show_prints_the_matrix_and_draws(tmp_path: Path) -> None:
+    shown = succeed("show", "dgx1-v100", "-o", tmp_path)
+    assert "dgx1-v100: GB/s between GPUs" in shown
+    row = next(line.split() for line in shown.splitlines() if line.startswith("GPU 0"))
+    assert row[2:] == ["-", "25", "25", "50", "50", "12", "12", "12"]
+    assert (tmp_path / "dgx1-v100.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_place_takes_the_best_and_says_how_to_use_it() -> None:
+    placed = succeed("place", "dgx1-v100", "--gpus", "3", "--sensitive")
+    assert placed.splitlines()[2].split()[:5] == ["0", "2", "3", "125", "57.858"]
+    assert placed.splitlines()[-1] == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,3"
+
+
+def test_place_as_json() -> None:
+    answer = json.loads(succeed("place", "dgx1-v100", "--busy", "0,5", "--sensitive", "--top", "2", "--json"))
+    assert answer["policy"] == "mapa-preserve"
+    assert answer["placement"]["gpus"] == [2, 3, 7, 6]
+    assert answer["placement"]["optimal"] is True
+    assert answer["placement"]["env"]["CUDA_VISIBLE_DEVICES"] == "2,3,7,6"
+    assert answer["reason"] is None
+    assert len(answer["candidates"]) == 2
+
+
+def test_place_without_room_says_why_and_exits_with_1() -> None:
+    done = run("place", "dgx1-v100", "--busy", "0,1,2,3,4,5,6", "--gpus", "2")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == "not placed: does not fit now: 2 GPUs needed, free are 1\n"
+    done = run("place", "summit", "--gpus", "7", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["reason"] == "never fits: 7 GPUs needed, the topology has 6"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "gpus"), [("mesh", "2x3"), ("torus", "2x2x2"), ("tree", "5"), ("independent", "1")]
+)
+def test_place_any_pattern(pattern: str, gpus: str) -> None:
+    assert "CUDA_VISIBLE_DEVICES=" in succeed("place", "torus2d-16", "--pattern", pattern, "--gpus", gpus)
+
+
+def test_topologies_from_text_json_and_standard_input(tmp_path: Path) -> None:
+    text, described = tmp_path / "topo", tmp_path / "machine"
+    text.write_text(TOPO_M)
+    described.write_text(tp.machines.get("minsky").to_json())
+    for source, stdin in ((text, ""), ("-", TOPO_M)):
+        placed = succeed("place", source, "--gpus", "2", "--sensitive", "--gpu-model", "V100", stdin=stdin)
+        assert placed.splitlines()[2].split()[:3] == ["0", "1", "50"]
+    assert "minsky: GB/s" in succeed("show", described)
+    assert "minsky: GB/s" in succeed("show", "-", stdin=described.read_text())
+
+
+def test_simulate_and_compare(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text(JOBS)
+    summary = json.loads(succeed("simulate", "dgx1-v100", "--jobs", jobs, "--performance", "fixed", "--json"))
+    assert summary["makespan"] == 40.0
+    assert "makespan" in succeed("simulate", "dgx1-v100", "--num-jobs", "20", "-o", tmp_path)
+    compared = succeed("compare", "summit", "--num-jobs", "20", "-o", tmp_path)
+    assert all(name in compared for name in tp.policies.names())
+    rows = json.loads(
+        succeed("compare", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
+    )
+    assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["comparison.png", "gantt.png"]
+
+
+def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:
+    jobs, log = tmp_path / "jobs.txt", tmp_path / "log.txt"
+    jobs.write_text(JOBS)
+    options = ("papers", "mapa", "--jobs", jobs, "--topology", "dgx-v", "--policy", "preserve")
+    printed = succeed(*options)
+    assert printed.startswith("ID startTime endTime")
+    assert len(printed.splitlines()) == 4
+    assert succeed(*options, "--write", log) == ""
+    assert log.read_text() == printed
+
+
+def test_papers_mapa_prints_its_rows_as_json(tmp_path: Path) -> None:
+    rows = json.loads(succeed("papers", "mapa", "--quick", "--json", "-o", tmp_path))
+    assert {tuple(row) for row in rows} == {("id", "quantity", "paper", "ours", "verdict", "why")}
+    assert len(list(tmp_path.glob("mapa-*.png"))) == 3
+
+
+def test_demo(tmp_path: Path) -> None:
+    shown = succeed("demo", cwd=tmp_path)
+    assert "cubemesh-16" in shown
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "comparison.png",
+        "dgx1-v100.png",
+        "gantt.png",
+    ]
+
+
+# ---- what does not -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A directory with files that are not what they should be."""
+    (tmp_path / "binary").write_bytes(b"GPU0\xff\xfe\x00")
+    (tmp_path / "zeros").write_bytes(b"GPU0\0\0")
+    (tmp_path / "empty").write_text(" \n")
+    (tmp_path / "prose").write_text("It was a dark and stormy night.\n")
+    (tmp_path / "cut.json").write_text('{"format": "topoplace.topology", ')
+    (tmp_path / "jobs.csv").write_text("pattern,gpus,submit,run_time\nring,two,0,1\n")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("show qqq", "qqq: no such file, and no built-in machine\n"),
+        ("show dgx1-v10", "dgx1-v10: no such file, and no built-in machine; did you mean dgx1-v100"),
+        ("show no/such/file", "no/such/file: no such file"),
+        ("show folder", "folder: Is a directory"),
+        ("show binary", "binary: not a text file (byte 4 is 0xff)"),
+        ("show zeros", "zeros: not a text file (byte 4 is 0)"),
+        ("show empty", "empty: empty"),
+        ("show prose", "prose: "),
+        ("show cut.json", "cut.json: not JSON"),
+        ("show -", "standard input: empty"),
+        ("show summit -o nowhere", "-o nowhere: no such directory"),
+        ("show summit -o prose", "-o prose: not a directory"),
+        ("place summit --busy 99", "--busy '99': GPU 99: the GPUs are 0..5"),
+        ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
+        ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
+        ("place summit --busy a", "--busy 'a': not GPU numbers"),
+        ("place summit --gpus 0", "k = 0"),
+        ("place summit --gpus=-3", "k = -3"),
+        ("place summit --gpus four", "--gpus 'four': not a number"),
+        ("place summit --gpus 2x2", "--gpus '2x2': a ring takes one number"),
+        ("place summit --pattern knot", "--pattern 'knot': not one of ring"),
+        ("place summit --policy best", "'best': no such policy"),
+        ("place summit --top 0", "--top: 0 is not at least 1"),
+        ("simulate summit --jobs jobs.csv", "jobs.csv: line 2: gpus = 'two', not a number"),
+        ("simulate summit --jobs nothing.csv", "nothing.csv: No such file"),
+        ("simulate summit --num-jobs=-5", "--num-jobs: -5 is not at least 1"),
+        ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
+        ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
+        ("compare summit --policies baseline,worst", "'worst': no such policy"),
+        ("papers mapa --artifact folder", "folder: no results-MACHINE-POLICY-JOBS.txt"),
+        ("papers mapa --jobs jobs.csv", "--topology and --policy missing"),
+        ("papers mapa --jobs jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
+        ("demo -o prose", "prose: File exists"),
+        ("", "the following arguments are required: COMMAND"),
+        ("dance", "invalid choice: 'dance'"),
+    ],
+    ids=lambda value: value or "nothing",
+)
+def test_wrong_input_is_one_line_that_says_what(odd: Path, arguments: str, message: str) -> None:
+    done = run(*arguments.split(), cwd=odd)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_is_named(odd: Path) -> None:
+    (odd / "prose").chmod(0)
+    done = run("show", "prose", cwd=odd)
+    assert (done.returncode, done.stderr) == (2, "topoplace: prose: Permission denied\n")
+
+
+def test_a_reader_that_goes_away_is_no_error_message() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([COMMAND, "show", "torus2d-16"], stdout=write, stderr=subprocess.PIPE, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
