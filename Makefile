@@ -13,6 +13,7 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 .PHONY: demo test lint cpp-test sanitize fuzz bench stubs format clean
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 
 demo: $(VENV)/.extension
 	topoplace demo
@@ -23,6 +24,8 @@ test: lint cpp-test sanitize build/.wheel
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
 	$(PYTHON) is `$(PYTHON) --version 2>&1`; name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null || { echo "topoplace needs a C++20 compiler, and there is no $${CXX:-c++}; name one: \
+	make CXX=g++-13" >&2; exit 1; }
 	@rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) "pip>=25.1"
