@@ -1,0 +1,93 @@
+"""One decision through `policy.place`, as a scheduler asks for it: 16 GPUs, 8 of them busy at random.
+
+`python benchmarks/bench_place.py` prints the median microseconds of every case and the median over all.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from itertools import product
+from typing import Any, NamedTuple
+
+import pytest
+
+import topoplace as tp
+
+PATTERNS = {
+    "ring": tp.JobGraph.ring,
+    "clique": tp.JobGraph.clique,
+    "star": tp.JobGraph.star,
+    "tree": tp.JobGraph.tree,
+}
+MACHINES = ("torus2d-16", "cubemesh-16")
+SIZES = range(2, 9)
+NUM_STATES = 10
+
+
+class Case(NamedTuple):
+    machine: str
+    policy: str
+    pattern: str
+    size: int
+    sensitive: bool
+
+    def __str__(self) -> str:
+        kind = "sensitive" if self.sensitive else "insensitive"
+        return f"{self.policy}, {kind} {self.pattern}({self.size}) on {self.machine}"
+
+
+# Of Greedy the aggregated bandwidth; of Preserve the effective bandwidth (up to 5 tasks) and what it preserves.
+KINDS = (("mapa-greedy", False), ("mapa-preserve", True), ("mapa-preserve", False))
+CASES = [
+    Case(machine, policy, pattern, size, sensitive)
+    for machine, (policy, sensitive), pattern, size in product(MACHINES, KINDS, PATTERNS, SIZES)
+]
+
+
+def decisions(case: Case) -> tuple[tp.Policy, tp.JobGraph, list[tp.Cluster]]:
+    """The policy, the job and some clusters, with everything built that later decisions find built."""
+    rng = random.Random(str(case))
+    topology = tp.machines.get(case.machine)
+    policy = tp.policies.get(case.policy)
+    job = PATTERNS[case.pattern](case.size).with_(bandwidth_sensitive=case.sensitive)
+    clusters = []
+    for _ in range(NUM_STATES):
+        cluster = tp.Cluster(topology)
+        cluster.allocate("running", rng.sample(range(topology.num_gpus), 8))
+        policy.place(job, cluster)
+        clusters.append(cluster)
+    return policy, job, clusters
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_place(benchmark: Any, case: Case) -> None:
+    policy, job, clusters = decisions(case)
+    state = iter(clusters * 1000)
+    placement = benchmark.pedantic(lambda: policy.place(job, next(state)), rounds=200, warmup_rounds=20)
+    assert placement.optimal
+
+
+def median_microseconds(case: Case) -> float:
+    """Median over the states and repetitions of one case."""
+    policy, job, clusters = decisions(case)
+    times = []
+    for cluster in clusters * 5:
+        started = time.perf_counter()
+        policy.place(job, cluster)
+        times.append(time.perf_counter() - started)
+    return 1e6 * statistics.median(times)
+
+
+def main() -> None:
+    medians = {case: median_microseconds(case) for case in CASES}
+    for case, median in medians.items():
+        print(f"{median:8.1f} us  {case}")
+    print(
+        f"{statistics.median(medians.values()):8.1f} us  median over cases; slowest {max(medians.values()):.1f} us"
+    )
+
+
+if __name__ == "__main__":
+    main()
