@@ -60,7 +60,8 @@ class Graph(_core.Graph):
         repeated, or whose weight is not positive and finite.
         """
         given = cast("Any", edges)
-        rows = np.asarray(given if isinstance(edges, np.ndarray) else list(given), dtype=np.float64)
+        listed = given if isinstance(edges, np.ndarray) else list(given)
+        rows: NDArray[np.float64] = np.asarray(listed, dtype=np.float64)
         if rows.size == 0:
             rows = rows.reshape(0, 2)
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
