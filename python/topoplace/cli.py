@@ -485,12 +485,14 @@ def _print_placement(
         print(
             "The effective bandwidth of this size is extrapolated (eq. 2 was fitted on 2 to 5 GPUs) and was not used."
         )
-    environment = placed.env() if placed else {}
-    print(
-        " ".join(f"{key}={value}" for key, value in environment.items())
-        if placed
-        else f"not placed: {reason}"
-    )
+    if placed is None:
+        print(f"not placed: {reason}")
+        return
+    for name, value in placed.env().items():
+        if isinstance(value, dict):
+            print(f"{name}: {' '.join(f'{key}={text}' for key, text in value.items())}")
+    if placed.topology.num_machines == 1:
+        print(" ".join(f"{key}={text}" for key, text in placed.env().items()))
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

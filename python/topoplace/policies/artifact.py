@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.jobgraph import JobGraph
 from topoplace.objectives import FITTED_TASKS, NUM_LINK_CLASSES, OTHER_LINK, EffectiveBandwidth, LinkTables
 from topoplace.placement import Placement
 
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
     from topoplace.topology import Topology
 
 TieBreak = Literal["lexicographic", "artifact"]
 
+_PATTERNS: Final = {"ring": JobGraph.ring, "star": JobGraph.star, "clique": JobGraph.clique}
 # (pattern, size) -> the positions of the sorted GPU set that the miner's set order compares, first to last.
 _SET_ORDER: Final[dict[tuple[str, int], tuple[int, ...]]] = {
     **{(pattern, 1): (0,) for pattern in ("ring", "star", "clique")},
@@ -102,6 +103,10 @@ def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) 
         )
     if n > _MAX_GPUS or math.comb(n, k) * math.factorial(k) > _MAX_CANDIDATES:
         raise ValueError(f'tie_break="artifact": {k} of {n} GPUs are too many orders to list')
+    if job.edges != _PATTERNS[job.name](k).edges:
+        raise ValueError(
+            f'tie_break="artifact": a job called {job.name!r} whose edges are not those of a {job.name}'
+        )
     per_topology = _tables.setdefault(topology, {})
     key = (job.name, k, model)
     if key not in per_topology:

@@ -25,7 +25,8 @@ class MapaPolicy(SearchPolicy):
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list; "artifact"
     repeats the choice of the paper's published code (rings, stars and cliques of up to five).
-    timeout: seconds one search may take; None searches until the best placement is proven.
+    timeout: seconds one search may take; None searches until the best placement is proven. At the deadline the best
+    found is placed with `optimal` False; SearchTimeoutError is raised where nothing was found by then.
     """
 
     artifact_rule: ClassVar[str]

@@ -17,6 +17,7 @@ import numpy as np
 
 from topoplace.links import LinkKind
 from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
+from topoplace.simulate.metrics import score_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +32,7 @@ _PCIE_COLOUR: Final = "#c9c9c9"
 _FREE_COLOUR: Final = "#f7f7f7"
 _BUSY_COLOUR: Final = "#9e9e9e"
 _CHOSEN_COLOUR: Final = "#f4a582"
+_LABEL_BOX: Final = {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
 _POLICY_COLOURS: Final = ("#8c8c8c", "#80b1d3", "#fdb462", "#1b7837", "#bc80bd", "#fb8072")
 
 
@@ -119,8 +121,8 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
         by_topology.setdefault(result.topology.name, []).append(result)
     figure, grid = _figure(10, 2.9 * len(by_topology), rows=len(by_topology), columns=2)
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
-        bandwidth = [_sensitive(result)["scores"]["effective_bandwidth"] for result in group]
-        run_time = [_sensitive(result)["run_time"] for result in group]
+        bandwidth = [score_of(result.sensitive, "effective_bandwidth") for result in group]
+        run_time = [result.sensitive["run_time"] for result in group]
         names = [result.policy for result in group]
         _boxes(row[0], bandwidth, names, f"{name}: effective bandwidth (GB/s)")
         _boxes(row[1], run_time, names, f"{name}: run time (s)")
@@ -180,7 +182,7 @@ def _layout(topo: Topology) -> list[tuple[float, float]]:
         middle_x = (number % columns) * (2.3 * radius + 1.0)
         middle_y = -(number // columns) * (2.3 * radius + 1.0)
         for i, gpu in enumerate(group):
-            angle = 0.75 * math.pi - 2 * math.pi * i / len(group)
+            angle = (0.5 + 1 / len(group)) * math.pi - 2 * math.pi * i / len(group)
             positions[gpu] = (middle_x + radius * math.cos(angle), middle_y + radius * math.sin(angle))
     return positions
 
@@ -204,7 +206,16 @@ def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, fl
         )
         axes.add_patch(box)
         label = f"socket {gpu.socket}" if topo.num_machines == 1 else f"{gpu.machine}, socket {gpu.socket}"
-        axes.text(min(xs) - 0.36, max(ys) + 0.5, label, fontsize=8, color="#4a6785", va="bottom")
+        axes.text(
+            min(xs) - 0.36,
+            max(ys) + 0.5,
+            label,
+            fontsize=8,
+            color="#4a6785",
+            va="bottom",
+            zorder=2,
+            bbox=_LABEL_BOX,
+        )
 
 
 def _draw_links(
@@ -270,10 +281,6 @@ def _size_colours(largest: int) -> list[Any]:
     from matplotlib import colormaps
 
     return [colormaps["YlGnBu"](0.18 + 0.7 * i / max(largest - 1, 1)) for i in range(largest)]
-
-
-def _sensitive(result: Result) -> Any:
-    return result.jobs[result.jobs["bandwidth_sensitive"] & ~np.isnan(result.jobs["start"])]
 
 
 def _boxes(axes: Axes, values: Sequence[Any], names: Sequence[str], title: str) -> None:

@@ -98,7 +98,7 @@ class _Run:
             for job_id, reason in plan.reject:
                 self._reject(self._waiting(job_id), reason)
             gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
-            self.queue = [entry for entry in self.queue if entry.job_id not in gone] if gone else self.queue
+            self._leave_queue(gone)
             if self.running or not self.queue:
                 break
             if not gone:  # an idle cluster is as good as it gets: the head would block the queue for ever
@@ -107,6 +107,14 @@ class _Run:
                 self._reject(self.by_id[head.job_id], why or Deferred("refused on an idle cluster"))
         if self.queue and self.queue[0].job.num_tasks <= self.cluster.num_free:
             self.by_id[self.queue[0].job_id].postponed += 1
+
+    def _leave_queue(self, gone: set[str]) -> None:
+        heads = 0
+        while heads < len(self.queue) and self.queue[heads].job_id in gone:
+            heads += 1
+        del self.queue[:heads]
+        if heads < len(gone):
+            self.queue = [entry for entry in self.queue if entry.job_id not in gone]
 
     def _waiting(self, job_id: str) -> JobRecord:
         record = self.by_id.get(job_id)

@@ -67,6 +67,12 @@ class Result:
         table.flags.writeable = False
         return table
 
+    @property
+    def sensitive(self) -> NDArray[np.void]:
+        """The rows of `jobs` of the bandwidth-sensitive jobs that ran."""
+        rows: NDArray[np.void] = self.jobs[self.jobs["bandwidth_sensitive"] & ~np.isnan(self.jobs["start"])]
+        return rows
+
     def summary(self) -> dict[str, float]:
         """The run in numbers; times in seconds, bandwidths in GB/s. NaN where there is no job to measure.
 
@@ -78,7 +84,6 @@ class Result:
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
         makespan = float(ran["end"].max()) - begin if len(ran) else 0.0
         busy = float((ran["run_time"] * ran["num_gpus"]).sum())
-        sensitive = ran[ran["bandwidth_sensitive"]]
         return {
             "makespan": makespan,
             "throughput": len(ran) / makespan * 3600 if makespan else float("nan"),
@@ -86,8 +91,8 @@ class Result:
             "mean_wait": _mean(ran["wait"]),
             "mean_slowdown": _mean(ran["slowdown"]),
             "rejected": float(len(self.jobs) - len(ran)),
-            **_quantiles("sensitive_run_time", sensitive["run_time"]),
-            **_quantiles("sensitive_effective_bandwidth", _score(sensitive, "effective_bandwidth")),
+            **_quantiles("sensitive_run_time", self.sensitive["run_time"]),
+            **_quantiles("sensitive_effective_bandwidth", score_of(self.sensitive, "effective_bandwidth")),
         }
 
     def compare(self, others: Iterable[Result]) -> list[dict[str, Any]]:
@@ -120,6 +125,12 @@ class Result:
         plots.gantt(self, path)
 
 
+def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
+    """The score `name` of rows of `Result.jobs`, NaN where the policy did not give it."""
+    scores = rows["scores"]
+    return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
+
+
 def _fill(row: Any, record: JobRecord, score_names: Iterable[str]) -> None:
     submitted, placement = record.submitted, record.placement
     job = submitted.job
@@ -137,11 +148,6 @@ def _fill(row: Any, record: JobRecord, score_names: Iterable[str]) -> None:
     scores: Mapping[str, float] = placement.scores if placement else {}
     for name in score_names:
         row["scores"][name] = scores.get(name, float("nan"))
-
-
-def _score(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
-    scores = rows["scores"]
-    return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

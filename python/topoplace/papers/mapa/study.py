@@ -14,6 +14,7 @@ from topoplace.papers.mapa.artifact import MACHINES, topology_of
 from topoplace.policies import Baseline, Greedy, Policy, Preserve, TopoAware
 from topoplace.policies.artifact import TieBreak
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
+from topoplace.simulate.metrics import score_of
 from topoplace.topology import Topology
 
 # Eq. 2 without any link is 12.335063; the artifact's Preserve refuses what does not exceed it.
@@ -75,7 +76,7 @@ class Study:
     def effective(self, policy: str) -> NDArray[np.float64]:
         """Predicted effective bandwidth of every sensitive job, GB/s, all seeds together."""
         return np.concatenate(
-            [_sensitive(result)["scores"]["effective_bandwidth"] for result in self.results(policy)]
+            [score_of(result.sensitive, "effective_bandwidth") for result in self.results(policy)]
         )
 
     def quantile(self, policy: str, q: float) -> float:
@@ -102,12 +103,4 @@ class Study:
         return sum(float(np.nanmax(result.jobs["end"])) for result in self.results(policy))
 
     def _run_time(self, policy: str, q: float) -> float:
-        return float(
-            np.quantile(np.concatenate([_sensitive(r)["run_time"] for r in self.results(policy)]), q)
-        )
-
-
-def _sensitive(result: Result) -> NDArray[np.void]:
-    jobs = result.jobs
-    rows: NDArray[np.void] = jobs[jobs["bandwidth_sensitive"] & ~np.isnan(jobs["start"])]
-    return rows
+        return float(np.quantile(np.concatenate([r.sensitive["run_time"] for r in self.results(policy)]), q))

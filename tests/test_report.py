@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from topoplace.report import plots, tables
+from topoplace.simulate import Workload, progress, simulate
+
+PNG = b"\x89PNG"
+
+
+@pytest.mark.parametrize("name", tp.machines.names())
+def test_every_machine_can_be_drawn(name: str, tmp_path: Path) -> None:
+    plots.topology(tp.machines.get(name), tmp_path / "machine.png", busy=[0], chosen=[2, 1])
+    assert (tmp_path / "machine.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        tp.Topology.from_links(1, []),
+        tp.Topology.from_links(9, [(0, 8, 30.0)]),
+        tp.Topology.from_links(4, [(0, 1, 50.0)], machines=["a", "a", "b", "b"], sockets=[0, 1, 0, None]),
+    ],
+    ids=["one GPU", "no sockets", "two machines"],
+)
+def test_odd_topologies_can_be_drawn(topology: tp.Topology, tmp_path: Path) -> None:
+    plots.topology(topology, tmp_path / "odd.png")
+    assert (tmp_path / "odd.png").read_bytes().startswith(PNG)
+
+
+def test_runs_without_jobs_can_be_drawn(tmp_path: Path) -> None:
+    empty = simulate(tp.machines.get("summit"), Workload([], [], []), tp.policies.Baseline())
+    rejected = simulate(
+        tp.machines.get("summit"), Workload([tp.JobGraph.ring(7)], [0], [1]), tp.policies.Baseline()
+    )
+    empty.gantt(tmp_path / "empty.png")
+    plots.comparison([empty, rejected], tmp_path / "compared.png")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_without_matplotlib_the_package_to_install_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"pip install 'topoplace\[plot\]'"):
+        plots.topology(tp.machines.get("minsky"), tmp_path / "machine.png")
+
+
+ROWS = [("first", 1, 2.5), ("second", 20, 10.0)]
+
+
+def test_tables_are_plain_text_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.show(("name", "count", "value"), ROWS, "Title")
+    assert (
+        capsys.readouterr().out == "Title\nname    count  value\nfirst       1    2.5\nsecond     20     10\n"
+    )
+
+
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_tables_on_a_terminal(
+    has_rich: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    if not has_rich:
+        monkeypatch.setitem(sys.modules, "rich.table", None)
+    tables.show(("name", "count", "value"), ROWS, "Title")
+    shown = capsys.readouterr().out
+    assert "Title" in shown
+    assert "second" in shown
+    assert ("─" in shown) == has_rich
+
+
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_a_long_run_shows_a_bar_where_rich_is(has_rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    monkeypatch.setattr(progress, "_PATIENCE_SECONDS", -1.0)
+    if has_rich:
+        monkeypatch.setattr("rich.progress.Progress.start", lambda bar: opened.append(bar))
+    else:
+        monkeypatch.setitem(sys.modules, "rich.progress", None)
+    result = simulate(tp.machines.get("summit"), Workload.mapa(200), tp.policies.Baseline(), progress=True)
+    assert len(result.jobs) == 200
+    assert len(opened) == has_rich
