@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.papers import mapa
@@ -71,6 +73,37 @@ def test_a_log_of_our_own() -> None:
     # Submitted at 5 with two GPUs free: the job of five waits for the first two to end, at 40.
     assert by_id["3"][1:5] == ["40", "50", "35", "10"]
     assert by_id["3"][13] == "5"
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(1, 5), st.integers(0, 12), st.integers(1, 9), st.integers(0, 1)),
+        min_size=1,
+        max_size=14,
+    ),
+    policy=st.sampled_from(sorted(mapa.POLICIES)),
+)
+@settings(max_examples=25)
+def test_times_are_those_of_a_clock_that_ticks(rows: list[tuple[int, int, int, int]], policy: str) -> None:
+    """The artifact counts cycles: completions, then arrivals in the order of the list, then starts from the head."""
+    text = "".join(f"{k},ring,{arrival},{service},{sensitive},x\n" for k, arrival, service, sensitive in rows)
+    log = [line.split() for line in mapa.run_artifact(text, "summit", policy).splitlines()[1:]]
+    unseen, queue, running, done = list(range(len(rows))), [], {}, []
+    free, cycle = 6, 0
+    while len(done) < len(rows):
+        for job in [job for job, end in running.items() if end == cycle]:
+            done.append((job, cycle - rows[job][2], cycle))
+            free += rows[job][0]
+            del running[job]
+        while unseen and rows[unseen[0]][1] <= cycle:
+            queue.append(unseen.pop(0))
+        while queue and rows[queue[0]][0] <= free:
+            job = queue.pop(0)
+            free -= rows[job][0]
+            running[job] = cycle + rows[job][2]
+        cycle += 1
+    assert [(int(line[0]), int(line[1]), int(line[2])) for line in log] == done
+    assert [int(line[3]) for line in log] == [start - rows[job][1] for job, start, _ in done]
 
 
 @pytest.mark.parametrize(

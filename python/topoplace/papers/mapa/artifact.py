@@ -112,16 +112,20 @@ def _log_lines(jobs_text: str, topology: Topology, policy: str) -> Iterator[str]
     if policy not in POLICIES:
         raise ValueError(f"policy = {policy!r}: the artifact has {', '.join(POLICIES)}")
     chosen = POLICIES[policy](tie_break="artifact")  # type: ignore[call-arg]
-    result = simulate(topology, Workload.from_mapa(jobs_text), chosen)
+    listed = Workload.from_mapa(jobs_text)
+    # The artifact reads its list in order: a job is not seen before those above it have arrived.
+    seen = Workload(listed.jobs, np.maximum.accumulate(listed.submit_time), listed.base_time)
+    result = simulate(topology, seen, chosen)
     rejected = next((record for record in result.records if record.rejected), None)
     if rejected:
         raise ValueError(f"job {rejected.submitted.job_id}: {rejected.rejected}")
     ideal = _IdealScores(topology)
-    done = sorted(result.records, key=lambda r: (r.end, r.start, r.submitted.submit_time, r.submitted.index))
-    return (_log_line(record, topology, ideal) for record in done)
+    done = sorted(result.records, key=lambda record: (record.end, record.submitted.index))
+    arrivals = listed.submit_time
+    return (_log_line(record, int(arrivals[record.submitted.index]), topology, ideal) for record in done)
 
 
-def _log_line(record: JobRecord, topology: Topology, ideal: _IdealScores) -> str:
+def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _IdealScores) -> str:
     submitted, placement = record.submitted, record.placement
     if placement is None:
         raise ValueError(f"job {submitted.job_id} never ran")
@@ -131,11 +135,11 @@ def _log_line(record: JobRecord, topology: Topology, ideal: _IdealScores) -> str
     classes = LinkTables.of(topology).classes
     double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b in edges) for kind in range(3))
     columns = (
-        *(submitted.index, int(record.start), int(record.end), int(record.start - submitted.submit_time)),
+        *(submitted.index, int(record.start), int(record.end), int(record.start) - arrival),
         *(int(record.end - record.start), int(aggregated), f"{ideal.share(job, aggregated):.6f}"),
         *(int(job.bandwidth_sensitive), job.num_tasks, f"{other / len(edges) if edges else 0.0:.6f}"),
         *(f"{scores['effective_bandwidth']:.6f}", job.profile or "", "".join(f"{gpu + 1}," for gpu in gpus)),
-        *(int(submitted.submit_time), job.name, int(scores["preserved_bandwidth"]), double, single, other),
+        *(arrival, job.name, int(scores["preserved_bandwidth"]), double, single, other),
     )
     return " ".join(map(str, columns))
 

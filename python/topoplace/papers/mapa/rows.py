@@ -110,7 +110,7 @@ def model() -> Iterator[Claim]:
         f"{rmse}; {mae}",
         "not computed",
         NOT_COMPARABLE if mae > rmse else DIFFERS,
-        "the 31 samples are not published, and no error has a mean above its root mean square: two values are swapped",
+        "the 31 samples are not published; a mean absolute error cannot exceed the RMSE, so the two must be swapped",
     )
 
 
@@ -200,8 +200,8 @@ def _speedups(study: Study) -> Iterator[Claim]:
         "Table 3, speedup of the longest sensitive job: Preserve",
         f"{_TABLE_3_MAX}",
         f"{worst:.3f}",
-        within(_TABLE_3_MAX, worst, _TABLE_3_TOLERANCE) if worst <= 1 else ORDER_ONLY,
-        "order only if above 1: the largest of a modelled run time says little about its size",
+        _about(_TABLE_3_MAX, worst),
+        f"reproduced within {_TABLE_3_TOLERANCE}, order only if above 1: the size of a modelled maximum says little",
     )
     ratios = 540 / 505, 540 / 498
     yield Claim(
@@ -212,6 +212,11 @@ def _speedups(study: Study) -> Iterator[Claim]:
         NOT_COMPARABLE if abs(ratios[0] - _TABLE_3_P75[1]) > 0.01 else REPRODUCED,
         "the text's seconds and the table's speedups disagree with each other; we hold 3.12b against the table",
     )
+
+
+def _about(paper: float, ours: float) -> str:
+    verdict = within(paper, ours, _TABLE_3_TOLERANCE)
+    return ORDER_ONLY if verdict == DIFFERS and ours > 1 else verdict
 
 
 def novel_machines(seeds: Sequence[int]) -> Iterator[Claim]:
@@ -270,8 +275,8 @@ def _minimum(study: Study, claim_id: str) -> Iterator[Claim]:
             f"{_where(study)}: minimum of {policy} equals the 25th percentile of Baseline, Topo-aware, Greedy (GB/s)",
             "equal",
             f"{least:.2f} against {_listed(others)}",
-            REPRODUCED if all(least >= (1 - _NEAR) * value for value in others) else DIFFERS,
-            f"reproduced if at most 10 % below each{waits}",
+            REPRODUCED if all(abs(least - value) <= _NEAR * value for value in others) else DIFFERS,
+            f"reproduced within 10 % of each{waits}",
         )
 
 
