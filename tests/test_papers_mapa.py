@@ -162,8 +162,6 @@ def test_every_claim_is_complete(claims: dict[str, Claim]) -> None:
         "3.11",
         "3.14b threshold",
         "3.15a threshold",
-        "3.16 torus2d-16",
-        "3.16 dgx1-v100",
     ],
 )
 def test_what_is_reproduced(claims: dict[str, Claim], claim_id: str) -> None:
