@@ -186,6 +186,7 @@ def odd(tmp_path: Path) -> Path:
         ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
         ("place summit --busy a", "--busy 'a': not GPU numbers"),
         ("place summit --gpus 0", "k = 0"),
+        ("place summit --gpus 99999", "--gpus '99999': more than 4096"),
         ("place summit --gpus=-3", "k = -3"),
         ("place summit --gpus four", "--gpus 'four': not a number"),
         ("place summit --gpus 2x2", "--gpus '2x2': a ring takes one number"),

@@ -120,6 +120,10 @@ def test_requirements_choose_the_gpus(name: str) -> None:
         placement = policy.place(job, cluster)
         assert placement is not None
         assert set(placement.gpus) <= allowed
+    apart = policy.place(tp.JobGraph.ring(2).with_(anti_affinity=True), cluster)
+    assert apart is not None
+    assert apart.gpus == (1, 4)
+    assert not apart.optimal
     together = policy.place(tp.JobGraph.ring(4).with_(single_node=True), cluster)
     assert together is not None
     assert set(together.gpus) == {4, 5, 6, 7}
@@ -132,6 +136,10 @@ def test_requirements_choose_the_gpus(name: str) -> None:
         (
             tp.JobGraph.ring(5).with_(single_node=True),
             "never fits: 5 GPUs on one machine needed, the topology has 4",
+        ),
+        (
+            tp.JobGraph.ring(3).with_(anti_affinity=True),
+            "never fits: 3 GPUs on different machines needed, the topology has 2",
         ),
         (tp.JobGraph.ring(2).with_(gpu_model="H100"), "never fits: 2 H100 GPUs needed, the topology has 0"),
         (tp.JobGraph.ring(4).with_(gpu_model="V100"), "does not fit now: 4 V100 GPUs needed, free are 3"),

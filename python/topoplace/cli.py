@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from topoplace.simulate import Result, Workload
     from topoplace.topology import Topology
 
+_MAX_TASKS = 4096
 _NOT_PLACED = 1
 _WRONG_INPUT = 2
 _INTERRUPTED = 130
@@ -382,6 +384,8 @@ def _job(pattern: str, gpus: str) -> JobGraph:
         sizes = [int(size) for size in gpus.split("x")]
     except ValueError:
         raise ValueError(f"--gpus {gpus!r}: not a number such as 4, nor 2x4") from None
+    if math.prod(sizes) > _MAX_TASKS:
+        raise ValueError(f"--gpus {gpus!r}: more than {_MAX_TASKS}")
     if pattern in ("mesh", "torus"):
         return JobGraph.mesh(sizes) if pattern == "mesh" else JobGraph.torus(sizes)
     if pattern not in PATTERNS:
@@ -465,26 +469,14 @@ def _print_placement(
 ) -> None:
     from topoplace.report import tables
 
-    rows = [
-        (
-            " ".join(map(str, candidate.gpus)),
-            *(
-                candidate.scores.get(f"{name}_bandwidth", float("nan"))
-                for name in ("aggregated", "effective", "bottleneck", "preserved")
-            ),
-            "yes" if candidate.optimal else "-",
-        )
-        for candidate in candidates
-    ]
+    rows = [(" ".join(map(str, candidate.gpus)), *_score_cells(candidate)) for candidate in candidates]
     title = f"{job.name} of {job.num_tasks} on {cluster.topology.name}, {cluster.num_free} free, {policy.name} (GB/s)"
     if rows:
         tables.show(
             ("GPUs by task", "aggregated", "effective", "bottleneck", "preserved", "proven"), rows, title
         )
     if any(candidate.scores.get("effective_bandwidth_extrapolated") for candidate in candidates):
-        print(
-            "The effective bandwidth of this size is extrapolated (eq. 2 was fitted on 2 to 5 GPUs) and was not used."
-        )
+        print("effective: eq. 2 was fitted on 2 to 5 GPUs; it is neither used nor shown for this job")
     if placed is None:
         print(f"not placed: {reason}")
         return
@@ -493,6 +485,14 @@ def _print_placement(
             print(f"{name}: {' '.join(f'{key}={text}' for key, text in value.items())}")
     if placed.topology.num_machines == 1:
         print(" ".join(f"{key}={text}" for key, text in placed.env().items()))
+
+
+def _score_cells(placement: Placement) -> list[object]:
+    names = ("aggregated", "effective", "bottleneck", "preserved")
+    cells: list[object] = [placement.scores.get(f"{name}_bandwidth", "-") for name in names]
+    if placement.scores.get("effective_bandwidth_extrapolated"):
+        cells[names.index("effective")] = "-"
+    return [*cells, "yes" if placement.optimal else "-"]
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

@@ -173,13 +173,16 @@ class SearchPolicy(ABC):
 
 
 def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
-    """The sets of free GPUs `job` may be placed in: all that meet its requirements, or those of each machine."""
-    return _split_by_machine(job, cluster.topology, cluster.free_gpus())
+    """The sets of free GPUs `job` may be placed in: all that meet its requirements, or for `single_node` those of
+    each machine. For `anti_affinity` one GPU of each machine, the lowest: which one cannot matter to links between
+    machines, but no claim is made that it is the best to give away.
+    """
+    return _domains(job, cluster.topology, cluster.free_gpus())
 
 
 def never_fits(job: JobGraph, topology: Topology) -> Deferred | None:
     """Why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
-    most = max(map(len, _split_by_machine(job, topology, range(topology.num_gpus))), default=0)
+    most = max(map(len, _domains(job, topology, range(topology.num_gpus))), default=0)
     return _shortage("never fits", job, most, "the topology has") if most < job.num_tasks else None
 
 
@@ -198,19 +201,24 @@ def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
     if job.single_node:
         wishes.append(" on one machine")
+    if job.anti_affinity:
+        wishes.append(" on different machines")
     return Deferred(f"{verdict}: {job.num_tasks}{''.join(wishes)} needed, {where} {most}")
 
 
-def _split_by_machine(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
     if job.gpu_model or job.gpu_memory_gb:
         suits = _suits(job)
         gpus = [gpu for gpu in gpus if suits(topology, gpu)]
-    if not job.single_node or topology.num_machines == 1:
+    apart = job.anti_affinity and job.num_tasks > 1
+    if not apart and (not job.single_node or topology.num_machines == 1):
         return [frozenset(gpus)]
     by_machine: dict[int, list[int]] = {}
     machine_of = topology.machine_of
     for gpu in gpus:
         by_machine.setdefault(int(machine_of[gpu]), []).append(gpu)
+    if apart:
+        return [frozenset(min(group) for group in by_machine.values())]
     return [frozenset(group) for group in by_machine.values()]
 
 

@@ -85,4 +85,5 @@ class MapaPolicy(SearchPolicy):
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
         """A placement of `job` on `gpus` with its scores."""
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
-        return Placement(gpus=tuple(gpus), scores=scores, optimal=optimal, topology=cluster.topology)
+        proven = optimal and not job.anti_affinity
+        return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology)

@@ -32,6 +32,7 @@ _PCIE_COLOUR: Final = "#c9c9c9"
 _FREE_COLOUR: Final = "#f7f7f7"
 _BUSY_COLOUR: Final = "#9e9e9e"
 _CHOSEN_COLOUR: Final = "#f4a582"
+_TALLEST_INCHES: Final = 24.0
 _LABEL_BOX: Final = {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
 _POLICY_COLOURS: Final = ("#8c8c8c", "#80b1d3", "#fdb462", "#1b7837", "#bc80bd", "#fb8072")
 
@@ -78,7 +79,8 @@ def gantt(result: Result, path: str | Path) -> None:
 
     Bandwidth-sensitive jobs have a dark edge.
     """
-    figure, axes = _figure(11, 1.6 + 0.28 * result.topology.num_gpus)
+    num_gpus = result.topology.num_gpus
+    figure, axes = _figure(11, min(1.6 + 0.28 * num_gpus, _TALLEST_INCHES))
     colours = _size_colours(int(result.jobs["num_gpus"].max(initial=1)))
     end = float(np.nanmax(result.jobs["end"], initial=0.0))
     unit, seconds = ("h", 3600.0) if end > 7200 else ("s", 1.0)
@@ -96,9 +98,8 @@ def gantt(result: Result, path: str | Path) -> None:
     for size, colour in enumerate(colours, 1):
         axes.bar([0], [0], color=colour, label=str(size))
     axes.legend(title="GPUs", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    axes.set_yticks(
-        range(result.topology.num_gpus), [f"GPU {gpu}" for gpu in range(result.topology.num_gpus)], fontsize=8
-    )
+    labelled = range(0, num_gpus, math.ceil(num_gpus / 64))
+    axes.set_yticks(labelled, [f"GPU {gpu}" for gpu in labelled], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, end / seconds or 1)
     axes.set_xlabel(f"time ({unit})")

@@ -128,6 +128,11 @@ class _Check:
         if job.single_node:
             spread = {topology.gpus[gpu].machine for gpu in gpus}
             _require(len(spread) == 1, f"{self.where}: single_node, but on machines {sorted(spread)}")
+        if job.anti_affinity:
+            machines_used = [topology.gpus[gpu].machine for gpu in gpus]
+            _require(
+                len(set(machines_used)) == len(gpus), f"{self.where}: anti_affinity, but on {machines_used}"
+            )
         for gpu in gpus:
             fault = _unsuitable(job, topology, gpu)
             _require(not fault, f"{self.where}: GPU {gpu} {fault}")
@@ -205,6 +210,7 @@ def _default_jobs() -> list[JobGraph]:
         *(job.with_(bandwidth_sensitive=True) for job in patterns),
         JobGraph.ring(2).with_(single_node=True),
         JobGraph.ring(3).with_(single_node=True, bandwidth_sensitive=True),
+        JobGraph.ring(2).with_(anti_affinity=True),
         JobGraph.ring(2).with_(gpu_model="V100"),
         JobGraph.ring(2).with_(gpu_model="none such"),
         JobGraph.ring(2).with_(gpu_memory_gb=80.0),
