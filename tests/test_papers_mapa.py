@@ -75,6 +75,11 @@ def test_a_log_of_our_own() -> None:
     assert by_id["3"][13] == "5"
 
 
+def test_our_names_of_machines_and_policies_will_do() -> None:
+    ours = mapa.run_artifact(JOBS, "dgx1-v100", "mapa-topo-aware")
+    assert ours == mapa.run_artifact(JOBS, "dgx-v", "topoAware")
+
+
 @given(
     rows=st.lists(
         st.tuples(st.integers(1, 5), st.integers(0, 12), st.integers(1, 9), st.integers(0, 1)),

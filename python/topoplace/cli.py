@@ -309,8 +309,7 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f"{' and '.join(missing)} missing: the artifact's log needs --jobs, --topology and --policy"
         )
-    named = arguments.topology in mapa.MACHINES
-    topology = arguments.topology if named else _read_text(arguments.topology)
+    topology = mapa.machine_named(arguments.topology) or _read_text(arguments.topology)
     log = mapa.run_artifact(_read_text(arguments.jobs), topology, arguments.policy)
     if arguments.write == "-":
         sys.stdout.write(log)

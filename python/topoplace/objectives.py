@@ -252,11 +252,25 @@ def scores_of(
     Keys: aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth (GB/s), effective_bandwidth (eq. 2, GB/s)
     and effective_bandwidth_extrapolated, 1.0 where the job's size is outside what eq. 2 was fitted on.
     """
+    return {
+        **link_scores(job.edges, gpus, topology, model or _DEFAULT_MODEL),
+        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
+        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free),
+    }
+
+
+def link_scores(
+    edges: Iterable[tuple[int, int, float]],
+    gpus: Sequence[int],
+    topology: Topology,
+    model: EffectiveBandwidth,
+) -> dict[str, float]:
+    """The scores that depend on the links under `edges` (a, b, weight) alone: aggregated, effective, bottleneck."""
     tables = LinkTables.of(topology)
     bandwidth, classes = tables.bandwidth, tables.classes
     counts = [0] * NUM_LINK_CLASSES
     aggregated, bottleneck = 0.0, float("inf")
-    for a, b, _ in job.edges:
+    for a, b, _ in edges:
         u, v = gpus[a], gpus[b]
         speed = bandwidth[u][v]
         aggregated += speed
@@ -264,9 +278,7 @@ def scores_of(
         counts[classes[u][v]] += 1
     return {
         "aggregated_bandwidth": aggregated,
-        "effective_bandwidth": (model or _DEFAULT_MODEL).of_counts(*counts),
-        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
-        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free),
+        "effective_bandwidth": model.of_counts(counts[0], counts[1], counts[2]),
         "bottleneck_bandwidth": bottleneck,
     }
 

@@ -22,7 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.jobgraph import JobGraph
-from topoplace.objectives import FITTED_TASKS, NUM_LINK_CLASSES, OTHER_LINK, EffectiveBandwidth, LinkTables
+from topoplace.objectives import (
+    FITTED_TASKS,
+    NUM_LINK_CLASSES,
+    OTHER_LINK,
+    EffectiveBandwidth,
+    LinkTables,
+    link_scores,
+)
 from topoplace.placement import Placement
 
 if TYPE_CHECKING:
@@ -83,10 +90,9 @@ class Candidates:
         return remaining
 
 
-def edges_of(job: JobGraph) -> tuple[tuple[int, int], ...]:
-    """The task pairs the artifact counts a link for: a ring of two has its link twice."""
-    edges = tuple((a, b) for a, b, _ in job.edges)
-    return edges * 2 if job.name == "ring" and job.num_tasks == 2 else edges
+def edges_of(job: JobGraph) -> tuple[tuple[int, int, float], ...]:
+    """The edges the artifact counts a link for: a ring of two has its one twice."""
+    return job.edges * 2 if job.name == "ring" and job.num_tasks == 2 else job.edges
 
 
 def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
@@ -139,7 +145,7 @@ def _build(links: LinkTables, job: JobGraph, model: EffectiveBandwidth) -> Candi
     gpus = members[:, orders]
     aggregated = np.zeros(gpus.shape[:2])
     counts = np.zeros((NUM_LINK_CLASSES, *gpus.shape[:2]), dtype=np.int64)
-    for a, b in edges_of(job):
+    for a, b, _ in edges_of(job):
         u, v = gpus[..., a], gpus[..., b]
         aggregated += bandwidth[u, v]
         for c in range(NUM_LINK_CLASSES):
@@ -185,8 +191,13 @@ def place(
     if not allowed.any():
         return None
     gpus = _RULES[rule](table, job, cluster, allowed)
-    scores = _scores(table, job, cluster, gpus, model)
-    return Placement(gpus=gpus, scores=scores, optimal=False, topology=topology)
+    rest = [gpu for gpu in cluster.free_gpus() if gpu not in gpus]
+    scores = {
+        **link_scores(edges_of(job), gpus, topology, model),
+        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
+        "preserved_bandwidth": float(table.nvlink[np.ix_(rest, rest)].sum()) / 2,
+    }
+    return Placement(gpus=gpus, scores=scores, topology=topology)
 
 
 def _first_maximum(values: NDArray[np.float64], allowed: NDArray[np.bool_]) -> int:
@@ -236,22 +247,3 @@ _RULES: Final[dict[str, Callable[[Candidates, JobGraph, Cluster, NDArray[np.bool
 
 def _gpus(row: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(row.tolist())
-
-
-def _scores(
-    table: Candidates, job: JobGraph, cluster: Cluster, gpus: tuple[int, ...], model: EffectiveBandwidth
-) -> dict[str, float]:
-    links = LinkTables.of(cluster.topology)
-    counts = [0] * NUM_LINK_CLASSES
-    speeds: list[float] = []
-    for a, b in edges_of(job):
-        speeds.append(links.bandwidth[gpus[a]][gpus[b]])
-        counts[links.classes[gpus[a]][gpus[b]]] += 1
-    rest = [gpu for gpu in cluster.free_gpus() if gpu not in gpus]
-    return {
-        "aggregated_bandwidth": sum(speeds, 0.0),
-        "effective_bandwidth": model.of_counts(counts[0], counts[1], counts[2]),
-        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
-        "preserved_bandwidth": float(table.nvlink[np.ix_(rest, rest)].sum()) / 2,
-        "bottleneck_bandwidth": min(speeds, default=float("inf")),
-    }

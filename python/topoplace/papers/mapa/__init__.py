@@ -19,10 +19,25 @@ from typing import Final
 
 from topoplace.papers.claims import Claim, exactly
 from topoplace.papers.mapa import rows
-from topoplace.papers.mapa.artifact import MACHINES, POLICIES, parse_topology, run_artifact, topology_of
+from topoplace.papers.mapa.artifact import (
+    MACHINES,
+    POLICIES,
+    machine_named,
+    parse_topology,
+    run_artifact,
+    topology_of,
+)
 from topoplace.papers.mapa.study import FOUR, Study
 
-__all__ = ["MACHINES", "POLICIES", "parse_topology", "reproduce", "run_artifact", "topology_of"]
+__all__ = [
+    "MACHINES",
+    "POLICIES",
+    "machine_named",
+    "parse_topology",
+    "reproduce",
+    "run_artifact",
+    "topology_of",
+]
 
 _SEEDS: Final = 6
 _QUICK_SEEDS: Final = 3

@@ -18,8 +18,9 @@ from topoplace.errors import TopologyError
 from topoplace.jobgraph import JobGraph
 from topoplace.links import LinkKind
 from topoplace.objectives import EffectiveBandwidth, LinkTables
-from topoplace.policies import Baseline, Greedy, Preserve, SearchPolicy, TopoAware
+from topoplace.policies import Baseline, Greedy, Preserve, TopoAware
 from topoplace.policies.artifact import candidates_of, edges_of
+from topoplace.policies.search import MapaPolicy
 from topoplace.simulate import Workload, simulate
 from topoplace.simulate.metrics import JobRecord
 from topoplace.topology import Topology
@@ -34,7 +35,7 @@ MACHINES: Final[Mapping[str, str]] = {
 """The artifact's name of a machine -> ours."""
 PCIE_GBPS: Final = 10.0
 """The paper's Table 1 says 12."""
-POLICIES: Final[Mapping[str, type[SearchPolicy]]] = {
+POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
     "baseline": Baseline,
     "topoAware": TopoAware,
     "greedy": Greedy,
@@ -63,6 +64,11 @@ HEADER: Final = (
     "ID startTime endTime queueTime execTime lastScore normLastScore bwSensitive numGpus linkRatio predictedBW "
     "nets schedGpus arvlTime topology preserveScore numDouble numSingle numPCIe"
 )
+
+
+def machine_named(name: str) -> str | None:
+    """The artifact's name of a machine called `name` by it or by us; None where neither does."""
+    return next((theirs for theirs, ours in MACHINES.items() if name in (theirs, ours)), None)
 
 
 @cache
@@ -100,22 +106,24 @@ def parse_topology(text: str) -> Topology:
 def run_artifact(jobs_text: str, topology_text: str, policy: str) -> str:
     """The artifact's log for `jobs_text` (its job lines) on a topology under baseline, topoAware, greedy or preserve.
 
-    topology_text: the artifact's edge lines, or the name of one of its machines (`MACHINES`).
+    topology_text: the artifact's edge lines, or the name of one of its machines (`MACHINES`), its own or ours; our
+    names of the policies are understood too.
     Raises ValueError for an unknown policy, a line that cannot be read, a pattern or size whose order in the artifact
     is not known, and a job larger than the topology, on which the artifact would wait for ever.
     """
-    topology = topology_of(topology_text) if topology_text in MACHINES else parse_topology(topology_text)
+    machine = machine_named(topology_text)
+    topology = topology_of(machine) if machine else parse_topology(topology_text)
     return "".join(f"{line}\n" for line in (HEADER, *_log_lines(jobs_text, topology, policy)))
 
 
 def _log_lines(jobs_text: str, topology: Topology, policy: str) -> Iterator[str]:
-    if policy not in POLICIES:
+    kind = next((kind for name, kind in POLICIES.items() if policy in (name, kind.name)), None)
+    if kind is None:
         raise ValueError(f"policy = {policy!r}: the artifact has {', '.join(POLICIES)}")
-    chosen = POLICIES[policy](tie_break="artifact")  # type: ignore[call-arg]
     listed = Workload.from_mapa(jobs_text)
     # The artifact reads its list in order: a job is not seen before those above it have arrived.
     seen = Workload(listed.jobs, np.maximum.accumulate(listed.submit_time), listed.base_time)
-    result = simulate(topology, seen, chosen)
+    result = simulate(topology, seen, kind(tie_break="artifact"))
     rejected = next((record for record in result.records if record.rejected), None)
     if rejected:
         raise ValueError(f"job {rejected.submitted.job_id}: {rejected.rejected}")
@@ -133,7 +141,7 @@ def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _Ideal
     aggregated = scores["aggregated_bandwidth"]
     edges = edges_of(job)
     classes = LinkTables.of(topology).classes
-    double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b in edges) for kind in range(3))
+    double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b, _ in edges) for kind in range(3))
     columns = (
         *(submitted.index, int(record.start), int(record.end), int(record.start) - arrival),
         *(int(record.end - record.start), int(aggregated), f"{ideal.share(job, aggregated):.6f}"),
