@@ -71,6 +71,13 @@ def test_place_takes_the_best_and_says_how_to_use_it() -> None:
     assert placed.splitlines()[-1] == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,3"
 
 
+def test_place_draws_what_it_chose(tmp_path: Path) -> None:
+    assert f"wrote {tmp_path / 'placement.png'}" in succeed(
+        "place", "cubemesh-16", "--gpus", "5", "-o", tmp_path
+    )
+    assert (tmp_path / "placement.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_place_as_json() -> None:
     answer = json.loads(succeed("place", "dgx1-v100", "--busy", "0,5", "--sensitive", "--top", "2", "--json"))
     assert answer["policy"] == "mapa-preserve"

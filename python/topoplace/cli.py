@@ -124,6 +124,7 @@ def _place_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0,3")
     parser.add_argument("--top", type=_count, default=3, metavar="N", help="candidates to show (default: 3)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _output_argument(parser)
 
 
 def _workload_arguments(parser: argparse.ArgumentParser) -> None:
@@ -223,6 +224,7 @@ def _place(arguments: argparse.Namespace) -> int:
     cluster = _cluster_with_busy(_read_topology(arguments.topology, arguments.gpu_model), arguments.busy)
     job = _job(arguments.pattern, arguments.gpus).with_(bandwidth_sensitive=arguments.sensitive)
     policy = policies.get(arguments.policy)
+    picture = _output_file(arguments.output, "placement.png")
     explained = policy.explain(job, cluster, top=arguments.top)
     placed = explained.candidates[0] if explained.candidates and not explained.deferred else None
     reason = explained.deferred.reason if explained.deferred else None
@@ -242,6 +244,12 @@ def _place(arguments: argparse.Namespace) -> int:
         )
     else:
         _print_placement(job, cluster, policy, explained.candidates, placed, reason)
+    if picture and placed:
+        from topoplace.report import plots
+
+        busy = set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus())
+        plots.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
+        _wrote(picture, arguments)
     return 0 if placed else _NOT_PLACED
 
 
@@ -263,7 +271,7 @@ def _simulate(arguments: argparse.Namespace) -> None:
         )
     if picture:
         result.gantt(picture)
-        print(f"wrote {picture}", file=sys.stderr if arguments.json else sys.stdout)
+        _wrote(picture, arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> None:
@@ -282,7 +290,7 @@ def _compare(arguments: argparse.Namespace) -> None:
         _print_comparison(results)
     if picture:
         plots.comparison(results, picture)
-        print(f"wrote {picture}", file=sys.stderr if arguments.json else sys.stdout)
+        _wrote(picture, arguments)
 
 
 def _mapa(arguments: argparse.Namespace) -> None:
@@ -437,6 +445,11 @@ def _output_file(directory: Path | None, name: str) -> Path | None:
             f"-o {directory}: {'not a directory' if directory.exists() else 'no such directory'}"
         )
     return directory / name
+
+
+def _wrote(picture: Path, arguments: argparse.Namespace) -> None:
+    """Tell where the picture is, where it cannot mix with JSON."""
+    print(f"wrote {picture}", file=sys.stderr if arguments.json else sys.stdout)
 
 
 def _file_name(name: str) -> str:

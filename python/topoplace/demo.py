@@ -63,7 +63,9 @@ def run(output: Path) -> None:
     )
     results[3].gantt(output / "gantt.png")
     plots.comparison(results, output / "comparison.png")
-    plots.topology(machines.get("dgx1-v100"), output / "dgx1-v100.png", busy=_BUSY[8], chosen=_preserved(job))
+    plots.topology(
+        machines.get("dgx1-v100"), output / "dgx1-v100.png", busy=_BUSY[8], chosen=_preserved(job), job=job
+    )
     print(
         f"\nPictures: {', '.join(str(output / name) for name in ('gantt.png', 'comparison.png', 'dgx1-v100.png'))}"
     )

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from topoplace.jobgraph import JobGraph
     from topoplace.simulate.metrics import Result
     from topoplace.topology import Topology
 
+_INDIRECT: Final = frozenset({LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE})
 _DOUBLE_COLOUR: Final = "#1b7837"
 _SINGLE_COLOUR: Final = "#7fbf7b"
 _PCIE_COLOUR: Final = "#c9c9c9"
@@ -38,16 +40,24 @@ _POLICY_COLOURS: Final = ("#8c8c8c", "#80b1d3", "#fdb462", "#1b7837", "#bc80bd",
 
 
 def topology(
-    topo: Topology, path: str | Path, *, busy: Iterable[int] = (), chosen: Sequence[int] = ()
+    topo: Topology,
+    path: str | Path,
+    *,
+    busy: Iterable[int] = (),
+    chosen: Sequence[int] = (),
+    job: JobGraph | None = None,
 ) -> None:
     """Draw `topo`: GPUs grouped by socket, direct links coloured by kind, `busy` GPUs grey, `chosen` highlighted.
 
-    A chosen GPU carries its task's number. Links through the host are left out, they join every pair.
+    A chosen GPU carries its task's number; with `job` the links its edges use are underlaid, dashed where they go
+    through the host. Other links through the host are left out, they join every pair.
     """
     figure, axes = _figure(6.4, 5.6)
     positions = _layout(topo)
     _draw_groups(axes, topo, positions)
     used = _draw_links(axes, topo, positions)
+    for a, b, _ in job.edges if job and chosen else ():
+        _underlay(axes, topo, positions, chosen[a], chosen[b])
     taken = set(busy)
     for gpu, (x, y) in enumerate(positions):
         colour = _CHOSEN_COLOUR if gpu in chosen else _BUSY_COLOUR if gpu in taken else _FREE_COLOUR
@@ -226,7 +236,7 @@ def _draw_links(
     classes = link_class(topo)
     drawn: dict[str, tuple[str, str, float]] = {}
     for u, v, link in sorted(topo.links, key=lambda item: item[2].gbps):
-        if link.kind in (LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE):
+        if link.kind in _INDIRECT:
             continue
         style = {DOUBLE_NVLINK: (_DOUBLE_COLOUR, 3.4), SINGLE_NVLINK: (_SINGLE_COLOUR, 1.8)}
         colour, width = style.get(int(classes[u, v]), (_PCIE_COLOUR, 1.0))
@@ -237,12 +247,24 @@ def _draw_links(
     return list(drawn.values())[::-1]
 
 
+def _underlay(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]], u: int, v: int) -> None:
+    """Mark the pair (u, v) as used by the job."""
+    direct = topo.link_kind(u, v).kind not in _INDIRECT
+    width, style = (9.0, "-") if direct else (2.0, "--")
+    axes.add_patch(
+        _arc(positions[u], positions[v], positions, _CHOSEN_COLOUR, width, zorder=0.5, linestyle=style)
+    )
+
+
 def _arc(
     start: tuple[float, float],
     end: tuple[float, float],
     positions: Sequence[tuple[float, float]],
     colour: str,
     width: float,
+    *,
+    zorder: float = 1.0,
+    linestyle: str = "-",
 ) -> Any:
     """A line from start to end, bent where it would run through another GPU."""
     from matplotlib.patches import FancyArrowPatch
@@ -257,11 +279,12 @@ def _arc(
     return FancyArrowPatch(
         start,
         end,
+        zorder=zorder,
+        linestyle=linestyle,
         connectionstyle=bend,
         arrowstyle="-",
         color=colour,
         linewidth=width,
-        zorder=1,
         shrinkA=0,
         shrinkB=0,
     )
