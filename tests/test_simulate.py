@@ -91,14 +91,14 @@ def test_a_refusal_on_an_idle_machine_is_a_rejection_not_a_deadlock() -> None:
 
 
 def test_a_job_postponed_by_its_policy_is_counted() -> None:
-    picky = tp.policies.Preserve(min_effective_bandwidth=50.0)
-    ring = tp.JobGraph.ring(3)
-    workload = Workload(
-        [ring.with_(name="first"), ring.with_(bandwidth_sensitive=True)], [0.0, 1.0], [10.0, 5.0]
-    )
-    result = simulate(tp.machines.get("dgx1-v100"), workload, picky)
-    waited = result.jobs[1]
-    assert waited["postponed"] == (waited["wait"] > 0)
+    gpus = tuple(tp.Gpu(i, f"GPU{i}", model) for i, model in enumerate(("A100", "V100", "V100")))
+    topology = tp.Topology(gpus, ((0, 1, tp.Link(tp.LinkKind.NVLINK2, 2, 50.0)),))
+    needs_0 = tp.JobGraph.ring(1).with_(gpu_model="A100")
+    needs_nvlink = tp.JobGraph.ring(2).with_(bandwidth_sensitive=True)
+    workload = Workload([needs_0, needs_nvlink, needs_0], [0.0, 1.0, 2.0], [10.0, 5.0, 5.0])
+    jobs = simulate(topology, workload, tp.policies.Preserve(min_effective_bandwidth=30.0)).jobs
+    assert jobs["start"].tolist() == [0.0, 10.0, 15.0]
+    assert jobs["postponed"].tolist() == [0, 2, 0]
 
 
 class Misbehaving(SearchPolicy):

@@ -180,6 +180,11 @@ def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     return _domains(job, cluster.topology, cluster.free_gpus())
 
 
+def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
+    """Whether enough free GPUs meet the requirements of `job`; their links may still not take it."""
+    return any(len(domain) >= job.num_tasks for domain in domains(job, cluster))
+
+
 def never_fits(job: JobGraph, topology: Topology) -> Deferred | None:
     """Why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
     most = max(map(len, _domains(job, topology, range(topology.num_gpus))), default=0)

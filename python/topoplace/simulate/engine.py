@@ -15,7 +15,7 @@ import numpy as np
 
 from topoplace.cluster import Cluster
 from topoplace.placement import Deferred
-from topoplace.policies.base import QueuedJob
+from topoplace.policies.base import QueuedJob, enough_suit
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance import FixedTime
 from topoplace.simulate.progress import Progress
@@ -105,7 +105,7 @@ class _Run:
                 head = self.queue.pop(0)
                 why = self.policy.explain(head.job, self.cluster, top=1).deferred
                 self._reject(self.by_id[head.job_id], why or Deferred("refused on an idle cluster"))
-        if self.queue and self.queue[0].job.num_tasks <= self.cluster.num_free:
+        if self.queue and enough_suit(self.queue[0].job, self.cluster):
             self.by_id[self.queue[0].job_id].postponed += 1
 
     def _leave_queue(self, gone: set[str]) -> None:
