@@ -49,8 +49,8 @@ class Result:
 
         job (id), submit, start, end, wait (start - submit), run_time, slowdown (run_time / base time, 1 for no loss),
         num_gpus, bandwidth_sensitive, profile, gpus (tuple, task i on gpus[i]), postponed (how often the job stayed
-        at the head of the queue although enough suitable GPUs were free), rejected (the reason, empty for jobs that ran), and
-        scores, a nested column with one field per score of the placements. NaN where a job never ran.
+        at the head of the queue although enough suitable GPUs were free), rejected (the reason, empty for jobs that
+        ran), and scores, a nested column with one field per score of the placements. NaN where a job never ran.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}
