@@ -130,6 +130,7 @@ def test_coefficients_are_checked() -> None:
         ((20.0, LinkKind.NVLINK1, 1), 1),
         ((300.0, LinkKind.NVSWITCH, 1), 0),
         ((64.0, LinkKind.PCIE, 1), 2),
+        ((50.0, LinkKind.XGMI, 1), 0),
         ((37.5, LinkKind.UNKNOWN, 1), 0),
         ((37.4, LinkKind.UNKNOWN, 1), 1),
         ((16.0, LinkKind.UNKNOWN, 1), 1),
