@@ -77,7 +77,7 @@ class Canonical {
   private:
     bool anywhere() {
         return search_.run(pattern_.plan(), Search::Goal::best, usable_, required_, kNone + 1, usable_,
-                           [this] { return orbit_mates(); });
+                           bound_, [this] { return orbit_mates(); });
     }
 
     std::vector<Bits<W>> orbit_mates() const {
@@ -97,10 +97,10 @@ class Canonical {
         bool found = false;
         for (const std::int32_t u : pattern_.representatives()) {
             const bool better =
-                search_.run(pattern_.rooted(u), goal, usable, required, floor, Bits<W>::single(v));
+                search_.run(pattern_.rooted(u), goal, usable, required, floor, Bits<W>::single(v), bound_);
             found = found || better;
             if (better && goal == Search::Goal::best) floor = search_.score() + 1;
-            if ((better && goal == Search::Goal::any) || counter_.stopped()) break;
+            if ((better && goal == Search::Goal::any) || floor > bound_ || counter_.stopped()) break;
         }
         return found;
     }

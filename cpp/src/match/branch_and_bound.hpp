@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "match/polish.hpp"
 #include "match/scores.hpp"
 
 namespace topoplace::match {
@@ -23,6 +24,8 @@ template <int W, class Score>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
+
+    static constexpr Fixed kEnough = std::numeric_limits<Fixed>::max();
 
     enum class Goal {
         best,   // the best score above the floor
@@ -41,24 +44,25 @@ class BranchAndBound {
           found_(index(size_)) {}
 
     // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
-    // `roots`: the images the first vertex may take. Once the search has proved hard, orbit_mates (where
-    // given) is asked, by vertex, for those that are its like under the target's symmetries: one root of an
-    // orbit is enough.
+    // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
+    // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
+    // target's symmetries: one root of an orbit is enough.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
-             const Bits<W>& roots, OrbitMates orbit_mates = {}) {
+             const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {}) {
         plan_ = &plan;
         goal_ = goal;
         usable_ = usable;
         required_ = required;
-        has_required_ = required.any();
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
         hard_after_ = counter_.nodes() + kSymmetryAfter;
+        polish_after_ = counter_.nodes() + kPolishAfter;
         need_ = floor;
+        enough_ = enough;
         success_ = done_ = false;
         frames_[0].used = Bits<W>{};
-        frames_[0].state = score_.root();
+        frames_[0].state = score_.root(pattern_, usable);
         descend(0);
         return success_;
     }
@@ -69,7 +73,9 @@ class BranchAndBound {
     // No embedding scores more than this, whatever was searched; kNone where none exists.
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
         plan_ = &plan;
-        typename Score::State state = score_.root();
+        required_ = Bits<W>{};
+        frames_[0].used = Bits<W>{};
+        typename Score::State state = score_.root(pattern_, usable);
         return score_.bound(state, partial(0, usable), floor);
     }
 
@@ -81,17 +87,21 @@ class BranchAndBound {
     };
     struct Branch {
         Fixed promise;
+        Fixed merit;
         std::int32_t image;
         typename Score::State state;
     };
 
     // Nodes after which a search is hard enough to pay for the target's automorphism group.
     static constexpr std::uint64_t kSymmetryAfter = 4096;
+    // And to pay for a better incumbent.
+    static constexpr std::uint64_t kPolishAfter = 256;
+    static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
     static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
     Partial<W> partial(std::int32_t depth, const Bits<W>& free) const {
-        return {*plan_, depth, image_, free, pattern_.max_degree()};
+        return {*plan_, depth, image_, free, required_ - frames_[index(depth)].used};
     }
 
     Bits<W> free_at(std::int32_t depth) const {
@@ -104,11 +114,13 @@ class BranchAndBound {
         for (const std::int32_t i : plan_->back[depth]) set &= adjacency_.get<W>(index(image_[index(i)]));
         for (const std::int32_t i : plan_->siblings[depth]) set -= frames_[index(i)].tried;
         if (depth == 0) set &= roots_;
-        if (!has_required_) return set;
         const Bits<W> missing = required_ - frames_[index(depth)].used;
-        const std::int32_t spare = size_ - depth - missing.count();
-        if (spare < 0) return Bits<W>{};
-        return spare == 0 ? set & missing : set;
+        return missing.count() == size_ - depth ? set & missing : set;
+    }
+
+    bool required_possible(std::int32_t depth, const Bits<W>& free) const {
+        const Bits<W> missing = required_ - frames_[index(depth)].used;
+        return missing.count() <= size_ - depth && !(missing - free).any();
     }
 
     void descend(std::int32_t depth) {
@@ -118,7 +130,7 @@ class BranchAndBound {
         }
         Frame& frame = frames_[index(depth)];
         const Bits<W> free = free_at(depth);
-        if (free.count() < size_ - depth) return;
+        if (free.count() < size_ - depth || !required_possible(depth, free)) return;
         if (score_.bound(frame.state, partial(depth, free), need_) < need_) return;
         const Bits<W> set = candidates(depth, free);
         if (depth + 1 == size_) return finish(depth, set);
@@ -129,16 +141,25 @@ class BranchAndBound {
     void expand(std::int32_t depth, const Bits<W>& set) {
         const std::size_t begin = branches_.size();
         const auto back = plan_->back[depth];
+        const std::int32_t rest = plan_->rest[index(depth) + 1];
         set.for_each([&](std::int32_t v) {
-            auto state = score_.extend(frames_[index(depth)].state, v, back, image_);
-            const Fixed promise = goal_ == Goal::first ? 0 : score_.promise(state);
-            insert(begin, {promise, v, state});
+            auto state = score_.extend(frames_[index(depth)].state, v, back, image_, rest);
+            const Fixed promise = score_.promise(state);
+            if (promise < need_) return;
+            if (goal_ == Goal::first) {
+                branches_.push_back({promise, 0, v, state});
+            } else {
+                const Fixed merit = depth == 0
+                                        ? score_.potential(v, usable_, pattern_.degree(plan_->order[0]))
+                                        : score_.merit(state);
+                insert(begin, {promise, merit, v, state});
+            }
         });
         const std::size_t end = branches_.size();
         for (std::size_t i = begin; i < end && !done_; ++i) {
             const Branch branch = branches_[i];
             Frame& frame = frames_[index(depth)];
-            if (frame.tried.test(branch.image)) continue;
+            if (branch.promise < need_ || frame.tried.test(branch.image)) continue;
             image_[index(depth)] = branch.image;
             Frame& next = frames_[index(depth) + 1];
             next.used = frame.used;
@@ -147,6 +168,7 @@ class BranchAndBound {
             descend(depth + 1);
             frame.tried.set(branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
+            if (goal_ == Goal::best && success_ && counter_.nodes() >= polish_after_) polish();
         }
         branches_.resize(begin);
     }
@@ -158,20 +180,54 @@ class BranchAndBound {
         done.for_each([&](std::int32_t v) { root.tried |= mates_[index(v)]; });
     }
 
-    // Keeps the branches from `begin` on by descending promise; equal ones by image, since images come
-    // ascending.
+    // Keeps the branches from `begin` on by descending promise, then merit; equal ones by image, as images
+    // ascend.
     void insert(std::size_t begin, const Branch& branch) {
         branches_.push_back(branch);
         std::size_t i = branches_.size() - 1;
-        for (; i > begin && branches_[i - 1].promise < branch.promise; --i) branches_[i] = branches_[i - 1];
+        const auto worse = [&](const Branch& other) {
+            return other.promise != branch.promise ? other.promise < branch.promise
+                                                   : other.merit < branch.merit;
+        };
+        for (; i > begin && worse(branches_[i - 1]); --i) branches_[i] = branches_[i - 1];
         branches_[i] = branch;
+    }
+
+    // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
+    void polish() {
+        polish_after_ = kNever;
+        std::vector<std::int32_t> image(index(size_));
+        for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
+        Polish search(usable_, [this](const std::vector<std::int32_t>& trial) { return value_of(trial); });
+        const Fixed value = search.run(image, found_score_);
+        if (value < need_) return;
+        image_.swap(image);
+        accept(value);
+        image_.swap(image);
+    }
+
+    // Of a complete mapping, by depth.
+    Fixed value_of(const std::vector<std::int32_t>& image) const {
+        Bits<W> used;
+        typename Score::Tally tally{};
+        for (std::int32_t d = 0; d < size_; ++d) {
+            const std::int32_t v = image[index(d)];
+            used.set(v);
+            for (const std::int32_t i : plan_->back[d]) {
+                const std::int32_t u = image[index(i)];
+                if (!adjacency_.test(index(v), u)) return kNone;
+                score_.add(tally, v, u);
+            }
+        }
+        return (required_ - used).any() ? kNone : score_.total(tally);
     }
 
     void finish(std::int32_t depth, const Bits<W>& set) {
         const auto back = plan_->back[depth];
         set.for_each([&](std::int32_t v) {
             if (done_) return;
-            const Fixed value = score_.value(score_.extend(frames_[index(depth)].state, v, back, image_));
+            const Fixed value =
+                score_.total(score_.tally(score_.extend(frames_[index(depth)].state, v, back, image_, 0)));
             if (value < need_) return;
             image_[index(depth)] = v;
             accept(value);
@@ -182,11 +238,8 @@ class BranchAndBound {
         success_ = true;
         found_score_ = value;
         for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
-        if (goal_ == Goal::best) {
-            need_ = value + 1;
-        } else {
-            done_ = true;
-        }
+        need_ = value + 1;
+        done_ = goal_ != Goal::best || value >= enough_;
     }
 
     const Pattern::Impl& pattern_;
@@ -204,12 +257,13 @@ class BranchAndBound {
     Goal goal_ = Goal::best;
     Bits<W> usable_;
     Bits<W> required_;
-    bool has_required_ = false;
     Bits<W> roots_;
     OrbitMates orbit_mates_;
     std::vector<Bits<W>> mates_;
     std::uint64_t hard_after_ = 0;
+    std::uint64_t polish_after_ = 0;
     Fixed need_ = kNone;
+    Fixed enough_ = kEnough;
     bool success_ = false;
     bool done_ = false;
 };

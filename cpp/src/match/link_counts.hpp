@@ -49,64 +49,92 @@ class LinkCountScore::Impl {
     std::size_t code(const Counts& counts) const;
 };
 
-// The branch and bound's view. A completion adds between low[c] and high[c] edges of class c (capacities of
-// the class and of its complement), so its count vector is one of those within the box; the best ranked one
-// bounds it.
+// The branch and bound's view. Of class c a completion has between low[c] and high[c] edges (capacities of
+// the class and of its complement), so its count vector lies in that box; the best ranked vector there bounds
+// its score.
 class LinkCounts {
   public:
+    using Counts = LinkCountScore::Impl::Counts;
+    using Tally = Counts;
     struct State {
-        LinkCountScore::Impl::Counts counts{};
+        Counts counts{};  // covered so far
+        Counts low{};
+        Counts high{};
         std::int32_t first = 0;  // no vector before this one can be reached
     };
 
     LinkCounts(const Target::Impl& target, const LinkCountScore::Impl& score)
         : target_(target), score_(score) {}
 
-    State root() const { return {}; }
-    State extend(State state, std::int32_t v, std::span<const std::int32_t> back,
-                 std::span<const std::int32_t> image) const {
-        const std::size_t row = target_.index(v, 0);
-        for (const std::int32_t i : back) {
-            const auto u = static_cast<std::size_t>(image[static_cast<std::size_t>(i)]);
-            ++state.counts[score_.edge_class(row + u)];
+    template <int W>
+    State root(const Pattern::Impl& pattern, const Bits<W>& usable) const {
+        State state;
+        const std::int32_t edges = score_.num_edges();
+        for (std::size_t c = 0; c < classes(); ++c) {
+            state.high[c] =
+                static_cast<std::uint16_t>(ceiling(pattern, score_.inside(), first_row(c), usable));
+            state.low[c] =
+                static_cast<std::uint16_t>(edges - ceiling(pattern, score_.outside(), first_row(c), usable));
         }
-        while (state.first < score_.num_vectors() && !covers(score_.vector(state.first), state.counts))
-            ++state.first;
+        return state;
+    }
+    State extend(State state, std::int32_t v, std::span<const std::int32_t> back,
+                 std::span<const std::int32_t> image, std::int32_t) const {
+        for (const std::int32_t i : back) {
+            ++state.counts[score_.edge_class(target_.index(v, image[static_cast<std::size_t>(i)]))];
+        }
+        raise(state.low, state.counts);
+        advance(state);
         return state;
     }
     Fixed promise(const State& state) const {
         return state.first < score_.num_vectors() ? score_.rank(state.first) : kNone;
     }
-    Fixed value(const State& state) const { return score_.rank(score_.position(state.counts)); }
+    Fixed merit(const State&) const { return 0; }
+    template <int W>
+    Fixed potential(std::int32_t, const Bits<W>&, std::int32_t) const {
+        return 0;
+    }
+    Tally tally(const State& state) const { return state.counts; }
+    void add(Tally& tally, std::int32_t u, std::int32_t v) const {
+        ++tally[score_.edge_class(target_.index(u, v))];
+    }
+    Fixed total(const Tally& tally) const { return score_.rank(score_.position(tally)); }
 
     template <int W>
     Fixed bound(State& state, const Partial<W>& partial, Fixed need) const {
-        const auto classes = static_cast<std::size_t>(score_.num_classes());
-        const auto n = static_cast<std::size_t>(target_.size());
-        LinkCountScore::Impl::Counts low{};
-        LinkCountScore::Impl::Counts high{};
-        for (std::size_t c = 0; c < classes; ++c) {
-            const std::int32_t most = capacity(partial, score_.inside(), c * n);
-            const std::int32_t others = capacity(partial, score_.outside(), c * n);
-            if (most + others < partial.rest()) return kNone;
-            low[c] = static_cast<std::uint16_t>(state.counts[c] + partial.rest() - others);
-            high[c] = static_cast<std::uint16_t>(state.counts[c] + most);
+        const std::int32_t rest = partial.rest();
+        for (std::size_t c = 0; c < classes(); ++c) {
+            const std::int32_t most = state.counts[c] + capacity(partial, score_.inside(), first_row(c));
+            const std::int32_t least =
+                state.counts[c] + rest - capacity(partial, score_.outside(), first_row(c));
+            if (most < least) return kNone;
+            state.high[c] = static_cast<std::uint16_t>(std::min<std::int32_t>(state.high[c], most));
+            state.low[c] = static_cast<std::uint16_t>(std::max<std::int32_t>(state.low[c], least));
+            advance(state);
+            if (promise(state) < need) return kNone;
         }
-        for (std::int32_t i = state.first; i < score_.num_vectors() && score_.rank(i) >= need; ++i) {
-            if (covers(score_.vector(i), low) && covers(high, score_.vector(i))) {
-                state.first = i;
-                return score_.rank(i);
-            }
-        }
-        return kNone;
+        return promise(state);
     }
 
   private:
-    bool covers(const LinkCountScore::Impl::Counts& large, const LinkCountScore::Impl::Counts& small) const {
-        bool all = true;
-        for (std::size_t c = 0; c < static_cast<std::size_t>(score_.num_classes()); ++c)
-            all &= large[c] >= small[c];
-        return all;
+    std::size_t classes() const { return static_cast<std::size_t>(score_.num_classes()); }
+    std::size_t first_row(std::size_t c) const { return c * static_cast<std::size_t>(target_.size()); }
+
+    void raise(Counts& low, const Counts& counts) const {
+        for (std::size_t c = 0; c < classes(); ++c) low[c] = std::max(low[c], counts[c]);
+    }
+    // To the best ranked vector in the box.
+    void advance(State& state) const {
+        while (state.first < score_.num_vectors() && !inside(state, score_.vector(state.first)))
+            ++state.first;
+    }
+    bool inside(const State& state, const Counts& vector) const {
+        bool within = true;
+        for (std::size_t c = 0; c < classes(); ++c) {
+            within &= state.low[c] <= vector[c] && vector[c] <= state.high[c];
+        }
+        return within;
     }
 
     const Target::Impl& target_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -37,6 +39,7 @@ struct Pattern::Impl::Lazy {
     std::mutex mutex;
     std::optional<StabilizerChain> chain;
     std::vector<std::int32_t> representatives;
+    std::vector<std::int32_t> crossings;       // by largest part; empty: not made yet
     std::vector<std::unique_ptr<Plan>> plans;  // by root; the last one is the natural plan
 };
 
@@ -100,11 +103,14 @@ const Plan& Pattern::Impl::natural() const {
     return *plan;
 }
 
-// Next comes the vertex with the most placed neighbours, then the largest degree, then the smallest id.
+// Next comes the vertex with the most placed neighbours. Of equals, in a forest the one with the largest
+// degree, which settles the most; where there are cycles the one with the fewest edges left open. Then the
+// smallest id.
 std::vector<std::int32_t> Pattern::Impl::order_from(std::int32_t root) const {
     std::vector<std::int32_t> order;
     std::vector<std::int32_t> placed_neighbors(at(size_), 0);
     std::vector<bool> placed(at(size_), false);
+    const bool acyclic = num_edges_ < size_;
     for (std::int32_t next = root; static_cast<std::int32_t>(order.size()) < size_;) {
         order.push_back(next);
         placed[at(next)] = true;
@@ -112,7 +118,9 @@ std::vector<std::int32_t> Pattern::Impl::order_from(std::int32_t root) const {
         next = -1;
         for (std::int32_t u = 0; u < size_; ++u) {
             if (placed[at(u)]) continue;
-            const auto rank = [&](std::int32_t x) { return std::array{placed_neighbors[at(x)], degree(x)}; };
+            const auto rank = [&](std::int32_t x) {
+                return std::array{placed_neighbors[at(x)], acyclic ? degree(x) : -degree(x)};
+            };
             if (next < 0 || rank(u) > rank(next)) next = u;
         }
     }
@@ -172,26 +180,87 @@ void Pattern::Impl::add_reach(Plan& plan, std::int32_t depth) const {
 }
 
 void Pattern::Impl::add_counts(Plan& plan, std::int32_t depth) const {
-    std::vector<std::int32_t> at_least(at(max_degree_), 0);
     std::vector<bool> placed(at(size_), false);
     for (std::int32_t i = 0; i < depth; ++i) placed[at(plan.order[at(i)])] = true;
-    std::int32_t covered = 0;
+    std::int32_t top = 0;
+    for (std::int32_t i = depth; i < size_; ++i) top = std::max(top, degree(plan.order[at(i)]));
+    std::vector<std::int32_t> all(at(top), 0);
+    std::vector<std::int32_t> outer = all;
+    std::vector<std::int32_t> inner = all;
+    std::int32_t frontier = 0;
+    std::int32_t inside = 0;
     for (std::int32_t i = 0; i < size_; ++i) {
         const std::int32_t u = plan.order[at(i)];
-        if (i >= depth) {
-            for (std::int32_t j = 0; j < degree(u); ++j) ++at_least[at(j)];
+        const auto row = neighbors(u);
+        const auto to_placed = static_cast<std::int32_t>(
+            std::count_if(row.begin(), row.end(), [&](std::int32_t v) { return placed[at(v)]; }));
+        if (i < depth) {
+            plan.open.push(degree(u) - to_placed);
+            frontier += degree(u) - to_placed;
             continue;
         }
-        const auto row = neighbors(u);
-        const auto inside = static_cast<std::int32_t>(
-            std::count_if(row.begin(), row.end(), [&](std::int32_t v) { return placed[at(v)]; }));
-        covered += inside;
-        plan.open.push(degree(u) - inside);
+        inside += degree(u) - to_placed;
+        std::for_each_n(all.begin(), degree(u), [](auto& count) { ++count; });
+        std::for_each_n(outer.begin(), to_placed, [](auto& count) { ++count; });
+        std::for_each_n(inner.begin(), degree(u) - to_placed, [](auto& count) { ++count; });
     }
     plan.open.close_row();
-    for (const std::int32_t count : at_least) plan.at_least.push(count);
-    plan.at_least.close_row();
-    plan.rest.push_back(static_cast<std::int32_t>(num_edges_) - covered / 2);
+    plan.at_least.push_row(all);
+    plan.outer_at_least.push_row(outer);
+    plan.inner_at_least.push_row(inner);
+    plan.rest.push_back(frontier + inside / 2);
+    plan.inner_rest.push_back(inside / 2);
+}
+
+std::int32_t Pattern::Impl::crossing(std::int32_t largest_part) const {
+    if (largest_part >= size_) return 0;
+    const std::lock_guard lock(lazy_->mutex);
+    if (lazy_->crossings.empty()) add_crossings();
+    return lazy_->crossings[at(largest_part)];
+}
+
+// By size, the fewest edges that leave a set of so many vertices.
+std::vector<std::int32_t> Pattern::Impl::least_cuts() const {
+    // Every set is looked at up to this size; beyond, only that a connected pattern has no empty cut is used.
+    constexpr std::int32_t kMaxEnumerated = 16;
+    std::vector<std::int32_t> least(at(size_) + 1, 0);
+    if (size_ > kMaxEnumerated) {
+        const bool connected = std::find(distance_.begin(), distance_.end(), size_) == distance_.end();
+        std::fill(least.begin() + 1, least.end() - 1, connected ? 1 : 0);
+        return least;
+    }
+    std::vector<std::uint32_t> adjacent_to(at(size_), 0);
+    for (std::int32_t u = 0; u < size_; ++u) {
+        for (const std::int32_t v : neighbors(u)) adjacent_to[at(u)] |= std::uint32_t{1} << v;
+    }
+    std::fill(least.begin() + 1, least.end(), static_cast<std::int32_t>(num_edges_));
+    std::vector<std::uint16_t> cut(std::size_t{1} << size_, 0);
+    for (std::uint32_t set = 1; set < cut.size(); ++set) {
+        const std::int32_t u = std::countr_zero(set);
+        const std::uint32_t rest = set & (set - 1);
+        const std::int32_t edges = cut[rest] + degree(u) - 2 * std::popcount(adjacent_to[at(u)] & rest);
+        cut[set] = static_cast<std::uint16_t>(edges);
+        least[at(std::popcount(set))] = std::min(least[at(std::popcount(set))], edges);
+    }
+    return least;
+}
+
+// Each edge between parts leaves two of them: half the least sum of cuts over the ways to split the size.
+void Pattern::Impl::add_crossings() const {
+    const std::vector<std::int32_t> least = least_cuts();
+    lazy_->crossings.assign(at(size_) + 1, 0);
+    std::vector<std::int32_t> cheapest(at(size_) + 1);
+    for (std::int32_t largest = 1; largest < size_; ++largest) {
+        cheapest[0] = 0;
+        for (std::int32_t size = 1; size <= size_; ++size) {
+            cheapest[at(size)] = std::numeric_limits<std::int32_t>::max();
+            for (std::int32_t part = 1; part <= std::min(largest, size); ++part) {
+                cheapest[at(size)] =
+                    std::min(cheapest[at(size)], cheapest[at(size - part)] + least[at(part)]);
+            }
+        }
+        lazy_->crossings[at(largest)] = (cheapest[at(size_)] + 1) / 2;
+    }
 }
 
 Pattern::Pattern(const Graph& graph) : impl_(std::make_shared<const Impl>(graph)) {}

@@ -17,6 +17,10 @@ template <class T>
 class Ragged {
   public:
     void push(T value) { values_.push_back(value); }
+    void push_row(std::span<const T> row) {
+        values_.insert(values_.end(), row.begin(), row.end());
+        close_row();
+    }
     void close_row() { ends_.push_back(values_.size()); }
     std::span<const T> operator[](std::int32_t row) const {
         const auto i = static_cast<std::size_t>(row);
@@ -37,18 +41,24 @@ struct Reach {
 // Rows are indexed by depth d: d vertices are placed and order[d] comes next.
 struct Plan {
     std::vector<std::int32_t> order;
-    std::vector<std::int32_t> rest;  // edges not yet covered; one entry more than depths
-    Ragged<std::int32_t> back;       // earlier depths adjacent to order[d]
-    Ragged<std::int32_t> apart;      // earlier depths not adjacent to it
-    Ragged<Reach> reach;             // distance limits that no other row implies
+    // One entry more than depths: the edges not covered yet, and those of them that no placed vertex touches.
+    std::vector<std::int32_t> rest;
+    std::vector<std::int32_t> inner_rest;
+    Ragged<std::int32_t> back;   // earlier depths adjacent to order[d]
+    Ragged<std::int32_t> apart;  // earlier depths not adjacent to it
+    Ragged<Reach> reach;         // distance limits that no other row implies
     Ragged<std::int32_t>
         greater;  // the image exceeds those of these depths: one mapping an image, the smallest
     Ragged<std::int32_t> less;
     Ragged<std::int32_t>
         siblings;  // earlier depths i with order[d] in the orbit of order[i] (chain along order)
-    Ragged<std::int32_t> settled;   // earlier depths whose orbit holds all of order[d ..]
-    Ragged<std::int32_t> open;      // for each earlier depth, its uncovered edges
-    Ragged<std::int32_t> at_least;  // entry i: how many of order[d ..] have more than i edges
+    Ragged<std::int32_t> settled;  // earlier depths whose orbit holds all of order[d ..]
+    Ragged<std::int32_t> open;     // for each earlier depth, its uncovered edges
+    // Entry i: how many of order[d ..] have more than i edges; edges to placed vertices; to vertices not
+    // placed.
+    Ragged<std::int32_t> at_least;
+    Ragged<std::int32_t> outer_at_least;
+    Ragged<std::int32_t> inner_at_least;
 };
 
 class Pattern::Impl {
@@ -69,9 +79,13 @@ class Pattern::Impl {
     // One vertex, the smallest, of each orbit of the automorphism group.
     std::span<const std::int32_t> representatives() const;
     double num_automorphisms() const;
+    // The fewest edges that run between parts when the vertices are split into parts of at most so many.
+    std::int32_t crossing(std::int32_t largest_part) const;
 
   private:
     struct Lazy;
+    std::vector<std::int32_t> least_cuts() const;
+    void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
     Plan make_plan(const std::vector<std::int32_t>& order) const;
     void add_reach(Plan& plan, std::int32_t depth) const;

@@ -1,12 +1,15 @@
 // What a branch and bound maximises. A score knows the state of a partial mapping, how one more vertex
 // extends it, and an upper bound on what any completion can reach.
 //
-// All bounds rest on one count. Let a family be a set of target edges. A completion covers rest(d) more
-// pattern edges; each lies at an open placed vertex or at vertices still to be placed, half an edge at each
-// end. A placed vertex with o open edges has at most min(o, family edges to free vertices) of them in the
-// family; a vertex to be placed with D edges at most min(D, family edges to vertices that can still be
-// reached), and the free vertices with the most such edges are the best it can get. Half the sum of all that
-// caps the family's share (`capacity`).
+// All bounds rest on one count, `capacity`: how many of the pattern edges not covered yet can fall on a
+// family of target edges. Such an edge is outer (it touches a placed vertex) or inner (it touches none). Each
+// vertex has a limit on its family edges: the degree the pattern still asks of it, and its family edges to
+// where they can lead. Vertices to be placed are matched to free target vertices as favourably as the degrees
+// alone allow. Summed over its ends,
+// - the outer edges are limited from the placed side and from the free side,
+// - the inner edges by half of what the free vertices allow,
+// - all of them by half of what both sides allow,
+// and the capacity is the smallest of these that applies.
 #pragma once
 
 #include <algorithm>
@@ -29,55 +32,208 @@ struct Partial {
     std::int32_t depth;                   // placed vertices
     std::span<const std::int32_t> image;  // by depth
     Bits<W> free;                         // where the vertices to be placed may go
-    std::int32_t max_degree;
+    Bits<W> required;                     // those of them that have to be used
 
     std::int32_t rest() const { return plan.rest[static_cast<std::size_t>(depth)]; }
+    std::int32_t inner_rest() const { return plan.inner_rest[static_cast<std::size_t>(depth)]; }
+    // The largest degree of a vertex still to be placed.
+    std::int32_t top() const { return static_cast<std::int32_t>(plan.at_least[depth].size()); }
+    std::int32_t slots() const { return static_cast<std::int32_t>(plan.order.size()) - depth; }
 };
+
+// How many family edges each free vertex has to placed, to free and to all vertices, up to `top` of them, and
+// the most that vertices to be placed can have together. Two ways to count: by bit-sliced addition of rows
+// where `top` is small, by population counts and histograms where it is not.
+template <int W, int Top>
+class DegreeSets {
+  public:
+    // One more neighbour for each vertex of the row.
+    void add(const Bits<W>& row) {
+        for (int i = Top; --i > 0;) more_than_[at(i)] |= more_than_[at(i - 1)] & row;
+        more_than_[0] |= row;
+    }
+    // wanted[i]: how many vertices to be placed have more than i edges; of them, so many go to vertices not
+    // required.
+    std::int32_t most(std::span<const std::int32_t> wanted, const Partial<W>& partial,
+                      std::int32_t optional) const {
+        std::int32_t total = 0;
+        for (int i = 0; i < Top; ++i) {
+            const Bits<W> able = more_than_[at(i)] & partial.free;
+            const std::int32_t required = (able & partial.required).count();
+            total += std::min(wanted[at(i)], required + std::min(able.count() - required, optional));
+        }
+        return total;
+    }
+
+  private:
+    static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+    std::array<Bits<W>, Top> more_than_{};  // [i]: vertices with more than i neighbours
+};
+
+class DegreeCounts {
+  public:
+    explicit DegreeCounts(std::int32_t top) : top_(std::min(top, kTop)) {}
+
+    void add(std::int32_t degree, bool required) {
+        ++(required ? required_ : optional_)[at(std::min(degree, top_))];
+    }
+    std::int32_t most(std::span<const std::int32_t> wanted, std::int32_t optional_slots) const {
+        std::int32_t total = 0;
+        std::int32_t required = 0;
+        std::int32_t optional = 0;
+        for (std::int32_t i = top_; i-- > 0;) {
+            required += required_[at(i) + 1];
+            optional += optional_[at(i) + 1];
+            total += std::min(wanted[at(i)], required + std::min(optional, optional_slots));
+        }
+        for (std::size_t i = kTop; i < wanted.size(); ++i) total += wanted[i];
+        return total;
+    }
+
+  private:
+    static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+    static constexpr std::int32_t kTop = 32;  // larger degrees count as this one, and are then not limited
+    std::int32_t top_;
+    std::array<std::int32_t, kTop + 1> required_{};
+    std::array<std::int32_t, kTop + 1> optional_{};
+};
+
+// The edges of the family that the free vertices allow: outer, inner, and both together, each counted at its
+// free ends.
+struct FreeEnds {
+    std::int32_t outer;
+    std::int32_t inner;
+    std::int32_t all;
+};
+
+template <int W, int Top>
+FreeEnds free_ends_by_rows(const Partial<W>& partial, const BitRows& rows, std::size_t base,
+                           const Bits<W>& placed, std::int32_t optional) {
+    const auto row = [&](std::int32_t v) { return rows.get<W>(base + static_cast<std::size_t>(v)); };
+    DegreeSets<W, Top> outer;
+    placed.for_each([&](std::int32_t v) { outer.add(row(v)); });
+    DegreeSets<W, Top> inner;
+    DegreeSets<W, Top> all = outer;
+    partial.free.for_each([&](std::int32_t v) {
+        inner.add(row(v));
+        all.add(row(v));
+    });
+    const Plan& plan = partial.plan;
+    return {outer.most(plan.outer_at_least[partial.depth], partial, optional),
+            inner.most(plan.inner_at_least[partial.depth], partial, optional),
+            all.most(plan.at_least[partial.depth], partial, optional)};
+}
+
+template <int W>
+FreeEnds free_ends_by_counts(const Partial<W>& partial, const BitRows& rows, std::size_t base,
+                             const Bits<W>& placed, std::int32_t optional) {
+    DegreeCounts outer(partial.top());
+    DegreeCounts inner(partial.top());
+    DegreeCounts all(partial.top());
+    partial.free.for_each([&](std::int32_t v) {
+        const Bits<W> row = rows.get<W>(base + static_cast<std::size_t>(v));
+        const bool required = partial.required.test(v);
+        const std::int32_t to_placed = (row & placed).count();
+        const std::int32_t to_free = (row & partial.free).count();
+        outer.add(to_placed, required);
+        inner.add(to_free, required);
+        all.add(to_placed + to_free, required);
+    });
+    const Plan& plan = partial.plan;
+    return {outer.most(plan.outer_at_least[partial.depth], optional),
+            inner.most(plan.inner_at_least[partial.depth], optional),
+            all.most(plan.at_least[partial.depth], optional)};
+}
+
+template <int W>
+FreeEnds free_ends(const Partial<W>& partial, const BitRows& rows, std::size_t base, const Bits<W>& placed,
+                   std::int32_t optional) {
+    switch (partial.top()) {
+        case 0:
+            return {0, 0, 0};
+        case 1:
+            return free_ends_by_rows<W, 1>(partial, rows, base, placed, optional);
+        case 2:
+            return free_ends_by_rows<W, 2>(partial, rows, base, placed, optional);
+        case 3:
+            return free_ends_by_rows<W, 3>(partial, rows, base, placed, optional);
+        case 4:
+            return free_ends_by_rows<W, 4>(partial, rows, base, placed, optional);
+        default:
+            return free_ends_by_counts(partial, rows, base, placed, optional);
+    }
+}
 
 // The most pattern edges, of those not yet covered, that can fall on the family whose row of vertex v is
 // rows[base + v].
 template <int W>
 std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_t base) {
-    const auto row = [&](std::int32_t v) { return rows.get<W>(base + static_cast<std::size_t>(v)); };
+    const std::int32_t optional = partial.slots() - partial.required.count();
+    std::int32_t from_placed = 0;
+    Bits<W> placed;
     const auto open = partial.plan.open[partial.depth];
-    std::int32_t halves = 0;
-    Bits<W> reachable = partial.free;
     for (std::size_t i = 0; i < open.size(); ++i) {
         if (open[i] == 0) continue;
         const std::int32_t v = partial.image[i];
-        reachable.set(v);
-        halves += std::min(open[i], (row(v) & partial.free).count());
+        placed.set(v);
+        const Bits<W> next = rows.get<W>(base + static_cast<std::size_t>(v)) & partial.free;
+        const std::int32_t required = (next & partial.required).count();
+        from_placed += std::min(open[i], required + std::min(next.count() - required, optional));
     }
-    constexpr std::int32_t kMaxHistogram = 64;
-    std::array<std::int32_t, kMaxHistogram + 1> vertices_with{};
-    const std::int32_t top = std::min(partial.max_degree, kMaxHistogram);
-    partial.free.for_each([&](std::int32_t v) {
-        ++vertices_with[static_cast<std::size_t>(std::min(top, (row(v) & reachable).count()))];
-    });
-    const auto at_least = partial.plan.at_least[partial.depth];
-    std::int32_t able = 0;
-    for (std::int32_t i = top; i-- > 0;) {
-        able += vertices_with[static_cast<std::size_t>(i) + 1];
-        halves += std::min(at_least[static_cast<std::size_t>(i)], able);
+    const FreeEnds ends = free_ends(partial, rows, base, placed, optional);
+    const std::int32_t outer = std::min(from_placed, ends.outer);
+    const std::int32_t inner = std::min(partial.inner_rest(), ends.inner / 2);
+    return std::min({partial.rest(), (from_placed + ends.all) / 2, outer + inner});
+}
+
+// The most pattern edges that can fall on the family: no more than stay inside its connected components.
+template <int W>
+std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
+                     const Bits<W>& usable) {
+    std::int32_t largest = 0;
+    Bits<W> unseen = usable;
+    while (unseen.any() && largest < pattern.size()) {
+        Bits<W> component = Bits<W>::single(unseen.lowest());
+        Bits<W> fresh = component;
+        while (fresh.any()) {
+            Bits<W> next;
+            fresh.for_each([&](std::int32_t v) { next |= rows.get<W>(base + static_cast<std::size_t>(v)); });
+            fresh = (next & usable) - component;
+            component |= fresh;
+        }
+        unseen -= component;
+        largest = std::max(largest, component.count());
     }
-    for (std::size_t i = kMaxHistogram; i < at_least.size(); ++i) halves += at_least[i];
-    return std::min(partial.rest(), halves / 2);
+    return static_cast<std::int32_t>(pattern.num_edges()) - pattern.crossing(largest);
 }
 
 // Only asks whether an embedding exists.
 class Existence {
   public:
     struct State {};
+    struct Tally {};
 
     explicit Existence(const BitRows& adjacency) : adjacency_(adjacency) {}
 
-    State root() const { return {}; }
+    template <int W>
+    State root(const Pattern::Impl&, const Bits<W>&) const {
+        return {};
+    }
     State extend(const State& state, std::int32_t, std::span<const std::int32_t>,
-                 std::span<const std::int32_t>) const {
+                 std::span<const std::int32_t>, std::int32_t) const {
         return state;
     }
     Fixed promise(const State&) const { return 0; }
-    Fixed value(const State&) const { return 0; }
+    Fixed merit(const State&) const { return 0; }
+    template <int W>
+    Fixed potential(std::int32_t v, const Bits<W>& usable, std::int32_t) const {
+        return (adjacency_.get<W>(static_cast<std::size_t>(v)) & usable).count();
+    }
+    Tally tally(const State&) const { return {}; }
+    void add(Tally&, std::int32_t, std::int32_t) const {}
+    Fixed total(const Tally&) const { return 0; }
     template <int W>
     Fixed bound(State&, const Partial<W>& partial, Fixed) const {
         return capacity(partial, adjacency_, 0) < partial.rest() ? kNone : 0;
@@ -90,39 +246,88 @@ class Existence {
 // The sum of the weights of the target edges used.
 class WeightSum {
   public:
-    using State = Fixed;
+    using Counts = std::array<std::int32_t, kMaxLevels>;
+    using Tally = Fixed;
+    struct State {
+        Fixed sum = 0;
+        Counts used{};  // edges covered so far on each level or a heavier one
+        Counts high{};  // no completion covers more than this
+        Fixed promise = 0;
+    };
 
     WeightSum(const Target::Impl& target, const Levels& levels) : target_(target), levels_(levels) {}
 
-    State root() const { return 0; }
-    State extend(State sum, std::int32_t v, std::span<const std::int32_t> back,
-                 std::span<const std::int32_t> image) const {
-        const Fixed* weights = target_.weights(v);
-        for (const std::int32_t i : back) sum += weights[image[static_cast<std::size_t>(i)]];
-        return sum;
-    }
-    Fixed promise(State sum) const { return sum; }
-    Fixed value(State sum) const { return sum; }
-
-    // Level by level: as many edges of the heaviest level as fit, then of the next.
     template <int W>
-    Fixed bound(State sum, const Partial<W>& partial, Fixed need) const {
-        const std::int32_t rest = partial.rest();
-        const auto n = static_cast<std::size_t>(target_.size());
-        std::int32_t covered = 0;
-        Fixed total = sum;
-        for (std::size_t level = 0; level < levels_.heaviest.size() && covered < rest; ++level) {
-            if (total + (rest - covered) * levels_.heaviest[level] < need) return kNone;
-            const std::int32_t now = capacity(partial, levels_.at_least, level * n);
-            if (now > covered) {
-                total += (now - covered) * levels_.heaviest[level];
-                covered = now;
-            }
+    State root(const Pattern::Impl& pattern, const Bits<W>& usable) const {
+        State state;
+        for (std::size_t level = 0; level < levels_.count(); ++level) {
+            state.high[level] = ceiling(pattern, levels_.at_least, first_row(level), usable);
         }
-        return covered < rest ? kNone : total;
+        return state;
+    }
+    State extend(State state, std::int32_t v, std::span<const std::int32_t> back,
+                 std::span<const std::int32_t> image, std::int32_t rest) const {
+        for (const std::int32_t i : back) {
+            const std::size_t pair = target_.index(v, image[static_cast<std::size_t>(i)]);
+            state.sum += target_.weight(pair);
+            for (std::size_t level = levels_.level_of[pair]; level < levels_.count(); ++level)
+                ++state.used[level];
+        }
+        state.promise = fill(state, rest);
+        return state;
+    }
+    Fixed promise(const State& state) const { return state.promise; }
+    Fixed merit(const State& state) const { return state.sum; }
+    // Of the first vertex: its heaviest edges to usable vertices.
+    template <int W>
+    Fixed potential(std::int32_t v, const Bits<W>& usable, std::int32_t degree) const {
+        Fixed total = 0;
+        std::int32_t covered = 0;
+        for (std::size_t level = 0; level < levels_.count() && covered < degree; ++level) {
+            const Bits<W> row =
+                levels_.at_least.get<W>(first_row(level) + static_cast<std::size_t>(v)) & usable;
+            const std::int32_t now = std::min(degree, row.count());
+            total += (now - covered) * levels_.heaviest[level];
+            covered = now;
+        }
+        return total;
+    }
+    Tally tally(const State& state) const { return state.sum; }
+    void add(Tally& tally, std::int32_t u, std::int32_t v) const { tally += target_.weight(u, v); }
+    Fixed total(const Tally& tally) const { return tally; }
+
+    template <int W>
+    Fixed bound(State& state, const Partial<W>& partial, Fixed need) const {
+        const std::int32_t rest = partial.rest();
+        for (std::size_t level = 0; level < levels_.count(); ++level) {
+            if (level + 1 == levels_.count() && levels_.complete) break;
+            const std::int32_t more = capacity(partial, levels_.at_least, first_row(level));
+            if (state.used[level] + more >= state.high[level]) continue;
+            state.high[level] = state.used[level] + more;
+            if (fill(state, rest) < need) return kNone;
+        }
+        return fill(state, rest);
     }
 
   private:
+    std::size_t first_row(std::size_t level) const {
+        return level * static_cast<std::size_t>(target_.size());
+    }
+
+    // As many of the remaining edges on the heaviest level as the ceilings allow, then on the next. An edge
+    // counts on every level below its own, so that each ceiling holds for all levels above it too.
+    Fixed fill(const State& state, std::int32_t rest) const {
+        Fixed total = state.sum;
+        std::int32_t room = rest;  // on this level or a heavier one
+        for (std::size_t level = levels_.count(); level-- > 0;) {
+            const std::int32_t heavier = std::min(room, state.high[level] - state.used[level]);
+            if (heavier < 0 || (level + 1 == levels_.count() && heavier < rest)) return kNone;
+            if (level + 1 < levels_.count()) total += (room - heavier) * levels_.heaviest[level + 1];
+            room = heavier;
+        }
+        return levels_.count() == 0 ? (rest > 0 ? kNone : total) : total + room * levels_.heaviest[0];
+    }
+
     const Target::Impl& target_;
     const Levels& levels_;
 };

@@ -12,8 +12,6 @@
 namespace topoplace::match {
 namespace {
 
-// Bounds look at each level once a node: a few levels, rounded up where there are more distinct weights.
-constexpr std::size_t kMaxLevels = 8;
 constexpr int kFixedPointBits = 40;
 // Beyond this the automorphism group costs more than it saves.
 constexpr std::int32_t kMaxSymmetryVertices = 512;
@@ -71,15 +69,19 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
         levels.heaviest.push_back(distinct[i * distinct.size() / count]);
         lightest.push_back(distinct[(i + 1) * distinct.size() / count - 1]);
     }
+    levels.level_of.assign(weight_.size(), 0);
     levels.at_least = BitRows(count * static_cast<std::size_t>(size()), width_of(size()));
+    std::int64_t arcs = 0;
     for (std::int32_t u = 0; u < size(); ++u) {
         for (const std::int32_t v : graph_.neighbors(u)) {
-            for (std::size_t i = 0; i < count; ++i) {
-                if (weight(u, v) >= lightest[i])
-                    levels.at_least.set(index(static_cast<std::int32_t>(i), u), v);
+            for (std::size_t i = count; i-- > 0 && weight(u, v) >= lightest[i];) {
+                levels.level_of[index(u, v)] = static_cast<std::uint8_t>(i);
+                levels.at_least.set(index(static_cast<std::int32_t>(i), u), v);
+                arcs += i + 1 == count ? 1 : 0;
             }
         }
     }
+    levels.complete = arcs == std::int64_t{size()} * (size() - 1);
     return levels;
 }
 

@@ -30,7 +30,9 @@ class BitRows {
         std::memcpy(bits.word.data(), data_.data() + row * W, sizeof(bits.word));
         return bits;
     }
-    bool empty() const { return data_.empty(); }
+    bool test(std::size_t row, std::int32_t v) const {
+        return (data_[row * words_ + static_cast<std::size_t>(v >> 6)] >> (v & 63)) & 1;
+    }
 
   private:
     std::size_t words_ = 0;
@@ -50,12 +52,17 @@ std::int32_t width_of(std::int32_t n);
 
 using Fixed = std::int64_t;
 
-// The weights grouped into a few levels, heaviest first.
-struct Levels {
-    std::vector<Fixed> heaviest;  // weight of each level's heaviest edge
-    BitRows at_least;  // row (level * n + v): neighbours of v over edges of this level or a heavier one
+inline constexpr std::size_t kMaxLevels = 8;
 
-    std::int32_t count() const { return static_cast<std::int32_t>(heaviest.size()); }
+// The weights grouped into a few levels, heaviest first; rounded up where there are more distinct weights.
+struct Levels {
+    std::vector<Fixed> heaviest;         // weight of each level's heaviest edge
+    std::vector<std::uint8_t> level_of;  // n x n, read where there is an edge
+    // Row (level * n + v): neighbours of v over edges of this level or a heavier one.
+    BitRows at_least;
+    bool complete = false;  // the last level joins every pair
+
+    std::size_t count() const { return heaviest.size(); }
 };
 
 class Target::Impl {
@@ -66,6 +73,7 @@ class Target::Impl {
     const Graph& graph() const { return graph_; }
 
     Fixed weight(std::int32_t u, std::int32_t v) const { return weight_[index(u, v)]; }
+    Fixed weight(std::size_t pair) const { return weight_[pair]; }
     const Fixed* weights(std::int32_t u) const { return weight_.data() + index(u, 0); }
     double to_double(Fixed weight) const { return static_cast<double>(weight) / scale_; }
     // The smallest fixed-point weight that is at least `weight`.
