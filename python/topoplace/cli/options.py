@@ -1,0 +1,81 @@
+"""Arguments that several commands share, and how wrong ones are reported."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+WRONG_INPUT = 2
+_MOST = 1_000_000
+
+Run = Callable[[argparse.Namespace], int | None]
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports wrong arguments like all wrong input, in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print it and exit."""
+        self.exit(WRONG_INPUT, f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)\n")
+
+
+def command(commands: Any, name: str, summary: str, run: Run | None = None) -> argparse.ArgumentParser:
+    """A new command among `commands`, done by `run`."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_topology(parser: argparse.ArgumentParser) -> None:
+    """TOPO and what it takes to read it."""
+    parser.add_argument(
+        "topology",
+        metavar="TOPO",
+        help="a built-in machine, a JSON file, a file of `nvidia-smi topo -m` text, or - for standard input",
+    )
+    parser.add_argument("--gpu-model", help="model, such as V100, where `nvidia-smi` text does not tell")
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    """Which policy decides."""
+    parser.add_argument("--policy", default="mapa-preserve", help="default: %(default)s")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """JSON instead of tables."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Where pictures go."""
+    parser.add_argument(
+        "-o", dest="output", metavar="DIR", type=Path, help="write pictures into this directory"
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
+    """The seed `of` something."""
+    parser.add_argument("--seed", type=_seed, default=0, help=f"of {of} (default: 0)")
+
+
+def count(text: str) -> int:
+    """The type of an argument that is a number of things."""
+    return _whole(text, 1, _MOST)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, 2**63)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{value} is not at least {least}")
+    if value > most:
+        raise argparse.ArgumentTypeError(f"{value} is more than {most}")
+    return value

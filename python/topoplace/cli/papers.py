@@ -1,0 +1,86 @@
+"""`topoplace papers`: a paper's numbers beside ours, and the log of MAPA's artifact for a job file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.papers.claims import Claim
+
+
+def add(commands: Any) -> None:
+    """The command and its papers."""
+    papers = options.command(commands, "papers", "reproduce a paper's numbers")
+    _add_mapa(papers.add_subparsers(metavar="PAPER", required=True))
+
+
+def _add_mapa(papers: Any) -> None:
+    summary = "MAPA (SC'21), row by row, and its artifact's logs job by job"
+    parser = options.command(papers, "mapa", summary, _mapa)
+    parser.add_argument("--quick", action="store_true", help="fewer seeds")
+    options.add_json(parser)
+    options.add_seed(parser, "the first job list")
+    parser.add_argument(
+        "--artifact", metavar="DIR", type=Path, help="directory with jobs-*.txt and results-*.txt to match"
+    )
+    options.add_output(parser)
+    log = parser.add_argument_group("the artifact's log for a job file of your own")
+    log.add_argument("--jobs", metavar="FILE", help="the artifact's job lines")
+    log.add_argument(
+        "--topology",
+        metavar="FILE|NAME",
+        help="its edge lines, or dgx-v, dgx-p, summit, torus-2d, cubeMesh-16",
+    )
+    log.add_argument("--policy", help="baseline, topoAware, greedy or preserve")
+    log.add_argument("--write", metavar="FILE", default="-", help="where to (default: standard output)")
+
+
+def _mapa(arguments: argparse.Namespace) -> None:
+    from topoplace.papers import mapa
+
+    if arguments.jobs or arguments.topology or arguments.policy:
+        _artifact_log(arguments)
+        return
+    rows = mapa.reproduce(
+        quick=arguments.quick,
+        seed=arguments.seed,
+        artifact=arguments.artifact,
+        output=reading.output(arguments.output),
+    )
+    if arguments.json:
+        writing.as_json([row.to_dict() for row in rows])
+    else:
+        _print_claims(rows)
+
+
+def _artifact_log(arguments: argparse.Namespace) -> None:
+    from topoplace.papers import mapa
+
+    missing = [f"--{name}" for name in ("jobs", "topology", "policy") if not getattr(arguments, name)]
+    if missing:
+        raise ValueError(
+            f"{' and '.join(missing)} missing: the artifact's log needs --jobs, --topology and --policy"
+        )
+    topology = mapa.machine_named(arguments.topology) or reading.text(arguments.topology)
+    log = mapa.run_artifact(reading.text(arguments.jobs), topology, arguments.policy)
+    if arguments.write == "-":
+        sys.stdout.write(log)
+    else:
+        Path(arguments.write).write_text(log, encoding="utf-8")
+
+
+def _print_claims(claims: Sequence[Claim]) -> None:
+    """Three lines a claim: a table of them would be wider than any screen."""
+    for claim in claims:
+        print(f"{claim.verdict:14}  {claim.id}  {claim.quantity}")
+        print(f"{'':16}paper: {claim.paper}   ours: {claim.ours}")
+        print(f"{'':16}{claim.why}")
+    verdicts = Counter(claim.verdict for claim in claims)
+    print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))

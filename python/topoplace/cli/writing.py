@@ -1,0 +1,27 @@
+"""What several commands print."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def as_json(value: Any) -> None:
+    """Print `value`; JSON has no NaN and no infinity, what is not finite becomes null."""
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def wrote(picture: Path, *, beside_json: bool) -> None:
+    """Tell where the picture is, where it cannot mix with JSON."""
+    print(f"wrote {picture}", file=sys.stderr if beside_json else sys.stdout)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
