@@ -30,11 +30,12 @@ class Bytes {
     std::span<const std::uint8_t> rest_;
 };
 
-// A graph of at most `most` vertices whose edges weigh 1 .. 3: few weights, many ties.
-inline topoplace::Graph graph(Bytes& bytes, std::int32_t most) {
-    const std::int32_t size = 1 + bytes.below(most);
+// A graph of `lonely` vertices without edges, then at most `most` whose edges weigh 1 .. 3: few weights, many
+// ties.
+inline topoplace::Graph graph(Bytes& bytes, std::int32_t most, std::int32_t lonely = 0) {
+    const std::int32_t size = lonely + 1 + bytes.below(most);
     std::vector<topoplace::Edge> edges;
-    for (std::int32_t u = 0; u < size; ++u) {
+    for (std::int32_t u = lonely; u < size; ++u) {
         for (std::int32_t v = u + 1; v < size; ++v) {
             if (const std::int32_t weight = bytes.below(4); weight > 0)
                 edges.push_back({u, v, double(weight)});

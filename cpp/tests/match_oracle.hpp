@@ -38,7 +38,9 @@ inline std::vector<Mapping> mappings(const topoplace::Graph& pattern, const topo
             found.push_back(prefix);
             return;
         }
+        const bool needs_edges = pattern.degree(std::int32_t(prefix.size())) > 0;
         for (std::int32_t v = 0; v < target.num_vertices(); ++v) {
+            if (needs_edges && target.degree(v) == 0) continue;
             prefix.push_back(v);
             self(self);
             prefix.pop_back();

@@ -25,17 +25,19 @@ class Remainder {
           counter_(params.deadline),
           adjacency_(target_.adjacency(target_.to_fixed_up(params.min_weight))),
           embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), counter_) {
-        for (const std::int32_t v : free) free_.set(v);
+        Bits<W> left;
+        for (const std::int32_t v : params.kept) left.set(v);
+        for (const std::int32_t v : free) left.set(v), free_.set(v);
         for (const std::int32_t v : params.required) required_.set(v);
+        free_ = able(free_);
         free_.for_each([&](std::int32_t v) { ids_.push_back(v); });
-        Bits<W> kept;
-        for (const std::int32_t v : params.kept) kept.set(v);
-        (kept - free_).for_each([&](std::int32_t v) { kept_.push_back(v); });
+        (left - free_).for_each([&](std::int32_t v) { kept_.push_back(v); });
     }
 
     RemainderResult solve() {
         RemainderResult result;
-        if (pattern_.size() <= free_.count() && required_.count() <= pattern_.size()) {
+        const bool all_able = !(required_ - free_).any();
+        if (pattern_.size() <= free_.count() && required_.count() <= pattern_.size() && all_able) {
             prepare();
             start_greedily();
             std::vector<Fixed> cost = degree_;
@@ -48,6 +50,17 @@ class Remainder {
     }
 
   private:
+    // The free vertices with as many free neighbours as some pattern vertex has; no other is ever taken.
+    Bits<W> able(const Bits<W>& free) const {
+        std::int32_t least = pattern_.max_degree();
+        for (std::int32_t u = 0; u < pattern_.size(); ++u) least = std::min(least, pattern_.degree(u));
+        Bits<W> found;
+        free.for_each([&](std::int32_t v) {
+            if ((adjacency_.template get<W>(at(v)) & free).count() >= least) found.set(v);
+        });
+        return found;
+    }
+
     // By position in ids_: weighted degree among free and kept vertices, prefix sums of the heaviest edges.
     void prepare() {
         const std::size_t k = at(pattern_.size());
@@ -166,7 +179,7 @@ class Remainder {
     BranchAndBound<W, WeightSum> embedding_;
     Bits<W> free_;
     Bits<W> required_;
-    std::vector<std::int32_t> ids_;   // the free vertices, ascending
+    std::vector<std::int32_t> ids_;   // the members of free_, ascending
     std::vector<std::int32_t> kept_;  // those that count as left whatever is taken
     std::vector<Fixed> degree_;
     std::vector<Fixed> heaviest_;
