@@ -167,8 +167,7 @@ class Best {
     }
 
     BestResult sum(Fixed min_weight) {
-        const auto distinct = target_.distinct_weights();
-        const bool everything = !distinct.empty() && min_weight <= distinct.back();
+        const bool everything = target_.everything(min_weight);
         const Levels levels = everything ? Levels{} : target_.levels_from(min_weight);
         const BitRows adjacency = target_.adjacency(min_weight);
         return search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
@@ -177,28 +176,41 @@ class Best {
 
     // The largest threshold that leaves an embedding, by bisection over the distinct weights.
     BestResult bottleneck(bool then_sum) {
+        if (pattern_.num_edges() == 0) return sum(min_weight_);
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        std::ptrdiff_t refuted = -1;                  // no embedding at weights[refuted] and heavier
-        std::ptrdiff_t open = end - weights.begin();  // an embedding at weights[open], unless it is the end
-        BestResult best;
+        std::ptrdiff_t refuted = -1;  // no embedding over edges of weights[refuted] or more
+        std::ptrdiff_t open =
+            end - weights.begin();  // an embedding over those of weights[open], but for the end
+        std::vector<std::int32_t> witness;
         while (open - refuted > 1 && !counter_.stopped()) {
             const std::ptrdiff_t middle = (refuted + open) / 2;
-            BestResult result = at_threshold(weights[at(middle)]);
-            (result.found ? open : refuted) = middle;
-            if (result.found) best = std::move(result);
+            const bool found = exists(weights[at(middle)], witness);
+            if (!found && counter_.stopped()) break;
+            (found ? open : refuted) = middle;
         }
-        if (pattern_.num_edges() == 0) return at_threshold(min_weight_);
-        const bool proven = open - refuted == 1 && !counter_.stopped();
-        if (best.found && then_sum && proven) return sum(weights[at(open)]);
-        best.optimal = proven;
-        best.complete = best.complete && proven;
-        best.nodes = counter_.nodes();
-        if (best.found) {
-            best.score = target_.to_double(weights[at(open)]);
-            best.bound = target_.to_double(weights[at(refuted + 1)]);
+        BestResult result;
+        result.nodes = counter_.nodes();
+        if (open == end - weights.begin()) {
+            result.optimal = !counter_.stopped();
+            return result;
         }
-        return best;
+        if (!counter_.stopped()) result = then_sum ? sum(weights[at(open)]) : at_threshold(weights[at(open)]);
+        if (result.found && then_sum) return result;
+        result.optimal = open - refuted == 1;
+        if (!result.found) result.vertices = std::move(witness);
+        result.found = true;
+        result.score = target_.to_double(weights[at(open)]);
+        result.bound = target_.to_double(weights[at(refuted + 1)]);
+        return result;
+    }
+
+    bool exists(Fixed weight, std::vector<std::int32_t>& witness) {
+        const BitRows adjacency = target_.adjacency(weight);
+        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), counter_);
+        if (!canonical.best(usable_, required_)) return false;
+        witness = canonical.take_vertices();
+        return true;
     }
 
     BestResult at_threshold(Fixed weight) {

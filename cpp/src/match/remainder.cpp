@@ -104,7 +104,7 @@ class Remainder {
             set.set(ids_[cheapest]);
             loss += take(cheapest, cost);
         }
-        if (embed(set, BranchAndBound<W, WeightSum>::Goal::any, kNone + 1)) best_loss_ = loss;
+        weigh(set, loss);
     }
 
     // What taking ids_[i] costs; lowers the cost of its neighbours.
@@ -114,8 +114,9 @@ class Remainder {
         return cost[i];
     }
 
-    bool embed(const Bits<W>& set, typename BranchAndBound<W, WeightSum>::Goal goal, Fixed floor) {
-        return embedding_.run(pattern_.plan(), goal, set, Bits<W>{}, floor, set);
+    bool embed(const Bits<W>& set, Fixed floor) {
+        return embedding_.run(pattern_.plan(), BranchAndBound<W, WeightSum>::Goal::best, set, Bits<W>{},
+                              floor, set);
     }
 
     void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
@@ -123,7 +124,7 @@ class Remainder {
         const std::int32_t slots = pattern_.size() - set.count();
         if (slots == 0) return weigh(set, loss);
         const Fixed bound = loss + least_loss(next, slots, cost);
-        if (bound > best_loss_ || (found_ && bound == best_loss_ && best_score_ == best_score_bound_)) return;
+        if (bound > best_loss_ || (bound == best_loss_ && !may_win_tie(set, next, slots))) return;
         const std::int32_t missing = (required_ - set).count();
         if (missing > slots) return;
         for (std::size_t i = next; i + at(slots) <= ids_.size() && !counter_.stopped(); ++i) {
@@ -150,24 +151,38 @@ class Remainder {
         return std::max<Fixed>(0, (sum + 1) / 2);
     }
 
+    // A set of the best loss that goes on like this may score more than the best one, or precede it.
+    bool may_win_tie(Bits<W> set, std::size_t next, std::int32_t slots) const {
+        if (!found_ || best_score_ < best_score_bound_) return true;
+        for (std::size_t i = next; i < next + at(slots); ++i) set.set(ids_[i]);
+        return precedes(set, best_);
+    }
+
+    // Of sets of one size: the one that has the smallest vertex the other lacks.
+    static bool precedes(const Bits<W>& a, const Bits<W>& b) {
+        const Bits<W> differing = (a | b) - (a & b);
+        return differing.any() && a.test(differing.lowest());
+    }
+
     void weigh(const Bits<W>& set, Fixed loss) {
         const bool tie = found_ && loss == best_loss_;
-        if (loss > best_loss_ || (tie && best_score_ == best_score_bound_)) return;
-        if (!embed(set, BranchAndBound<W, WeightSum>::Goal::best, tie ? best_score_ + 1 : kNone + 1)) return;
-        if (counter_.stopped()) return;
+        if (loss > best_loss_) return;
+        const Fixed floor = !tie ? kNone + 1 : best_score_ + (precedes(set, best_) ? 0 : 1);
+        if (!embed(set, floor) || counter_.stopped()) return;
         found_ = true;
         best_loss_ = loss;
         best_score_ = embedding_.score();
         best_ = set;
+        mapping_.assign(embedding_.found().begin(), embedding_.found().end());
     }
 
     void report(RemainderResult& result) {
-        result.found = true;
         using Goal = typename BranchAndBound<W, WeightSum>::Goal;
         if (embedding_.run(pattern_.natural(), Goal::first, best_, best_, best_score_, best_)) {
-            result.vertices.assign(embedding_.found().begin(), embedding_.found().end());
+            mapping_.assign(embedding_.found().begin(), embedding_.found().end());
         }
-        result.found = !result.vertices.empty();
+        result.found = true;
+        result.vertices = std::move(mapping_);
         result.remainder = target_.to_double(total_ - best_loss_);
         result.score = target_.to_double(best_score_);
     }
@@ -187,6 +202,7 @@ class Remainder {
     Fixed total_ = 0;
     bool found_ = false;
     Bits<W> best_;
+    std::vector<std::int32_t> mapping_;
     Fixed best_loss_ = std::numeric_limits<Fixed>::max() / 2;
     Fixed best_score_ = kNone;
     Fixed best_score_bound_ = kNone;

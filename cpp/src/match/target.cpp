@@ -50,6 +50,7 @@ Target::Impl::Impl(const Graph& graph) : graph_(graph), lazy_(std::make_shared<L
     std::sort(distinct_.begin(), distinct_.end(), std::greater<>());
     distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
     levels_ = make_levels(distinct_);
+    edges_ = rows_of(1);
 }
 
 Fixed Target::Impl::to_fixed_up(double weight) const {
@@ -91,6 +92,11 @@ Levels Target::Impl::levels_from(Fixed min_weight) const {
 }
 
 BitRows Target::Impl::adjacency(Fixed min_weight) const {
+    if (everything(min_weight)) return edges_;
+    return rows_of(min_weight);
+}
+
+BitRows Target::Impl::rows_of(Fixed min_weight) const {
     BitRows rows(static_cast<std::size_t>(size()), width_of(size()));
     for (std::int32_t u = 0; u < size(); ++u) {
         for (const std::int32_t v : graph_.neighbors(u)) {

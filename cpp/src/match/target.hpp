@@ -85,6 +85,8 @@ class Target::Impl {
 
     // Neighbours over edges of at least this weight.
     BitRows adjacency(Fixed min_weight) const;
+    // No edge is lighter than this.
+    bool everything(Fixed min_weight) const { return distinct_.empty() || min_weight <= distinct_.back(); }
     // Levels without the edges lighter than min_weight.
     Levels levels_from(Fixed min_weight) const;
     // Names the orbit of every vertex under the automorphisms that keep the weights and the set `free`.
@@ -97,6 +99,7 @@ class Target::Impl {
 
   private:
     struct Lazy;
+    BitRows rows_of(Fixed min_weight) const;
     Levels make_levels(std::span<const Fixed> distinct) const;
 
     Graph graph_;
@@ -104,6 +107,7 @@ class Target::Impl {
     std::vector<Fixed> weight_;  // n x n, 0 where there is no edge
     std::vector<Fixed> distinct_;
     Levels levels_;
+    BitRows edges_;
     std::shared_ptr<Lazy> lazy_;
 };
 
