@@ -109,7 +109,6 @@ class Enumeration {
     Enumeration(const Pattern::Impl& pattern, const Target::Impl& target, const EnumerateParams& params,
                 bool rows)
         : pattern_(pattern),
-          target_(target),
           space_(pattern, target, params),
           params_(params),
           rows_(rows),
@@ -136,23 +135,37 @@ class Enumeration {
   private:
     // Counting all mappings counts the images and multiplies by the automorphisms.
     void mappings() {
-        if (rows_ || !space_.uniform || params_.limit != kNoLimit) return walk(false);
-        images();
-        result_.count = saturating_product(result_.count, pattern_.num_automorphisms());
+        if (!space_.uniform || (!rows_ && params_.limit != kNoLimit)) return walk(false);
+        const double factor = pattern_.num_automorphisms();
+        if (rows_) return reserve_for(factor) ? walk(false) : void();
+        result_.count = saturating_product(count_images(), factor);
     }
-    void images() { walk(true); }
+
+    void images() {
+        if (!rows_ || reserve_for(1)) walk(true);
+    }
 
     void walk(bool break_symmetry) {
-        if (rows_) reserve();
         Backtrack<W> search(space_, pattern_.plan(), break_symmetry, counter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) { return take(at_leaf, last); });
     }
 
-    // Counting first is cheap beside moving gigabytes of rows from one vector to a larger one.
-    void reserve() {
-        if (params_.limit <= kReserveLimit) return;
-        const std::int64_t rows = Enumeration(pattern_, target_, params_, false).run().count;
+    // Up to the limit.
+    std::int64_t count_images() {
+        std::int64_t count = 0;
+        Backtrack<W> search(space_, pattern_.plan(), true, counter_);
+        search.run([&](const Backtrack<W>&, const Bits<W>& last) {
+            return (count += last.count()) < params_.limit;
+        });
+        return count;
+    }
+
+    // Counting first is cheap beside moving gigabytes of rows to a larger vector. False where there are none.
+    bool reserve_for(double mappings_per_image) {
+        if (params_.limit <= kReserveLimit) return true;
+        const std::int64_t rows = saturating_product(count_images(), mappings_per_image);
         result_.vertices.reserve(at(std::min(rows, params_.limit)) * at(pattern_.size()));
+        return rows > 0;
     }
 
     bool take(const Backtrack<W>& search, const Bits<W>& last) {
@@ -275,7 +288,6 @@ class Enumeration {
     static constexpr std::int64_t kReserveLimit = 1 << 16;
 
     const Pattern::Impl& pattern_;
-    const Target::Impl& target_;
     const Space<W> space_;
     const EnumerateParams& params_;
     const bool rows_;

@@ -168,7 +168,7 @@ class Remainder {
         const bool tie = found_ && loss == best_loss_;
         if (loss > best_loss_) return;
         const Fixed floor = !tie ? kNone + 1 : best_score_ + (precedes(set, best_) ? 0 : 1);
-        if (!embed(set, floor) || counter_.stopped()) return;
+        if (!embed(set, floor) || (found_ && counter_.stopped())) return;
         found_ = true;
         best_loss_ = loss;
         best_score_ = embedding_.score();
