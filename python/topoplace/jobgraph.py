@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -69,58 +70,56 @@ class JobGraph:
         keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
         for field, check in _REQUIREMENTS.items():
             keep(self, field, check(getattr(self, field), field))
-        if self.single_node and self.anti_affinity and self.num_tasks > 1:
-            raise JobGraphError("single_node and anti_affinity exclude each other for more than one task")
+        self._refuse_contradiction()
 
     # ---- patterns ------------------------------------------------------------------------------------------
 
     @classmethod
     def ring(cls, k: int) -> Self:
         """Task i talks to i + 1, the last to the first. `ring(2)` has one edge, `ring(1)` none."""
-        return cls.torus((_checked_size(k, "k"),))._named("ring")
+        return cls._pattern("ring", _checked_size(k, "k"))
 
     @classmethod
     def chain(cls, k: int) -> Self:
         """Task i talks to i + 1."""
-        return cls.mesh((_checked_size(k, "k"),))._named("chain")
+        return cls._pattern("chain", _checked_size(k, "k"))
 
     @classmethod
     def star(cls, k: int) -> Self:
         """Task 0 talks to every other."""
-        return cls._pattern("star", k, ((0, i) for i in range(1, _checked_size(k, "k"))))
+        return cls._pattern("star", _checked_size(k, "k"))
 
     @classmethod
     def tree(cls, k: int) -> Self:
         """A binary tree in heap order: task i talks to its parent (i - 1) // 2."""
-        return cls._pattern("tree", k, _tree_edges(_checked_size(k, "k")))
+        return cls._pattern("tree", _checked_size(k, "k"))
 
     @classmethod
     def clique(cls, k: int) -> Self:
         """Every task talks to every other."""
         if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
             raise JobGraphError(f"k = {k}: a clique of more than {MAX_EDGES} edges")
-        return cls._pattern("clique", k, itertools.combinations(range(k), 2))
+        return cls._pattern("clique", k)
 
     @classmethod
     def mesh(cls, dims: Sequence[int]) -> Self:
         """A grid of any dimension: tasks in row-major order talk to their neighbours along every axis."""
-        return cls._pattern("mesh", *_grid(dims, wrap=False))
+        return cls._pattern("mesh", *_checked_grid(dims))
 
     @classmethod
     def torus(cls, dims: Sequence[int]) -> Self:
         """A grid whose ends meet; a dimension of 2 has single edges (both ways are one pair), of 1 none."""
-        return cls._pattern("torus", *_grid(dims, wrap=True))
+        return cls._pattern("torus", *_checked_grid(dims))
 
     @classmethod
     def allreduce(cls, k: int) -> Self:
         """`ring(k)` and `tree(k)` joined, the two shapes of a collective; a pair in both is one edge."""
-        edges = {(a, b) for a, b, _ in cls.ring(k).edges} | set(_tree_edges(k))
-        return cls._pattern("allreduce", k, edges)
+        return cls._pattern("allreduce", _checked_size(k, "k"))
 
     @classmethod
     def independent(cls, k: int) -> Self:
         """k tasks that do not talk."""
-        return cls._pattern("independent", k, ())
+        return cls._pattern("independent", _checked_size(k, "k"))
 
     # ---- any graph -----------------------------------------------------------------------------------------
 
@@ -134,7 +133,8 @@ class JobGraph:
         """A job graph from its (k, k) weights: symmetric, 0 on the diagonal, 0 for no communication."""
         matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
         a, b = np.nonzero(np.triu(matrix))
-        return cls(len(matrix), tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True)), name)
+        edges = tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True))
+        return cls._trusted(len(matrix), edges, name)
 
     @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
@@ -149,10 +149,15 @@ class JobGraph:
 
     def with_(self, **requirements: Any) -> Self:
         """A copy with other requirements (the fields of this class after `edges`), checked."""
-        for field in requirements:
+        for field, value in requirements.items():
             if field not in _REQUIREMENTS:
                 raise JobGraphError(f"{field} is not a requirement; known: {', '.join(_REQUIREMENTS)}")
-        return replace(self, **requirements)
+            requirements[field] = _REQUIREMENTS[field](value, field)
+        _ = self.graph  # built now, so that all copies share it
+        copy = object.__new__(type(self))
+        vars(copy).update(vars(self) | requirements)
+        copy._refuse_contradiction()
+        return copy
 
     @cached_property
     def graph(self) -> Graph:
@@ -165,33 +170,105 @@ class JobGraph:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # and no native handle
 
     @classmethod
-    def _pattern(cls, name: str, k: int, pairs: Iterable[tuple[int, int]]) -> Self:
-        return cls(k, tuple((a, b, 1.0) for a, b in pairs), name)
+    def _pattern(cls, name: str, *sizes: int) -> Self:
+        make: Callable[[type[Any], str, tuple[int, ...]], Self]
+        make = _kept_pattern if math.prod(sizes) <= _MAX_KEPT_TASKS else _made_pattern
+        return make(cls, name, sizes)
 
-    def _named(self, name: str) -> Self:
-        return replace(self, name=name)
+    @classmethod
+    def _trusted(cls, num_tasks: int, edges: tuple[tuple[int, int, float], ...], name: str) -> Self:
+        """A job graph whose edges need no check: they are sorted, with a < b, and above 0."""
+        job = cls(num_tasks, (), name)
+        vars(job)["edges"] = edges
+        return job
+
+    def _refuse_contradiction(self) -> None:
+        if self.single_node and self.anti_affinity and self.num_tasks > 1:
+            raise JobGraphError("single_node and anti_affinity exclude each other for more than one task")
 
 
-def _tree_edges(k: int) -> list[tuple[int, int]]:
-    return [((i - 1) // 2, i) for i in range(1, k)]
+def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
+    edges = tuple((a, b, 1.0) for a, b in sorted(set(_PAIRS[name](*sizes))))
+    return cls._trusted(math.prod(sizes), edges, name)
 
 
-def _grid(dims: Sequence[int], *, wrap: bool) -> tuple[int, set[tuple[int, int]]]:
-    """Number of points of a grid and the pairs of neighbours in it, as indices in row-major order."""
+_MAX_KEPT_TASKS = 256
+_kept_pattern = lru_cache(maxsize=1024)(
+    _made_pattern
+)  # job graphs are immutable, so all askers may share one
+
+Pairs = Iterable[tuple[int, int]]
+
+
+def _chain(k: int) -> Pairs:
+    return zip(range(k - 1), range(1, k), strict=True)
+
+
+def _ring(k: int) -> Pairs:
+    return itertools.chain(_chain(k), [(0, k - 1)] if k > 2 else [])
+
+
+def _star(k: int) -> Pairs:
+    return ((0, i) for i in range(1, k))
+
+
+def _tree(k: int) -> Pairs:
+    return (((i - 1) // 2, i) for i in range(1, k))
+
+
+def _clique(k: int) -> Pairs:
+    return itertools.combinations(range(k), 2)
+
+
+def _allreduce(k: int) -> Pairs:
+    return itertools.chain(_ring(k), _tree(k))
+
+
+def _independent(_k: int) -> Pairs:
+    return ()
+
+
+def _mesh(*sizes: int) -> Pairs:
+    return _along_axes(sizes, _chain)
+
+
+def _torus(*sizes: int) -> Pairs:
+    return _along_axes(sizes, _ring)
+
+
+def _along_axes(sizes: Sequence[int], pairs: Callable[[int], Pairs]) -> Pairs:
+    """The pairs of a grid in row-major order whose every line along an axis has `pairs`."""
+    index = np.arange(math.prod(sizes)).reshape(sizes)
+    for axis, size in enumerate(sizes):
+        lines = np.moveaxis(index, axis, 0).reshape(size, -1)
+        for a, b in pairs(size):
+            yield from zip(lines[a].tolist(), lines[b].tolist(), strict=True)
+
+
+_PAIRS: dict[str, Callable[..., Pairs]] = {
+    "ring": _ring,
+    "chain": _chain,
+    "star": _star,
+    "tree": _tree,
+    "clique": _clique,
+    "allreduce": _allreduce,
+    "independent": _independent,
+    "mesh": _mesh,
+    "torus": _torus,
+}
+PATTERNS: Mapping[str, Callable[[int], JobGraph]] = MappingProxyType(
+    {name: getattr(JobGraph, name) for name in _PAIRS if name not in ("mesh", "torus")}
+)
+"""The patterns that take a number of tasks, by name."""
+
+
+def _checked_grid(dims: Sequence[int]) -> tuple[int, ...]:
     given = _checks.sequence(dims, "dims", JobGraphError)
     if not given:
         raise JobGraphError("dims is empty")
-    sizes = [size for i, d in enumerate(given) if (size := _checked_size(d, f"dims[{i}]")) > 1]
-    total = _checked_size(math.prod(sizes), f"the product of dims = {_checks.shown(given)}:")
-    index = np.arange(total).reshape(sizes)
-    pairs: set[tuple[int, int]] = set()
-    for axis, size in enumerate(sizes):
-        steps = size if wrap else size - 1
-        here = index.take(range(steps), axis=axis).ravel()
-        there = index.take(range(1, steps + 1), axis=axis, mode="wrap").ravel()
-        low, high = np.minimum(here, there), np.maximum(here, there)
-        pairs.update(pair for pair in zip(low.tolist(), high.tolist(), strict=True) if pair[0] != pair[1])
-    return total, pairs
+    sizes = tuple(_checked_size(d, f"dims[{i}]") for i, d in enumerate(given))
+    _checked_size(math.prod(sizes), f"the product of dims = {_checks.shown(given)}:")
+    return tuple(size for size in sizes if size > 1) or (1,)
 
 
 def _checked_size(value: object, what: str) -> int:

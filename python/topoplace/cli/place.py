@@ -68,8 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _job(pattern: str, gpus: str) -> JobGraph:
-    from topoplace.jobgraph import JobGraph
-    from topoplace.simulate.workload import PATTERNS
+    from topoplace.jobgraph import PATTERNS, JobGraph
 
     try:
         sizes = [int(size) for size in gpus.split("x")]

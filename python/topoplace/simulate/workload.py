@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -12,18 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from topoplace.jobgraph import JobGraph
-
-PATTERNS: Final[dict[str, Callable[[int], JobGraph]]] = {
-    "ring": JobGraph.ring,
-    "chain": JobGraph.chain,
-    "star": JobGraph.star,
-    "tree": JobGraph.tree,
-    "clique": JobGraph.clique,
-    "allreduce": JobGraph.allreduce,
-    "independent": JobGraph.independent,
-}
-"""Patterns a workload file may name; "all", the artifact's other word for a clique, is read as one."""
+from topoplace.jobgraph import PATTERNS, JobGraph
 
 MAPA_NETWORKS: Final = {
     # Shortest and longest run time in seconds of each network in a job file of MAPA's artifact, and whether the paper
@@ -182,7 +171,7 @@ class Workload:
 @lru_cache(maxsize=4096)
 def job_of(pattern: str, size: int, sensitive: bool, profile: str | None) -> JobGraph:
     """The job graph of a row; equal rows share one object, so what a policy caches for it is found again."""
-    build = PATTERNS.get("clique" if pattern == "all" else pattern)
+    build = PATTERNS.get("clique" if pattern == "all" else pattern)  # "all": the artifact's other word
     if build is None:
         raise ValueError(f"pattern = {pattern!r}, not one of {', '.join(PATTERNS)}")
     return build(size).with_(bandwidth_sensitive=sensitive, profile=profile)

@@ -11,7 +11,7 @@ Small on purpose: few GPUs, few different speeds, so that ties, cut-off GPUs and
 from __future__ import annotations
 
 from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.jobgraph import PATTERNS, JobGraph
 from topoplace.links import LinkKind, direct
 from topoplace.topology import Topology
 
@@ -24,10 +24,6 @@ except ImportError as error:
 
 _NVLINKS = st.sampled_from(
     [(LinkKind.NVLINK1, 1), (LinkKind.NVLINK1, 2), (LinkKind.NVLINK2, 1), (LinkKind.NVLINK2, 2)]
-)
-_PATTERNS = (
-    *(JobGraph.ring, JobGraph.chain, JobGraph.star, JobGraph.tree),
-    *(JobGraph.clique, JobGraph.allreduce, JobGraph.independent),
 )
 
 
@@ -54,7 +50,7 @@ def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> Jo
     k = draw(st.integers(min_tasks, max_tasks))
     pairs = [(a, b) for b in range(k) for a in range(b)]
     if not pairs or draw(st.booleans()):
-        job = draw(st.sampled_from(_PATTERNS))(k)
+        job = draw(st.sampled_from(list(PATTERNS.values())))(k)
     else:
         edges = draw(st.lists(st.sampled_from(pairs), unique=True))
         job = JobGraph.from_edges(k, [(a, b, draw(st.sampled_from([1.0, 2.0, 4.0]))) for a, b in edges])
