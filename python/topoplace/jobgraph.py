@@ -171,8 +171,7 @@ class JobGraph:
 
     @classmethod
     def _pattern(cls, name: str, *sizes: int) -> Self:
-        make: Callable[[type[Any], str, tuple[int, ...]], Self]
-        make = _kept_pattern if math.prod(sizes) <= _MAX_KEPT_TASKS else _made_pattern
+        make: Callable[..., Self] = _kept_pattern if math.prod(sizes) <= _MAX_KEPT_TASKS else _made_pattern
         return make(cls, name, sizes)
 
     @classmethod
