@@ -282,3 +282,43 @@ def test_bad_json_is_refused_by_name(text: str, message: str) -> None:
 def test_json_of_another_type_is_refused() -> None:
     with pytest.raises(tp.TopologyError, match="not JSON"):
         Topology.from_json(None)  # type: ignore[arg-type]
+
+
+def test_links_read_by_columns_and_one_by_one_are_the_same() -> None:
+    pairs = [(3, 1, 50.0, "nvlink2", 2), (0, 1, 25.0, LinkKind.NVLINK2, 1), (0, 2, 12.0, LinkKind.HOST, 1)]
+    mixed = [pairs[0], [*pairs[1]], (np.int64(0), 2, np.float32(12.0), LinkKind.HOST, np.int8(1))]
+    quick, slow = Topology.from_links(4, pairs), Topology.from_links(4, mixed)
+    assert quick == slow == Topology.from_links(4, quick.links)
+    assert [(u, v) for u, v, _ in quick.links] == [(0, 1), (1, 3)]  # (0, 2) is what the rule gives
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "message"),
+    [
+        (0, 700, "links[300][0] = 700 is not in 0..699"),
+        (1, True, "links[300][1] = True is not an integer"),
+        (1, 0, "links[300] = (0, 0) joins a GPU with itself"),
+        (1, 5, "links[300] = (0, 5) is the pair of links[4]"),
+        (2, float("nan"), "links[300][2] = nan is not a finite number"),
+        (2, True, "links[300][2] = True is not a number"),
+        (3, "warp", "links[300][3] = 'warp' is not a LinkKind"),
+        (4, True, "links[300][4] = True is not an integer"),
+    ],
+)
+def test_one_wrong_link_of_many_is_named(place: int, wrong: object, message: str) -> None:
+    links: list[list[Any]] = [[0, v, 25.0, "nvlink2", 1] for v in range(1, 700)]
+    links[300][place] = wrong
+    with pytest.raises(tp.TopologyError) as error:
+        Topology.from_links(700, links)  # type: ignore[arg-type]
+    assert str(error.value) == message
+    with pytest.raises(tp.TopologyError) as error:
+        Topology.from_links(700, map(tuple, links))  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("links", [[(0, 1)], [3], ["ab"], [(0, 1, 2, 3, 4, 5)], 7, [None], [(0, 1, None)]])
+def test_what_is_no_link_is_refused(links: Any) -> None:
+    with pytest.raises(tp.TopologyError, match="links"):
+        Topology.from_links(4, links)
+    with pytest.raises(tp.TopologyError, match="links"):
+        Topology(tp.machines.get("minsky").gpus, links)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from topoplace import _checks
 from topoplace.devices import GPU_KEYS, Gpu, Nic
 from topoplace.errors import TopologyError
-from topoplace.links import parsed_link
+from topoplace.links import parsed_links
 
 if TYPE_CHECKING:
     from topoplace.topology import Topology
@@ -48,10 +48,10 @@ def parsed(text: str) -> dict[str, Any]:
     if (record["format"], record["version"]) != (FORMAT, VERSION):
         found = _checks.shown((record["format"], record["version"]))
         raise TopologyError(f"format and version = {found}, not {(FORMAT, VERSION)}")
-    gpus, links, nics = (_checks.sequence(record[key], key, TopologyError) for key in _LISTS)
+    gpus, nics = (_checks.sequence(record[key], key, TopologyError) for key in ("gpus", "nics"))
     return {key: record[key] for key in _SETTINGS} | {
         "gpus": tuple(Gpu(i, **_record(gpu, f"gpus[{i}]", GPU_KEYS)) for i, gpu in enumerate(gpus)),
-        "links": tuple(parsed_link(link, f"links[{i}]") for i, link in enumerate(links)),
+        "links": parsed_links(record["links"], "links"),
         "nics": tuple(Nic(**_record(nic, f"nics[{i}]", _NIC_KEYS)) for i, nic in enumerate(nics)),
     }
 

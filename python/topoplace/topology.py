@@ -57,7 +57,7 @@ class Topology:
         keep(self, "gpus", devices.checked_gpus(self.gpus, MAX_GPUS))
         keep(self, "nics", devices.checked_nics(self.nics, self.num_gpus))
         entries = _links.checked_links(self.links, self.num_gpus)
-        keep(self, "links", tuple((u, v, link) for u, v, link in entries if link != self._rule(u, v)))
+        keep(self, "links", self._without_ruled(entries))
 
     # ---- ways in -------------------------------------------------------------------------------------------
 
@@ -79,8 +79,8 @@ class Topology:
     ) -> Self:
         """A topology of `n` GPUs from its links.
 
-        links: (u, v, gbps), (u, v, gbps, kind) or (u, v, gbps, kind, lanes) per linked pair, in GB/s one
-        direction with all lanes together; each pair at most once, in either order; without a kind it is
+        links: (u, v, gbps), (u, v, gbps, kind), (u, v, gbps, kind, lanes) or (u, v, Link) per linked pair, in GB/s
+        one direction with all lanes together; each pair at most once, in either order; without a kind it is
         `LinkKind.UNKNOWN`.
         default: GB/s of every other pair inside a machine, network: between machines; 0 means no path.
         model, memory_gb: of every GPU. sockets, machines, names: one entry per GPU.
@@ -91,8 +91,7 @@ class Topology:
         machine_of = _per_gpu(machines, "machines", n) if machines is not None else ["machine0"] * n
         socket_of = _per_gpu(sockets, "sockets", n) if sockets is not None else [None] * n
         gpus = tuple(Gpu(i, name_of[i], model, machine_of[i], socket_of[i], memory_gb) for i in range(n))
-        specs = _checks.sequence(links, "links", TopologyError)
-        entries = tuple(_links.parsed_link(spec, f"links[{i}]") for i, spec in enumerate(specs))
+        entries = _links.parsed_links(links, "links")
         return cls(gpus, entries, default, network, name, _checks.sequence(nics, "nics", TopologyError))
 
     @classmethod
@@ -104,7 +103,9 @@ class Topology:
         """
         matrix = _checks.symmetric_matrix(bandwidth, "bandwidth", TopologyError)
         u, v = np.nonzero(np.triu(matrix))
-        links = zip(u.tolist(), v.tolist(), matrix[u, v].tolist(), strict=True)
+        speeds, which = np.unique(matrix[u, v], return_inverse=True)
+        link_of = [Link(LinkKind.UNKNOWN, 1, gbps) for gbps in speeds.tolist()]
+        links = zip(u.tolist(), v.tolist(), map(link_of.__getitem__, which.tolist()), strict=True)
         defaults: dict[str, Any] = {"default": 0.0, "network": 0.0}
         return cls.from_links(len(matrix), links, **defaults | options)
 
@@ -293,6 +294,16 @@ class Topology:
         return type(self).from_json, (self.to_json(),)
 
     # ---- inside --------------------------------------------------------------------------------------------
+
+    def _without_ruled(self, entries: tuple[tuple[int, int, Link], ...]) -> tuple[tuple[int, int, Link], ...]:
+        """The entries that are not what `_rule` gives; few different links are asked, not each of many entries."""
+        distinct = {id(link): link for _, _, link in entries}
+        ruled = {key for key, link in distinct.items() if link in (self._host, self._system, self._network)}
+        if not ruled:
+            return entries
+        return tuple(
+            (u, v, link) for u, v, link in entries if id(link) not in ruled or link != self._rule(u, v)
+        )
 
     def _rule(self, u: int, v: int) -> Link:
         """The link of a pair that none was given for."""
