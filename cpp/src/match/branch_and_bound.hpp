@@ -86,10 +86,8 @@ class BranchAndBound {
         typename Score::State state;
     };
     struct Branch {
-        Fixed promise;
-        Fixed merit;
+        Outlook outlook;
         std::int32_t image;
-        typename Score::State state;
     };
 
     // Nodes after which a search is hard enough to pay for the target's automorphism group.
@@ -141,36 +139,57 @@ class BranchAndBound {
     void expand(std::int32_t depth, const Bits<W>& set) {
         const std::size_t begin = branches_.size();
         const auto back = plan_->back[depth];
+        if (back.size() == 1 && goal_ != Goal::first && score_.num_groups() > 0) {
+            add_groups(depth, set, image_[index(back[0])]);
+        } else {
+            add_one_by_one(depth, set);
+        }
+        follow(depth, begin);
+        branches_.resize(begin);
+    }
+
+    // All images of a group have the same outlook.
+    void add_groups(std::int32_t depth, const Bits<W>& set, std::int32_t placed) {
+        const std::size_t begin = branches_.size();
+        const std::int32_t rest = plan_->rest[index(depth) + 1];
+        for (std::size_t group = 0; group < score_.num_groups(); ++group) {
+            const Outlook outlook = score_.group_outlook(frames_[index(depth)].state, group, rest);
+            if (outlook.promise < need_) continue;
+            const Bits<W> members = set & score_.template group<W>(group, placed);
+            members.for_each([&](std::int32_t v) { insert(begin, {outlook, v}); });
+        }
+    }
+
+    void add_one_by_one(std::int32_t depth, const Bits<W>& set) {
+        const std::size_t begin = branches_.size();
+        const auto back = plan_->back[depth];
         const std::int32_t rest = plan_->rest[index(depth) + 1];
         set.for_each([&](std::int32_t v) {
-            auto state = score_.extend(frames_[index(depth)].state, v, back, image_, rest);
-            const Fixed promise = score_.promise(state);
-            if (promise < need_) return;
-            if (goal_ == Goal::first) {
-                branches_.push_back({promise, 0, v, state});
-            } else {
-                const Fixed merit = depth == 0
-                                        ? score_.potential(v, usable_, pattern_.degree(plan_->order[0]))
-                                        : score_.merit(state);
-                insert(begin, {promise, merit, v, state});
-            }
+            Outlook outlook = score_.outlook(frames_[index(depth)].state, v, back, image_, rest);
+            if (outlook.promise < need_) return;
+            if (goal_ == Goal::first) return branches_.push_back({outlook, v});
+            if (depth == 0) outlook.merit = score_.potential(v, usable_, pattern_.degree(plan_->order[0]));
+            insert(begin, {outlook, v});
         });
+    }
+
+    void follow(std::int32_t depth, std::size_t begin) {
         const std::size_t end = branches_.size();
         for (std::size_t i = begin; i < end && !done_; ++i) {
             const Branch branch = branches_[i];
             Frame& frame = frames_[index(depth)];
-            if (branch.promise < need_ || frame.tried.test(branch.image)) continue;
+            if (branch.outlook.promise < need_ || frame.tried.test(branch.image)) continue;
             image_[index(depth)] = branch.image;
             Frame& next = frames_[index(depth) + 1];
             next.used = frame.used;
             next.used.set(branch.image);
-            next.state = branch.state;
+            next.state = frame.state;
+            score_.extend(next.state, branch.image, plan_->back[depth], image_);
             descend(depth + 1);
             frame.tried.set(branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
             if (goal_ == Goal::best && success_ && counter_.nodes() >= polish_after_) polish();
         }
-        branches_.resize(begin);
     }
 
     void eliminate_mates(Frame& root) {
@@ -185,11 +204,10 @@ class BranchAndBound {
     void insert(std::size_t begin, const Branch& branch) {
         branches_.push_back(branch);
         std::size_t i = branches_.size() - 1;
-        const auto worse = [&](const Branch& other) {
-            return other.promise != branch.promise ? other.promise < branch.promise
-                                                   : other.merit < branch.merit;
-        };
-        for (; i > begin && worse(branches_[i - 1]); --i) branches_[i] = branches_[i - 1];
+        while (i > begin && branches_[i - 1].outlook < branch.outlook) {
+            branches_[i] = branches_[i - 1];
+            --i;
+        }
         branches_[i] = branch;
     }
 
@@ -226,8 +244,9 @@ class BranchAndBound {
         const auto back = plan_->back[depth];
         set.for_each([&](std::int32_t v) {
             if (done_) return;
-            const Fixed value =
-                score_.total(score_.tally(score_.extend(frames_[index(depth)].state, v, back, image_, 0)));
+            auto tally = score_.tally(frames_[index(depth)].state);
+            for (const std::int32_t i : back) score_.add(tally, v, image_[index(i)]);
+            const Fixed value = score_.total(tally);
             if (value < need_) return;
             image_[index(depth)] = v;
             accept(value);

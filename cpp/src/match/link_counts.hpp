@@ -78,19 +78,30 @@ class LinkCounts {
         }
         return state;
     }
-    State extend(State state, std::int32_t v, std::span<const std::int32_t> back,
-                 std::span<const std::int32_t> image, std::int32_t) const {
+    Outlook outlook(State next, std::int32_t v, std::span<const std::int32_t> back,
+                    std::span<const std::int32_t> image, std::int32_t) const {
+        extend(next, v, back, image);
+        return {promise(next), 0};
+    }
+    void extend(State& state, std::int32_t v, std::span<const std::int32_t> back,
+                std::span<const std::int32_t> image) const {
         for (const std::int32_t i : back) {
             ++state.counts[score_.edge_class(target_.index(v, image[static_cast<std::size_t>(i)]))];
         }
         raise(state.low, state.counts);
         advance(state);
-        return state;
     }
-    Fixed promise(const State& state) const {
-        return state.first < score_.num_vectors() ? score_.rank(state.first) : kNone;
+    std::size_t num_groups() const { return classes(); }
+    template <int W>
+    Bits<W> group(std::size_t c, std::int32_t u) const {
+        return score_.inside().get<W>(first_row(c) + static_cast<std::size_t>(u));
     }
-    Fixed merit(const State&) const { return 0; }
+    Outlook group_outlook(State next, std::size_t c, std::int32_t) const {
+        ++next.counts[c];
+        raise(next.low, next.counts);
+        advance(next);
+        return {promise(next), 0};
+    }
     template <int W>
     Fixed potential(std::int32_t, const Bits<W>&, std::int32_t) const {
         return 0;
@@ -118,6 +129,9 @@ class LinkCounts {
     }
 
   private:
+    Fixed promise(const State& state) const {
+        return state.first < score_.num_vectors() ? score_.rank(state.first) : kNone;
+    }
     std::size_t classes() const { return static_cast<std::size_t>(score_.num_classes()); }
     std::size_t first_row(std::size_t c) const { return c * static_cast<std::size_t>(target_.size()); }
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,6 +25,14 @@
 namespace topoplace::match {
 
 inline constexpr Fixed kNone = std::numeric_limits<Fixed>::min();
+
+// What one more vertex would lead to: the best score it leaves possible, and what it has in hand.
+struct Outlook {
+    Fixed promise;
+    Fixed merit;
+
+    friend auto operator<=>(const Outlook&, const Outlook&) = default;
+};
 
 // A partial mapping, as scores see it.
 template <int W>
@@ -221,12 +230,17 @@ class Existence {
     State root(const Pattern::Impl&, const Bits<W>&) const {
         return {};
     }
-    State extend(const State& state, std::int32_t, std::span<const std::int32_t>,
-                 std::span<const std::int32_t>, std::int32_t) const {
-        return state;
+    Outlook outlook(const State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>,
+                    std::int32_t) const {
+        return {0, 0};
     }
-    Fixed promise(const State&) const { return 0; }
-    Fixed merit(const State&) const { return 0; }
+    void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
+    std::size_t num_groups() const { return 0; }
+    template <int W>
+    Bits<W> group(std::size_t, std::int32_t) const {
+        return {};
+    }
+    Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
     template <int W>
     Fixed potential(std::int32_t v, const Bits<W>& usable, std::int32_t) const {
         return (adjacency_.get<W>(static_cast<std::size_t>(v)) & usable).count();
@@ -252,7 +266,6 @@ class WeightSum {
         Fixed sum = 0;
         Counts used{};  // edges covered so far on each level or a heavier one
         Counts high{};  // no completion covers more than this
-        Fixed promise = 0;
     };
 
     WeightSum(const Target::Impl& target, const Levels& levels) : target_(target), levels_(levels) {}
@@ -265,19 +278,35 @@ class WeightSum {
         }
         return state;
     }
-    State extend(State state, std::int32_t v, std::span<const std::int32_t> back,
-                 std::span<const std::int32_t> image, std::int32_t rest) const {
+    Outlook outlook(const State& state, std::int32_t v, std::span<const std::int32_t> back,
+                    std::span<const std::int32_t> image, std::int32_t rest) const {
+        State next = state;
+        extend(next, v, back, image);
+        return {fill(next, rest), next.sum};
+    }
+    // Where every level is one weight: a vertex joined to one placed vertex differs by its level only.
+    std::size_t num_groups() const { return levels_.exact ? levels_.count() : 0; }
+    template <int W>
+    Bits<W> group(std::size_t level, std::int32_t u) const {
+        const auto row = [&](std::size_t l) {
+            return levels_.at_least.get<W>(first_row(l) + static_cast<std::size_t>(u));
+        };
+        return level == 0 ? row(0) : row(level) - row(level - 1);
+    }
+    Outlook group_outlook(const State& state, std::size_t level, std::int32_t rest) const {
+        State next = state;
+        cover(next, level);
+        next.sum += levels_.heaviest[level];
+        return {fill(next, rest), next.sum};
+    }
+    void extend(State& state, std::int32_t v, std::span<const std::int32_t> back,
+                std::span<const std::int32_t> image) const {
         for (const std::int32_t i : back) {
             const std::size_t pair = target_.index(v, image[static_cast<std::size_t>(i)]);
             state.sum += target_.weight(pair);
-            for (std::size_t level = levels_.level_of[pair]; level < levels_.count(); ++level)
-                ++state.used[level];
+            cover(state, levels_.level_of[pair]);
         }
-        state.promise = fill(state, rest);
-        return state;
     }
-    Fixed promise(const State& state) const { return state.promise; }
-    Fixed merit(const State& state) const { return state.sum; }
     // Of the first vertex: its heaviest edges to usable vertices.
     template <int W>
     Fixed potential(std::int32_t v, const Bits<W>& usable, std::int32_t degree) const {
@@ -314,18 +343,24 @@ class WeightSum {
         return level * static_cast<std::size_t>(target_.size());
     }
 
+    void cover(State& state, std::size_t level) const {
+        for (; level < levels_.count(); ++level) ++state.used[level];
+    }
+
     // As many of the remaining edges on the heaviest level as the ceilings allow, then on the next. An edge
     // counts on every level below its own, so that each ceiling holds for all levels above it too.
     Fixed fill(const State& state, std::int32_t rest) const {
-        Fixed total = state.sum;
+        Fixed sum = state.sum;
         std::int32_t room = rest;  // on this level or a heavier one
-        for (std::size_t level = levels_.count(); level-- > 0;) {
+        const std::size_t last = levels_.count();
+        for (std::size_t level = last; level-- > 0;) {
             const std::int32_t heavier = std::min(room, state.high[level] - state.used[level]);
-            if (heavier < 0 || (level + 1 == levels_.count() && heavier < rest)) return kNone;
-            if (level + 1 < levels_.count()) total += (room - heavier) * levels_.heaviest[level + 1];
+            if (heavier < 0 || (level + 1 == last && heavier < rest)) return kNone;
+            if (level + 1 < last) sum += (room - heavier) * levels_.heaviest[level + 1];
             room = heavier;
         }
-        return levels_.count() == 0 ? (rest > 0 ? kNone : total) : total + room * levels_.heaviest[0];
+        if (last == 0) return rest > 0 ? kNone : sum;
+        return sum + room * levels_.heaviest[0];
     }
 
     const Target::Impl& target_;

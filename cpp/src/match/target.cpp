@@ -82,6 +82,7 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
             }
         }
     }
+    levels.exact = count == distinct.size();
     levels.complete = arcs == std::int64_t{size()} * (size() - 1);
     return levels;
 }

@@ -61,6 +61,7 @@ struct Levels {
     // Row (level * n + v): neighbours of v over edges of this level or a heavier one.
     BitRows at_least;
     bool complete = false;  // the last level joins every pair
+    bool exact = false;     // all edges of a level weigh the same
 
     std::size_t count() const { return heaviest.size(); }
 };
