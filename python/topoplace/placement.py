@@ -25,11 +25,13 @@ class Placement:
     """True only where the search proved that no placement is better for the policy's objective."""
 
     def __post_init__(self) -> None:
+        gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
         last = self.topology.num_gpus - 1
-        gpus = tuple(
-            _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
-            for i, gpu in enumerate(_checks.sequence(self.gpus, "gpus", AllocationError))
-        )
+        if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) > last:
+            gpus = tuple(
+                _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
+                for i, gpu in enumerate(gpus)
+            )
         if not gpus or len(set(gpus)) != len(gpus):
             raise AllocationError(f"gpus = {gpus} names no GPU, or one twice")
         object.__setattr__(self, "gpus", gpus)

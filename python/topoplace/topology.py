@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from topoplace.kernels import Graph
+
+Derived = TypeVar("Derived")
 
 MAX_GPUS = 1 << 20
 """More GPUs than this are refused, as a mistake."""
@@ -273,6 +275,14 @@ class Topology:
         np.fill_diagonal(matrix, value(SELF))
         return _frozen(matrix)
 
+    def derived(self, build: Callable[[Topology], Derived]) -> Derived:
+        """`build(self)`, built on first use and kept as long as the topology: for tables of those who read it."""
+        kept: dict[Callable[[Topology], Any], Any] = self._derived
+        if build not in kept:
+            kept[build] = build(self)
+        found: Derived = kept[build]
+        return found
+
     @cached_property
     def graph(self) -> Graph:
         """The bandwidth matrix as a handle the kernels take, built once."""
@@ -281,10 +291,14 @@ class Topology:
         return kernels.Graph(self.bandwidth_matrix())
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return self._digest == other._digest if isinstance(other, Topology) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._digest)
+        return hash(
+            (self.name, self.num_gpus, len(self.links))
+        )  # the digest of a large topology takes its time
 
     def __repr__(self) -> str:
         size = f"{self.num_gpus} GPUs, {self.num_machines} machines, {len(self.links)} links"
@@ -331,6 +345,10 @@ class Topology:
     @cached_property
     def _link_of(self) -> Mapping[tuple[int, int], Link]:
         return {(u, v): link for u, v, link in self.links}
+
+    @cached_property
+    def _derived(self) -> dict[Callable[[Topology], Any], Any]:
+        return {}
 
     @cached_property
     def _digest(self) -> str:

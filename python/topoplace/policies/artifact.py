@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,16 +112,18 @@ def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) 
         raise ValueError(
             f'tie_break="artifact": a job called {job.name!r} whose edges are not those of a {job.name}'
         )
-    per_topology = _tables.setdefault(topology, {})
+    per_topology = topology.derived(_Tables)
     key = (job.name, k, model)
     if key not in per_topology:
-        per_topology[key] = _build(LinkTables.of(topology), job, model)
+        per_topology[key] = _build(topology.derived(LinkTables), job, model)
     return per_topology[key]
 
 
-_tables: WeakKeyDictionary[Topology, dict[tuple[str, int, EffectiveBandwidth], Candidates]] = (
-    WeakKeyDictionary()
-)
+class _Tables(dict[tuple[str, int, EffectiveBandwidth], Candidates]):
+    """The candidates of one topology."""
+
+    def __init__(self, _topology: Topology) -> None:
+        super().__init__()
 
 
 def _bits(gpus: Iterable[int]) -> np.uint64:

@@ -63,7 +63,7 @@ class Preserve(MapaPolicy):
         if not self._trusts_eq2(job):
             return self.embed(job, cluster, free, required, "bottleneck_sum")
         return self.embed(
-            job, cluster, free, required, LinkTables.of(cluster.topology).count_score(self.model)
+            job, cluster, free, required, cluster.topology.derived(LinkTables).count_score(self.model)
         )
 
     def rank(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:

@@ -60,7 +60,7 @@ class MapaPolicy(SearchPolicy):
         lowest = required | frozenset(sorted(free - required)[:spare])
         if placement := self.embed(job, cluster, lowest):
             return placement
-        any_fit = self.embed(job, cluster, free, required, LinkTables.of(cluster.topology).indifferent)
+        any_fit = self.embed(job, cluster, free, required, cluster.topology.derived(LinkTables).indifferent)
         return self.embed(job, cluster, frozenset(any_fit.gpus)) if any_fit else None
 
     def embed(

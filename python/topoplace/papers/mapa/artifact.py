@@ -140,7 +140,7 @@ def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _Ideal
     job, gpus, scores = submitted.job, placement.gpus, placement.scores
     aggregated = scores["aggregated_bandwidth"]
     edges = edges_of(job)
-    classes = LinkTables.of(topology).classes
+    classes = topology.derived(LinkTables).classes
     double, single, other = (sum(classes[gpus[a]][gpus[b]] == kind for a, b, _ in edges) for kind in range(3))
     columns = (
         *(submitted.index, int(record.start), int(record.end), int(record.start) - arrival),
@@ -175,7 +175,7 @@ class _IdealScores:
 def _same_links(a: Topology, b: Topology) -> bool:
     if a is b or a.num_gpus != b.num_gpus:
         return a is b
-    one, other = LinkTables.of(a), LinkTables.of(b)
+    one, other = a.derived(LinkTables), b.derived(LinkTables)
     return np.array_equal(one.matrix, other.matrix) and np.array_equal(one.link_class, other.link_class)
 
 

@@ -1,0 +1,116 @@
+"""Predicted effective bandwidth: eq. 2 of MAPA (Ranganath et al., SC'21), its coefficients and their fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Table 2 of the paper cuts these at three decimals; the digits are those the published artifact computes with.
+# The artifact's logs print predictions to 1e-6 and agree with every digit given here.
+MAPA_COEFFICIENTS: Final = (
+    16.39670455,
+    4.536821878,
+    1.55623404,
+    -20.69484581,
+    -9.467461958,
+    7.615106783,
+    -7.973335727,
+    12.73323772,
+    -4.195655221,
+    -8.413419363,
+    62.85125807,
+    27.41832588,
+    -5.114108079,
+    -46.97390071,
+)
+FITTED_TASKS: Final = range(2, 6)
+"""Job sizes eq. 2 was fitted on; outside it extrapolates, and not even monotonically."""
+
+
+class EffectiveBandwidth:
+    """Predicted effective bandwidth (eq. 2): all-reduce GB/s of a set of links, from how many there are of each class.
+
+    `coefficients` are theta 1 to 14 of the paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V;
+    it is not monotone, so more or faster links may predict less.
+    """
+
+    __slots__ = ("_known", "coefficients")
+
+    def __init__(self, coefficients: Sequence[float] = MAPA_COEFFICIENTS) -> None:
+        if len(coefficients) != len(MAPA_COEFFICIENTS):
+            raise ValueError(f"coefficients: {len(coefficients)} values, eq. 2 has {len(MAPA_COEFFICIENTS)}")
+        values = tuple(float(value) for value in coefficients)
+        for i, value in enumerate(values):
+            if not np.isfinite(value):
+                raise ValueError(f"coefficients[{i}] = {value}, not a finite number")
+        self.coefficients = values
+        self._known: dict[tuple[int, int, int], float] = {}
+
+    def predict(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
+        """GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays broadcast."""
+        return _weighted_sum(self.coefficients, _features(x, y, z))
+
+    def of_counts(self, x: int, y: int, z: int) -> float:
+        """`predict` of one link mix, remembered: placing asks for the same few mixes again and again."""
+        known = self._known.get((x, y, z))
+        if known is None:
+            known = self._known[x, y, z] = float(self.predict(x, y, z))
+        return known
+
+    @classmethod
+    def fit(cls, table: ArrayLike) -> EffectiveBandwidth:
+        """Least-squares coefficients for rows (x, y, z, measured GB/s).
+
+        Raises ValueError naming the row for a value that is not finite or a negative count, and for fewer rows
+        than the 14 coefficients. Where the rows leave a direction undetermined the smallest coefficients are taken.
+        """
+        rows = np.asarray(table, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != 4:
+            raise ValueError(f"table: shape {rows.shape}, rows of (x, y, z, measured) needed")
+        if len(rows) < len(MAPA_COEFFICIENTS):
+            raise ValueError(f"table: {len(rows)} rows, eq. 2 needs at least {len(MAPA_COEFFICIENTS)}")
+        bad = np.argwhere(~np.isfinite(rows) | ((rows < 0) & (np.arange(4) < 3)))
+        if len(bad):
+            row, column = map(int, bad[0])
+            raise ValueError(
+                f"table[{row}, {column}] = {rows[row, column]}, not a finite non-negative number"
+            )
+        design = np.stack(_features(*rows[:, :3].T), axis=1)
+        solution = np.linalg.lstsq(design, rows[:, 3], rcond=None)[0]
+        return cls(solution.tolist())
+
+    def __call__(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """GB/s of each row of `counts`, shape (v, 3): the form `kernels.LinkCountScore` asks for."""
+        predicted: NDArray[np.float64] = self.predict(counts[:, 0], counts[:, 1], counts[:, 2])
+        return predicted
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EffectiveBandwidth) and self.coefficients == other.coefficients
+
+    def __hash__(self) -> int:
+        return hash(self.coefficients)
+
+    def __repr__(self) -> str:
+        default = self.coefficients == MAPA_COEFFICIENTS
+        return "EffectiveBandwidth()" if default else f"EffectiveBandwidth({self.coefficients})"
+
+
+def _features(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> tuple[Any, ...]:
+    """The fourteen terms of eq. 2, in the order of its coefficients."""
+    x, y, z = (np.asarray(count, dtype=np.float64) for count in (x, y, z))
+    pairs = (x * y, y * z, z * x)
+    return (
+        *(x, y, z, 1 / (x + 1), 1 / (y + 1), 1 / (z + 1)),
+        *(*pairs, *(1 / (pair + 1) for pair in pairs)),
+        *(x * y * z, 1 / (x * y * z + 1)),
+    )
+
+
+def _weighted_sum(coefficients: Sequence[float], features: Sequence[Any]) -> Any:
+    total = coefficients[0] * features[0]
+    for coefficient, feature in zip(coefficients[1:], features[1:], strict=True):
+        total = total + coefficient * feature
+    return total
