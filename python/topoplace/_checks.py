@@ -80,6 +80,8 @@ def text(value: object, what: str, error: Error) -> str:
 
 def sequence(value: object, what: str, error: Error) -> tuple[Any, ...]:
     """The items of `value` as a tuple; refuses strings and what cannot be iterated."""
+    if type(value) is tuple:
+        return value  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise error(f"{what} = {shown(value)} is not a sequence")
     return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

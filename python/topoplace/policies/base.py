@@ -112,7 +112,7 @@ class SearchPolicy(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """The best placement of `job` on the free GPUs; None when nothing fits or the policy would rather wait."""
         where = domains(job, cluster)
-        if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case, in which nothing is to be ranked
+        if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to be ranked
             placement = self.best(job, cluster, where[0])
         else:
             placement = next(self._ranked(job, cluster), None)
