@@ -21,12 +21,18 @@ bool fits(std::span<const std::int32_t> wanted, std::span<const std::int32_t> of
     return std::equal(wanted.begin(), wanted.end(), offered.begin(), [](auto a, auto b) { return a <= b; });
 }
 
-// False where degrees alone rule out every embedding: what most impossible questions come to.
+// False where degrees alone rule out every embedding, which most impossible questions come to: for some d the
+// pattern has more vertices of at least d edges than the target.
 bool may_fit(const Pattern::Impl& pattern, const Graph& target) {
     if (pattern.size() > target.num_vertices() || pattern.num_edges() > target.num_edges()) return false;
-    std::int32_t largest = 0;
-    for (std::int32_t v = 0; v < target.num_vertices(); ++v) largest = std::max(largest, target.degree(v));
-    return pattern.max_degree() <= largest;
+    std::vector<std::int32_t> surplus(at(pattern.max_degree()) +
+                                      1);  // by degree, the pattern's largest for more
+    for (std::int32_t v = 0; v < target.num_vertices(); ++v) {
+        ++surplus[at(std::min(target.degree(v), pattern.max_degree()))];
+    }
+    for (std::int32_t u = 0; u < pattern.size(); ++u) --surplus[at(pattern.degree(u))];
+    std::int32_t above = 0;
+    return std::all_of(surplus.rbegin(), surplus.rend(), [&](auto here) { return (above += here) >= 0; });
 }
 
 std::int64_t saturating_product(std::int64_t count, double factor) {
