@@ -11,7 +11,7 @@ CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
 PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint cpp-test sanitize fuzz bench stubs format clean
+.PHONY: demo test lint cpp-test sanitize fuzz bench bars stubs format clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -78,6 +78,10 @@ fuzz: $(VENV)/.dependencies
 
 bench: $(VENV)/.extension $(VENV)/.dependencies
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
+
+# The speeds we promise against their limits; PEERS=--peers adds the comparison with igraph and rustworkx.
+bars: $(VENV)/.extension $(VENV)/.dependencies
+	python benchmarks/bars.py $(PEERS)
 
 build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py
 	rm -rf build/wheel

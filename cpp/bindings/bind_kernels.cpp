@@ -2,6 +2,7 @@
 #include <pybind11/typing.h>
 
 #include <mutex>
+#include <numeric>
 
 #include "convert.hpp"
 #include "register.hpp"
@@ -118,9 +119,20 @@ Counted count(const GraphHandle& pattern, const GraphHandle& target, const std::
     return py::make_tuple(result.count, result.complete, result.nodes);
 }
 
-BestParams to_params(const GraphHandle& target, const Vertices& free, const Vertices& required,
-                     double min_weight, std::optional<double> timeout) {
-    check_vertices(free, "free", target.graph().num_vertices());
+// All vertices where none are named.
+Vertices to_free(const GraphHandle& target, std::optional<Vertices>&& free) {
+    const std::int32_t size = target.graph().num_vertices();
+    if (free) {
+        check_vertices(*free, "free", size);
+        return std::move(*free);
+    }
+    Vertices everyone(static_cast<std::size_t>(size));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return everyone;
+}
+
+BestParams to_params(const GraphHandle& target, const Vertices& required, double min_weight,
+                     std::optional<double> timeout) {
     check_vertices(required, "required", target.graph().num_vertices());
     return {required, {}, min_weight, to_deadline(timeout)};
 }
@@ -132,28 +144,31 @@ py::object to_mapping(bool found, Vertices&& vertices) {
 }
 
 template <class Goal>
-Best best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal, const Vertices& free,
-          const Vertices& required, double min_weight, std::optional<double> timeout) {
-    const BestParams params = to_params(target, free, required, min_weight, timeout);
+Best best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal,
+          std::optional<Vertices> free, const Vertices& required, double min_weight,
+          std::optional<double> timeout) {
+    const BestParams params = to_params(target, required, min_weight, timeout);
+    const Vertices usable = to_free(target, std::move(free));
     auto result = without_gil<BestResult>(
-        [&] { return match::best_subgraph(pattern.pattern(), target.target(), free, goal, params); });
+        [&] { return match::best_subgraph(pattern.pattern(), target.target(), usable, goal, params); });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
                           result.optimal, result.complete, result.nodes);
 }
 
 Best best_named(const GraphHandle& pattern, const GraphHandle& target, const std::string& objective,
-                const Vertices& free, const Vertices& required, double min_weight,
+                std::optional<Vertices> free, const Vertices& required, double min_weight,
                 std::optional<double> timeout) {
-    return best(pattern, target, to_objective(objective), free, required, min_weight, timeout);
+    return best(pattern, target, to_objective(objective), std::move(free), required, min_weight, timeout);
 }
 
-Remained remainder(const GraphHandle& pattern, const GraphHandle& target, const Vertices& free,
+Remained remainder(const GraphHandle& pattern, const GraphHandle& target, std::optional<Vertices> free,
                    const Vertices& kept, const Vertices& required, std::optional<double> timeout) {
-    BestParams params = to_params(target, free, required, 0, timeout);
+    BestParams params = to_params(target, required, 0, timeout);
+    const Vertices usable = to_free(target, std::move(free));
     check_vertices(kept, "kept", target.graph().num_vertices());
     params.kept = kept;
     auto result = without_gil<match::RemainderResult>(
-        [&] { return match::best_remainder(pattern.pattern(), target.target(), free, params); });
+        [&] { return match::best_remainder(pattern.pattern(), target.target(), usable, params); });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.remainder,
                           result.score, result.optimal, result.nodes);
 }

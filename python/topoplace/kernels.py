@@ -265,8 +265,8 @@ def best_subgraph(
         p,
         t,
         goal,
-        _vertices(free, "free", t),
-        _vertices(required, "required", t),
+        None if free is None else _vertices(free, "free"),
+        _vertices(required, "required"),
         _min_weight(min_weight),
         _timeout(timeout),
     )
@@ -295,9 +295,9 @@ def best_remainder(
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
         p,
         t,
-        _vertices(free, "free", t),
-        _vertices(kept, "kept", t),
-        _vertices(required, "required", t),
+        None if free is None else _vertices(free, "free"),
+        _vertices(kept, "kept"),
+        _vertices(required, "required"),
         _timeout(timeout),
     )
     if vertices is None:
@@ -363,9 +363,7 @@ def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray
     return np.ascontiguousarray(array != 0, dtype=np.uint8)
 
 
-def _vertices(vertices: Iterable[int] | None, name: str, target: Graph) -> list[int]:
-    if vertices is None:
-        return list(range(target.num_vertices))
+def _vertices(vertices: Iterable[int], name: str) -> list[int]:
     chosen = vertices.tolist() if isinstance(vertices, np.ndarray) else list(vertices)
     for i, v in enumerate(chosen):
         if type(v) is not int and not isinstance(v, np.integer):

@@ -1,0 +1,100 @@
+"""The speeds we promise, held against their limits in one run: `make bars` (a minute; `--peers` adds three).
+
+Every row is CPU time of one thread through the public API. Exits with 1 where a limit is missed.
+"""
+
+from __future__ import annotations
+
+import operator
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import bench_import
+import bench_match_best
+import bench_match_peers
+import bench_place
+import bench_simulate
+from topoplace import kernels
+
+RELATIONS = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
+
+
+class Bar(NamedTuple):
+    what: str
+    limit: float
+    measured: float
+    unit: str
+    relation: str = "<="
+
+    @property
+    def reached(self) -> bool:
+        return RELATIONS[self.relation](self.measured, self.limit)
+
+    def __str__(self) -> str:
+        verdict = "reached" if self.reached else "MISSED"
+        limit, measured = (f"{value:,.3f}".rstrip("0").rstrip(".") for value in (self.limit, self.measured))
+        return f"{verdict:8} {measured:>16} {self.relation} {limit:>14} {self.unit:3}  {self.what}"
+
+
+def placements() -> Iterator[Bar]:
+    idle = [bench_match_best.microseconds(case) / 1e3 for case in bench_match_best.grid()]
+    yield Bar(f"best ring, clique, star, tree of 2-16 GPUs, idle: slowest of {len(idle)}", 5, max(idle), "ms")
+    yield Bar("... median over cases", 0.3, statistics.median(idle), "ms")
+    busy = [bench_place.median_microseconds(case) / 1e3 for case in bench_place.CASES]
+    yield Bar("the same with 8 random GPUs busy, policy.place: median", 0.1, statistics.median(busy), "ms")
+    rings = [bench_match_best.microseconds(case) for case in bench_match_best.small_rings()]
+    yield Bar("rings of 2-8 GPUs, idle, border included: median", 5, statistics.median(rings), "us")
+    for case, limit in zip(bench_match_best.HARD, (5, 10), strict=True):
+        yield Bar(f"{case}, proven", limit, bench_match_best.microseconds(case) / 1e3, "ms")
+
+
+def counts() -> Iterator[Bar]:
+    ring, graphs = bench_match_peers.PATTERNS["ring"], bench_match_peers.targets()
+    sixteen, torus = (kernels.Graph.of(graphs[name]) for name in ("16 GPUs complete", "4x4x4 torus"))
+    images = kernels.count_subgraphs(ring(9), sixteen, distinct="images")
+    yield Bar("images of 9-rings in 16 GPUs", 230_630_400, images, "", "==")
+    mappings = kernels.count_subgraphs(ring(9), sixteen)
+    yield Bar("mappings of 9-rings in 16 GPUs", 4_151_347_200, mappings, "", "==")
+    for size, target, name, limit in ((6, sixteen, "16 GPUs", 10), (10, torus, "a 4x4x4 torus", 250)):
+        pattern = kernels.Graph.of(ring(size))
+        seconds, found = bench_match_peers.seconds(
+            lambda pattern=pattern, target=target: kernels.count_subgraphs(pattern, target)
+        )
+        yield Bar(f"counting the {found:,} mappings of {size}-rings in {name}", limit, 1e3 * seconds, "ms")
+
+
+def systems() -> Iterator[Bar]:
+    started = time.process_time()
+    bench_simulate.twenty_runs("lexicographic")
+    yield Bar("300 jobs x 4 policies x 5 machines, simulated", 2, time.process_time() - started, "s")
+    statements = ("python", "topoplace", "topoplace --help")
+    bare, package, usage = (
+        1e3 * statistics.median(bench_import.cpu_seconds(bench_import.CASES[name]) for _ in range(9))
+        for name in statements
+    )
+    yield Bar("import topoplace, over a bare start", 100, package - bare, "ms")
+    yield Bar("topoplace --help", 250, usage, "ms")
+
+
+def peers() -> Iterator[Bar]:
+    ratios = bench_match_peers.report("enumeration", bench_match_peers.ENUMERATE)
+    mean = statistics.geometric_mean(ratios)
+    yield Bar("enumeration, faster of igraph and rustworkx over ours: geometric mean", 5, mean, "x", ">=")
+    yield Bar("... least", 1, min(ratios), "x", ">=")
+
+
+def main() -> int:
+    groups = [placements, counts, systems] + [peers] * ("--peers" in sys.argv)
+    missed = 0
+    for group in groups:
+        for bar in group():
+            print(bar, flush=True)
+            missed += not bar.reached
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
