@@ -11,7 +11,7 @@ CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
 PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint cpp-test sanitize fuzz bench bars stubs format clean
+.PHONY: demo test lint cpp-test sanitize fuzz bench bars stubs format clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -31,8 +31,12 @@ $(VENV)/.pip:
 	$(PIP) "pip>=25.1"
 	@touch $@
 
+# The editable install maps modules to files: it has to be renewed when a file comes, goes or moves.
+$(VENV)/.modules: $(VENV)/.pip always
+	@find python -name '*.py' | sort | cmp -s - $@ || find python -name '*.py' | sort >$@
+
 # What running needs, then what developing needs on top.
-$(VENV)/.extension: $(VENV)/.pip pyproject.toml $(LIBRARY_SOURCES)
+$(VENV)/.extension: $(VENV)/.pip $(VENV)/.modules pyproject.toml $(LIBRARY_SOURCES)
 	$(PIP) --group build
 	$(PIP) --no-build-isolation --editable '.[all]'
 	@touch $@
