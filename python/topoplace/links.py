@@ -198,11 +198,10 @@ def checked_links(entries: Iterable[object], num_gpus: int) -> tuple[tuple[int, 
 
 def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[int, int, Link], ...] | None:
     """As `checked_links`, whole columns at a time; None where an entry needs a closer look, to say which."""
-    if set(map(type, entries)) != {tuple} or set(map(len, entries)) != {3}:
+    columns = _plain_columns(entries)
+    if columns is None:
         return None
-    us, vs, links = (list(map(itemgetter(i), entries)) for i in range(3))
-    if {*map(type, us), *map(type, vs)} != {int} or set(map(type, links)) != {Link}:
-        return None
+    us, vs, links = columns
     if not 0 <= min(min(us), min(vs)) <= max(max(us), max(vs)) < num_gpus:
         return None
     u, v = np.array(us), np.array(vs)
@@ -217,8 +216,19 @@ def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[
         return None
     if (u < v).all() and (order[1:] > order[:-1]).all() and all(id(checked[key]) == key for key in checked):
         return entries
-    ordered = [checked[id(links[i])] for i in order.tolist()]
+    ranks: list[int] = order.tolist()
+    ordered = (checked[id(links[i])] for i in ranks)
     return tuple(zip(low[order].tolist(), high[order].tolist(), ordered, strict=True))
+
+
+def _plain_columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]] | None:
+    """The columns of (int, int, Link) tuples; None where an entry is anything else, or there is none."""
+    if set(map(type, entries)) != {tuple} or set(map(len, entries)) != {3}:
+        return None
+    us, vs, links = (list(map(itemgetter(i), entries)) for i in range(3))
+    if {*map(type, us), *map(type, vs)} != {int} or set(map(type, links)) != {Link}:
+        return None
+    return us, vs, links
 
 
 def _checked_link(link: Link, where: str) -> Link:
