@@ -178,7 +178,7 @@ BAD_TOPOLOGIES: list[tuple[Any, str]] = [
     (lambda: Topology.from_matrix(7), r"bandwidth has shape \(\)"),
     (lambda: Topology.from_matrix([[0, 1], [1]]), "bandwidth has rows of different lengths"),
     (lambda: Topology.from_matrix([[0, 1j], [1j, 0]]), "bandwidth has dtype complex128"),
-    (lambda: Topology.from_matrix(None), "bandwidth has shape"),
+    (lambda: Topology.from_matrix(None), "bandwidth has dtype object"),
     (lambda: Topology.from_links(0, []), r"n = 0 is not in 1\.\."),
     (lambda: Topology.from_links(True, []), "n = True is not an integer"),
     (lambda: Topology.from_links(np.True_, []), "n = np.True_ is not"),
@@ -231,8 +231,8 @@ BAD_TOPOLOGIES: list[tuple[Any, str]] = [
     ),
     (lambda: Topology((tp.Gpu(1, "a"),)), r"gpus\[0\].index = 1 is not 0"),
     (lambda: Topology(("a",)), r"gpus\[0\] = 'a' is not a Gpu"),
-    (lambda: RICH.bandwidth(0, 4), r"\(0, 4\): GPUs are 0\.\.3"),
-    (lambda: RICH.distance(-1, 2), r"\(-1, 2\): GPUs are 0\.\.3"),
+    (lambda: RICH.bandwidth(0, 4), r"v = 4 is not in 0\.\.3"),
+    (lambda: RICH.distance(-1, 2), r"u = -1 is not in 0\.\.3"),
 ]
 
 

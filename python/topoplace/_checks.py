@@ -1,4 +1,4 @@
-"""Checks of single values, shared by the model; every message names the argument, the place and the value.
+"""Checks of single values; every message names the argument, the place and the value.
 
 Each check takes the exception class of its caller, so that a topology reports a TopologyError and a job graph
 a JobGraphError for the same mistake.
@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from topoplace.errors import TopoplaceError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Error = type[TopoplaceError]
+Error = type[ValueError]
 
 
 def shown(value: object, limit: int = 60) -> str:
     """`value` as it appears in a message: its repr, cut to `limit` characters."""
-    text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
+    try:
+        text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
+    except ValueError:  # Python writes no integers of more than 4300 digits
+        text = "an integer of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -72,32 +72,63 @@ def positive(value: object, what: str, error: Error, *, high: float = math.inf) 
 
 
 def text(value: object, what: str, error: Error) -> str:
-    """`value` as a non-empty string."""
+    """`value` as a non-empty string of valid Unicode."""
     if not isinstance(value, str) or not value:
         raise error(f"{what} = {shown(value)} is not a non-empty string")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise error(f"{what} = {ascii(value)[:60]} is not valid Unicode") from None
     return value
 
 
-def sequence(value: object, what: str, error: Error) -> tuple[Any, ...]:
+def flag(value: object, what: str, error: Error) -> bool:
+    """`value` as a bool, and nothing that merely counts as one."""
+    if not isinstance(value, bool):
+        raise error(f"{what} = {shown(value)} is not True or False")
+    return value
+
+
+def instance(value: object, kind: Any, what: str, error: Error) -> None:
+    """Refuses a `value` that is not an instance of the class, or of the runtime-checkable protocol, `kind`."""
+    if not isinstance(value, kind):
+        raise error(f"{what} = {shown(value)} is not a {kind.__name__}")
+
+
+def simple_graph(value: Any, what: str, error: Error) -> Any:
+    """`value` as an undirected simple networkx graph."""
+    if not hasattr(value, "is_directed") or value.is_directed() or value.is_multigraph():
+        raise error(f"{what} is a {type(value).__name__}; an undirected simple networkx graph is needed")
+    return value
+
+
+def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
     """The items of `value` as a tuple; refuses strings and what cannot be iterated."""
     if type(value) is tuple:
         return value  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+    single = isinstance(value, str | bytes) or getattr(value, "shape", None) == ()
+    if single or not hasattr(value, "__iter__"):
         raise error(f"{what} = {shown(value)} is not a sequence")
-    return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return tuple(value)
+
+
+def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
+    """`value` as a new float64 array of any shape; refuses bools, strings and whatever else is no number."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise error(f"{what} has rows of different lengths") from None
+    if array.size and array.dtype.kind not in "iuf":
+        raise error(f"{what} has dtype {array.dtype}; numbers are needed")
+    return array.astype(np.float64)
 
 
 def symmetric_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
     """`value` as an (n, n) float64 array: finite, not negative, symmetric, 0 on the diagonal."""
-    try:
-        matrix = np.asarray(value)
-    except ValueError:
-        raise error(f"{what} has rows of different lengths; an (n, n) matrix is needed") from None
+    matrix = numbers_of(value, what, error)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise error(f"{what} has shape {matrix.shape}; an (n, n) matrix is needed")
-    if matrix.dtype.kind not in "iuf":
-        raise error(f"{what} has dtype {matrix.dtype}; numbers are needed")
-    matrix = matrix.astype(np.float64)
     _refuse(~np.isfinite(matrix), matrix, what, "is not a finite number", error)
     _refuse(matrix < 0.0, matrix, what, "is negative", error)
     _refuse(np.diag(np.diagonal(matrix) != 0.0), matrix, what, "is on the diagonal and not 0", error)

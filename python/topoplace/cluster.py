@@ -28,6 +28,7 @@ class Cluster:
 
     def __init__(self, topology: Topology) -> None:
         """All GPUs of `topology` healthy and free."""
+        _checks.instance(topology, Topology, "topology", AllocationError)
         self._topology = topology
         self._state = ClusterState(topology.num_gpus)
 
@@ -79,7 +80,7 @@ class Cluster:
     def release(self, job_id: str) -> None:
         """Take all GPUs of the job back; AllocationError for a job that holds none."""
         if self._state.release(_checked_job(job_id)) != "ok":
-            raise AllocationError(f"job {job_id!r} holds no GPUs")
+            raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
 
     def drain(self, gpu_or_machine: int | str) -> None:
         """Withdraw a GPU, or all of the machine of that name, from what is free; jobs on them keep them.
@@ -156,7 +157,7 @@ class Cluster:
         if isinstance(target, str):
             gpus = self._topology.gpus_of.get(target)
             if gpus is None:
-                raise AllocationError(f"machine {target!r} is not in the topology")
+                raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
         else:
             gpus = (self._checked_gpu(target, "gpu"),)
         for gpu in gpus:
@@ -166,7 +167,7 @@ class Cluster:
         if status == "no_gpus":
             return f"gpus = {gpus!r} is empty"
         if status == "job_exists":
-            return f"job {job_id!r} holds GPUs {self.allocations[job_id]} already"
+            return f"job {_checks.shown(job_id)} holds GPUs {self.allocations[job_id]} already"
         where = f"gpus[{position}] = {gpus[position]}"
         if status == "taken_gpu":
             return f"{where} is held by job {self.owner(gpus[position])!r}"
@@ -178,9 +179,4 @@ def _header(topology: bytes) -> bytes:
 
 
 def _checked_job(job_id: object) -> str:
-    name = _checks.text(job_id, "job_id", AllocationError)
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise AllocationError(f"job_id = {name!a} is not valid Unicode") from None
-    return name
+    return _checks.text(job_id, "job_id", AllocationError)

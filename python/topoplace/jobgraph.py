@@ -139,8 +139,7 @@ class JobGraph:
     @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
         """Task i is the i-th node of an undirected networkx graph; edges without `weight` weigh 1."""
-        if g.is_directed() or g.is_multigraph():
-            raise JobGraphError(f"g is a {type(g).__name__}; an undirected simple graph is needed")
+        _checks.simple_graph(g, "g", JobGraphError)
         index = {node: i for i, node in enumerate(g.nodes)}
         edges = tuple((index[a], index[b], value) for a, b, value in g.edges(data=weight, default=1.0))
         return cls(len(index), edges, name)
@@ -301,9 +300,7 @@ def _text(value: object, what: str) -> str:
 
 
 def _flag(value: object, what: str) -> bool:
-    if not isinstance(value, bool):
-        raise JobGraphError(f"{what} = {_checks.shown(value)} is not True or False")
-    return value
+    return _checks.flag(value, what, JobGraphError)
 
 
 def _positive(value: object, what: str) -> float:

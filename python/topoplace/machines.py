@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.links import LinkKind, direct
 from topoplace.topology import Topology
@@ -73,12 +74,16 @@ def names() -> tuple[str, ...]:
     return tuple(_CATALOGUE)
 
 
-@functools.cache
 def get(name: str) -> Topology:
     """The machine called `name`; TopologyError with the closest names for any other."""
+    return _built(_checks.text(name, "name", TopologyError))
+
+
+@functools.cache
+def _built(name: str) -> Topology:
     build = _CATALOGUE.get(name)
     if build is None:
-        close = difflib.get_close_matches(str(name), _CATALOGUE, n=3, cutoff=0.4)
+        close = difflib.get_close_matches(name, _CATALOGUE, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(_CATALOGUE)}"
-        raise TopologyError(f"name = {name!r} is not a machine; {hint}")
+        raise TopologyError(f"name = {_checks.shown(name)} is not a machine; {hint}")
     return build(name)

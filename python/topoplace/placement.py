@@ -26,6 +26,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
+        _checks.instance(self.topology, Topology, "topology", AllocationError)
         last = self.topology.num_gpus - 1
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) > last:
             gpus = tuple(

@@ -127,8 +127,7 @@ class Topology:
         of nodes `name`, `model`, `machine`, `socket` and `memory_gb`; of the graph `default`, `network` and
         `name`, which stand in for the arguments that are None. Raises TopologyError as `from_links` does.
         """
-        if g.is_directed() or g.is_multigraph():
-            raise TopologyError(f"g is a {type(g).__name__}; an undirected simple graph is needed")
+        _checks.simple_graph(g, "g", TopologyError)
         index = {node: i for i, node in enumerate(g.nodes)}
         gpus = tuple(_networkx_gpu(i, data) for i, data in enumerate(g.nodes.values()))
         links = tuple(_networkx_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True))
@@ -236,8 +235,8 @@ class Topology:
 
     def link_kind(self, u: int, v: int) -> Link:
         """How GPUs u and v are connected; the result equals its `LinkKind` too."""
-        if not (0 <= u < self.num_gpus and 0 <= v < self.num_gpus):
-            raise TopologyError(f"({u}, {v}): GPUs are 0..{self.num_gpus - 1}")
+        u = _checks.integer(u, "u", TopologyError, low=0, high=self.num_gpus - 1)
+        v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
         pair = (u, v) if u < v else (v, u)
         return self._link_of.get(pair) or self._rule(u, v)
 

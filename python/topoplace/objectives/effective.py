@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks
 
 # Table 2 of the paper cuts these at three decimals; the digits are those the published artifact computes with.
 # The artifact's logs print predictions to 1e-6 and agree with every digit given here.
@@ -40,13 +43,13 @@ class EffectiveBandwidth:
     __slots__ = ("_known", "coefficients")
 
     def __init__(self, coefficients: Sequence[float] = MAPA_COEFFICIENTS) -> None:
-        if len(coefficients) != len(MAPA_COEFFICIENTS):
-            raise ValueError(f"coefficients: {len(coefficients)} values, eq. 2 has {len(MAPA_COEFFICIENTS)}")
-        values = tuple(float(value) for value in coefficients)
-        for i, value in enumerate(values):
-            if not np.isfinite(value):
-                raise ValueError(f"coefficients[{i}] = {value}, not a finite number")
-        self.coefficients = values
+        given = _checks.sequence(coefficients, "coefficients", ValueError)
+        if len(given) != len(MAPA_COEFFICIENTS):
+            raise ValueError(f"coefficients: {len(given)} values, eq. 2 has {len(MAPA_COEFFICIENTS)}")
+        self.coefficients = tuple(
+            _checks.real(value, f"coefficients[{i}]", ValueError, low=-math.inf)
+            for i, value in enumerate(given)
+        )
         self._known: dict[tuple[int, int, int], float] = {}
 
     def predict(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
@@ -67,7 +70,7 @@ class EffectiveBandwidth:
         Raises ValueError naming the row for a value that is not finite or a negative count, and for fewer rows
         than the 14 coefficients. Where the rows leave a direction undetermined the smallest coefficients are taken.
         """
-        rows = np.asarray(table, dtype=np.float64)
+        rows = _checks.numbers_of(table, "table", ValueError)
         if rows.ndim != 2 or rows.shape[1] != 4:
             raise ValueError(f"table: shape {rows.shape}, rows of (x, y, z, measured) needed")
         if len(rows) < len(MAPA_COEFFICIENTS):

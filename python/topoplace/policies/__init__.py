@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from topoplace import _checks
 from topoplace.policies.base import Explanation, Plan, Policy, QueuedJob, SearchPolicy
 from topoplace.policies.greedy import Baseline, Greedy
 from topoplace.policies.mapa import Preserve
@@ -36,8 +37,8 @@ def names() -> tuple[str, ...]:
 
 def get(name: str, **options: Any) -> Policy:
     """The policy called `name`; `options` go to its class. ValueError with the closest names for an unknown one."""
-    policy = _POLICIES.get(name)
+    policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:
-        close = get_close_matches(str(name), _POLICIES, n=2) or list(_POLICIES)
-        raise ValueError(f"name = {name!r}: no such policy; did you mean {' or '.join(close)}?")
+        close = get_close_matches(name, _POLICIES, n=2) or list(_POLICIES)
+        raise ValueError(f"name = {_checks.shown(name)}: no such policy; did you mean {' or '.join(close)}?")
     return policy(**options)

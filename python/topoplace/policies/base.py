@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from topoplace import _checks
+from topoplace.cluster import Cluster
+from topoplace.jobgraph import JobGraph
 from topoplace.placement import Deferred
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
     from topoplace.placement import Placement
     from topoplace.topology import Topology
 
@@ -120,19 +121,21 @@ class SearchPolicy(ABC):
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """The `top` best GPU sets, each with its best order and scores, and the reason where `place` gives None."""
-        candidates = tuple(islice(self._ranked(job, cluster), max(top, 1)))
+        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
+        candidates = tuple(islice(self._ranked(job, cluster), top))
         if candidates:
             deferred = self.objection(job, candidates[0])
         else:
             deferred = never_fits(job, cluster.topology) or _does_not_fit_now(job, cluster)
-        return Explanation(self.name, candidates[:top], deferred)
+        return Explanation(self.name, candidates, deferred)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Start jobs from the head of the queue until one has to wait; set aside those that can never run."""
         start: list[tuple[str, Placement]] = []
         reject: list[tuple[str, Deferred]] = []
         state = cluster
-        for entry in queue:
+        for i, entry in enumerate(_checks.sequence(queue, "queue", ValueError)):
+            _checks.instance(entry, QueuedJob, f"queue[{i}]", ValueError)
             chosen = self.place(entry.job, state)
             if chosen is not None:
                 start.append((entry.job_id, chosen))
@@ -181,6 +184,8 @@ def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     each machine. For `anti_affinity` one GPU of each machine, the lowest: which one cannot matter to links between
     machines, but no claim is made that it is the best to give away.
     """
+    _checks.instance(job, JobGraph, "job", ValueError)
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
     return _domains(job, cluster.topology, cluster.free_gpus())
 
 

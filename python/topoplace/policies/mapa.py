@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topoplace import kernels
+from topoplace import _checks, kernels
 from topoplace.objectives import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth, LinkTables
 from topoplace.placement import Deferred
 from topoplace.policies.search import MapaPolicy
@@ -48,12 +48,10 @@ class Preserve(MapaPolicy):
         timeout: float | None = None,
     ) -> None:
         super().__init__(tie_break=tie_break, timeout=timeout)
-        if min_effective_bandwidth is not None and not min_effective_bandwidth >= 0:
-            raise ValueError(
-                f"min_effective_bandwidth = {min_effective_bandwidth}, not a number of GB/s from 0"
-            )
+        if min_effective_bandwidth is not None:
+            _checks.real(min_effective_bandwidth, "min_effective_bandwidth", ValueError)
         self.min_effective_bandwidth = min_effective_bandwidth
-        self.force_eq2 = force_eq2
+        self.force_eq2 = _checks.flag(force_eq2, "force_eq2", ValueError)
         self.model = EffectiveBandwidth(coefficients)
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:

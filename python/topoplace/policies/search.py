@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, get_args
 
-from topoplace import kernels
+from topoplace import _checks, kernels
 from topoplace.objectives import EffectiveBandwidth, LinkTables, scores_of
 from topoplace.placement import Placement
 from topoplace.policies import artifact
@@ -32,10 +32,10 @@ class MapaPolicy(SearchPolicy):
     artifact_rule: ClassVar[str]
 
     def __init__(self, *, tie_break: TieBreak = "lexicographic", timeout: float | None = None) -> None:
-        if tie_break not in get_args(artifact.TieBreak):
-            raise ValueError(f'tie_break = {tie_break!r}, not "lexicographic" or "artifact"')
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout = {timeout}, not a positive number of seconds")
+        if _checks.text(tie_break, "tie_break", ValueError) not in get_args(artifact.TieBreak):
+            raise ValueError(f'tie_break = {_checks.shown(tie_break)}, not "lexicographic" or "artifact"')
+        if timeout is not None:
+            _checks.positive(timeout, "timeout", ValueError)
         self.tie_break = tie_break
         self.timeout = timeout
         self.model = EffectiveBandwidth()

@@ -11,20 +11,18 @@ import heapq
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from topoplace import _checks
 from topoplace.cluster import Cluster
 from topoplace.placement import Deferred
-from topoplace.policies.base import QueuedJob, enough_suit
+from topoplace.policies.base import Policy, QueuedJob, enough_suit
 from topoplace.simulate.metrics import JobRecord, Result
-from topoplace.simulate.performance import FixedTime
+from topoplace.simulate.performance import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
+from topoplace.simulate.workload import Workload, seeded
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement
-    from topoplace.policies.base import Policy
-    from topoplace.simulate.performance import PerformanceModel
-    from topoplace.simulate.workload import SubmittedJob, Workload
+    from topoplace.simulate.workload import SubmittedJob
     from topoplace.topology import Topology
 
 
@@ -46,7 +44,11 @@ def simulate(
     the queue goes on without it. Raises ValueError for a policy that starts a job that is not waiting or of
     another size, and AllocationError for one that hands out a busy GPU.
     """
-    run = _Run(topology, workload, policy, performance or FixedTime(), seed)
+    _checks.instance(workload, Workload, "workload", ValueError)
+    _checks.instance(policy, Policy, "policy", ValueError)
+    model = FixedTime() if performance is None else performance
+    _checks.instance(model, PerformanceModel, "performance", ValueError)
+    run = _Run(topology, workload, policy, model, seed)
     with Progress(len(workload), enabled=progress) as shown:
         while run.step():
             shown.update(run.num_done)
@@ -62,7 +64,7 @@ class _Run:
         self.cluster = Cluster(topology)
         self.policy = policy
         self.performance = performance
-        self.random = np.random.default_rng(seed)
+        self.random = seeded(seed)
         self.records = [JobRecord(entry) for entry in workload]
         self.by_id = {record.submitted.job_id: record for record in self.records}
         order = sorted(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+from topoplace import _checks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from topoplace.simulate.workload import SubmittedJob
 
 
+@runtime_checkable
 class PerformanceModel(Protocol):
     """Says how long a job runs on a placement."""
 
@@ -56,12 +59,12 @@ class MapaSlowdown:
         flat_gbps: float = 50.0,
         floor_gbps: float = 10.0,
     ) -> None:
-        for name, share in {**shares, "default_share": default_share}.items():
-            if not 0 <= share <= 1:
-                raise ValueError(f"share of {name} = {share}, not within 0..1")
-        if not 0 < floor_gbps <= flat_gbps:
-            raise ValueError(f"floor_gbps = {floor_gbps}, not above 0 and up to flat_gbps = {flat_gbps}")
+        _checks.instance(shares, Mapping, "shares", ValueError)
         self.shares = dict(shares)
+        for name, share in {**self.shares, "default_share": default_share}.items():
+            _checks.real(share, f"share of {name}", ValueError, high=1.0)
+        _checks.positive(flat_gbps, "flat_gbps", ValueError)
+        _checks.positive(floor_gbps, "floor_gbps", ValueError, high=flat_gbps)
         self.default_share = default_share
         self.flat_gbps = flat_gbps
         self.floor_gbps = floor_gbps
@@ -71,5 +74,9 @@ class MapaSlowdown:
         if not job.job.bandwidth_sensitive or not job.job.edges:
             return job.base_time
         share = self.shares.get((job.job.profile or "").removesuffix(".sh"), self.default_share)
+        if "effective_bandwidth" not in placement.scores:
+            raise ValueError(
+                f"placement of {job.job_id!r} has no score effective_bandwidth, which MapaSlowdown needs"
+            )
         bandwidth = min(max(placement.scores["effective_bandwidth"], self.floor_gbps), self.flat_gbps)
         return job.base_time * (1 - share + share * self.flat_gbps / bandwidth)

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from topoplace.jobgraph import PATTERNS, JobGraph
+from topoplace import _checks
+from topoplace.jobgraph import MAX_TASKS, PATTERNS, JobGraph
 
 MAPA_NETWORKS: Final = {
     # Shortest and longest run time in seconds of each network in a job file of MAPA's artifact, and whether the paper
@@ -24,6 +25,7 @@ MAPA_NETWORKS: Final = {
     "caffenet": (337, 410, False),
     "googlenet": (272, 328, False),
 }
+_MAX_JOBS: Final = 1 << 24
 _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensitive", "profile")
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
 
@@ -59,21 +61,25 @@ class Workload:
         base_time: ArrayLike,
         job_ids: Sequence[str] | None = None,
     ) -> None:
-        ids = tuple(map(str, range(len(jobs)))) if job_ids is None else tuple(job_ids)
+        rows = _checks.sequence(jobs, "jobs", ValueError)
+        for row, job in enumerate(rows):
+            _checks.instance(job, JobGraph, f"jobs[{row}]", ValueError)
+        given = map(str, range(len(rows))) if job_ids is None else job_ids
+        ids = _checks.sequence(given, "job_ids", ValueError)
         columns = {
-            "jobs": tuple(jobs),
+            "jobs": rows,
             "submit_time": _seconds(submit_time, "submit_time"),
             "base_time": _seconds(base_time, "base_time"),
             "job_ids": ids,
         }
         for name, column in columns.items():
-            if len(column) != len(jobs):
-                raise ValueError(f"{name}: {len(column)} rows, jobs has {len(jobs)}")
+            if len(column) != len(rows):
+                raise ValueError(f"{name}: {len(column)} rows, jobs has {len(rows)}")
             object.__setattr__(self, name, column)
         first: dict[str, int] = {}
         for row, job_id in enumerate(ids):
-            if first.setdefault(job_id, row) != row:
-                raise ValueError(f"job_ids[{row}] = {job_id!r}, already in row {first[job_id]}")
+            if first.setdefault(_checks.text(job_id, f"job_ids[{row}]", ValueError), row) != row:
+                raise ValueError(f"job_ids[{row}] = {_checks.shown(job_id)}, already in row {first[job_id]}")
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -90,13 +96,15 @@ class Workload:
 
         The paper's job file is not published; run times are drawn from the span its artifact's file has per network.
         """
-        random = np.random.default_rng(seed)
+        num_jobs = _num_jobs(num_jobs)
+        random = seeded(seed)
         names = list(MAPA_NETWORKS)
         network = [names[int(i)] for i in random.integers(len(names), size=num_jobs)]
         gpus = random.integers(1, 6, size=num_jobs)
         times = [
             int(random.integers(low, high + 1)) for low, high, _ in (MAPA_NETWORKS[name] for name in network)
         ]
+        _checks.text(pattern, "pattern", ValueError)
         jobs = [
             job_of(pattern, int(k), MAPA_NETWORKS[name][2], name)
             for k, name in zip(gpus, network, strict=True)
@@ -114,29 +122,38 @@ class Workload:
         pattern: str = "ring",
     ) -> Workload:
         """Exponential gaps and run times (means in seconds), sizes uniform over `sizes`, half of the jobs sensitive."""
-        random = np.random.default_rng(seed)
-        submit = np.cumsum(random.exponential(mean_gap, num_jobs))
-        times = random.exponential(mean_time, num_jobs)
-        chosen = random.choice(np.asarray(sizes, dtype=np.int64), num_jobs)
+        num_jobs = _num_jobs(num_jobs)
+        random = seeded(seed)
+        submit = np.cumsum(random.exponential(_checks.real(mean_gap, "mean_gap", ValueError), num_jobs))
+        times = random.exponential(_checks.real(mean_time, "mean_time", ValueError), num_jobs)
+        choice = [
+            _checks.integer(size, f"sizes[{i}]", ValueError, low=1, high=MAX_TASKS)
+            for i, size in enumerate(_checks.sequence(sizes, "sizes", ValueError))
+        ]
+        if not choice:
+            raise ValueError("sizes is empty")
+        chosen = random.choice(np.array(choice, dtype=np.int64), num_jobs)
         sensitive = random.random(num_jobs) < 0.5
+        _checks.text(pattern, "pattern", ValueError)
         jobs = [job_of(pattern, int(k), bool(s), None) for k, s in zip(chosen, sensitive, strict=True)]
         return cls(jobs, submit, times)
 
     @classmethod
     def from_mapa(cls, text: str) -> Workload:
         """The artifact's job lines `numGpus,topology,arrival,service,bwSensitive,net`, seconds; no header."""
-        return cls._from_rows(_MAPA_COLUMNS, csv.reader(io.StringIO(text)), first_line=1)
+        return cls._from_rows(_MAPA_COLUMNS, _lines(text), first_line=1)
 
     @classmethod
     def from_csv(cls, text: str) -> Workload:
         """A CSV file with a header: pattern, gpus, submit, run_time (s); optionally bandwidth_sensitive, profile."""
-        reader = csv.reader(io.StringIO(text))
+        reader = _lines(text)
         header = [name.strip() for name in next(reader, list[str]())]
         unknown = sorted(set(header) - set(_CSV_COLUMNS))
         missing = [name for name in _CSV_COLUMNS[:4] if name not in header]
         if unknown or missing or len(set(header)) != len(header):
             raise ValueError(
-                f"line 1: columns {header}, needed are {list(_CSV_COLUMNS)} (the last two may be left out)"
+                f"line 1: columns {_checks.shown(header)}, needed are {', '.join(_CSV_COLUMNS)} (the last two may "
+                "be left out)"
             )
         return cls._from_rows(tuple(header), reader, first_line=2)
 
@@ -168,13 +185,32 @@ class Workload:
         return cls(jobs, submit, base)
 
 
+def seeded(seed: int) -> np.random.Generator:
+    """The generator of a seed from 0; ValueError for any other."""
+    return np.random.default_rng(_checks.integer(seed, "seed", ValueError, low=0, high=1 << 128))
+
+
+def _num_jobs(value: int) -> int:
+    return _checks.integer(value, "num_jobs", ValueError, low=0, high=_MAX_JOBS)
+
+
 @lru_cache(maxsize=4096)
 def job_of(pattern: str, size: int, sensitive: bool, profile: str | None) -> JobGraph:
     """The job graph of a row; equal rows share one object, so what a policy caches for it is found again."""
     build = PATTERNS.get("clique" if pattern == "all" else pattern)  # "all": the artifact's other word
     if build is None:
-        raise ValueError(f"pattern = {pattern!r}, not one of {', '.join(PATTERNS)}")
+        raise ValueError(f"pattern = {_checks.shown(pattern)}, not one of {', '.join(PATTERNS)}")
     return build(size).with_(bandwidth_sensitive=sensitive, profile=profile)
+
+
+def _lines(text: str) -> Iterator[list[str]]:
+    """The fields of each line; what the csv module refuses becomes a ValueError that names the line."""
+    _checks.instance(text, str, "text", ValueError)
+    reader = csv.reader(io.StringIO(text))
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num}: {error}") from None
 
 
 def _number(
@@ -191,7 +227,7 @@ def _number(
 
 
 def _seconds(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    column = np.array(values, dtype=np.float64)
+    column = _checks.numbers_of(values, name, ValueError)
     if column.ndim != 1:
         raise ValueError(f"{name}: shape {column.shape}, one value per job needed")
     bad = np.flatnonzero(~np.isfinite(column) | (column < 0))
