@@ -205,3 +205,10 @@ def test_measured_weights_are_compared_exactly(objective, pattern, seed):
         )
     best = max(scored)
     assert found.score == pytest.approx(best[1] if isinstance(best, tuple) else best, rel=1e-9)
+
+
+@given(pattern=graphs(1, 6, [0.0, 1.0]))
+def test_automorphisms_are_all_found(pattern):
+    n = len(pattern)
+    keeping = sum((pattern[np.ix_(p, p)] == pattern).all() for p in permutations(range(n)))
+    assert kernels.Graph(pattern).num_automorphisms == keeping

@@ -1,17 +1,20 @@
-// Runs a fuzz body over every file of the directories named on the command line: the corpus as a plain test.
+// Runs a fuzz body over every file of the directories named on the command line, then over as many random
+// inputs as its first argument says: the corpus, and a little more, as a plain test.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 int main(int argc, char** argv) {
     int replayed = 0;
-    for (int argument = 1; argument < argc; ++argument) {
+    for (int argument = 2; argument < argc; ++argument) {
         for (const auto& entry : std::filesystem::directory_iterator(argv[argument])) {
             std::ifstream file(entry.path(), std::ios::binary);
             const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
@@ -21,6 +24,13 @@ int main(int argc, char** argv) {
             ++replayed;
         }
     }
-    std::printf("%d inputs\n", replayed);
+    std::mt19937 random(1);
+    const int drawn = argc > 1 ? std::atoi(argv[1]) : 0;
+    for (int i = 0; i < drawn; ++i) {
+        std::vector<std::uint8_t> bytes(random() % 96);
+        for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+        LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    }
+    std::printf("%d inputs and %d drawn\n", replayed, drawn);
     return replayed > 0 ? 0 : 1;  // an empty corpus tests nothing
 }

@@ -121,6 +121,8 @@ struct BestParams {
     std::span<const std::int32_t> kept{};      // best_remainder: vertices not to be used, but left over
     double min_weight = 0;                     // target edges lighter than this do not exist
     Deadline deadline{};
+    std::uint64_t polish_after = 256;     // nodes after which local search may improve the incumbent
+    std::uint64_t symmetry_after = 4096;  // nodes after which the target's automorphisms are worth computing
 };
 
 struct BestResult {

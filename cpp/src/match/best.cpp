@@ -25,11 +25,11 @@ class Canonical {
     using Search = BranchAndBound<W, Score>;
 
     Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, Score score,
-              NodeCounter& counter)
+              const BestParams& params, NodeCounter& counter)
         : pattern_(pattern),
           target_(target),
           counter_(counter),
-          search_(pattern, adjacency, score, counter) {}
+          search_(pattern, adjacency, score, params, counter) {}
 
     bool best(const Bits<W>& usable, const Bits<W>& required) {
         usable_ = usable;
@@ -153,7 +153,7 @@ class Best {
     template <class Score, class ToScore>
     BestResult search(const BitRows& adjacency, Score score, ToScore&& to_score) {
         BestResult result;
-        Canonical<W, Score> canonical(pattern_, target_, adjacency, score, counter_);
+        Canonical<W, Score> canonical(pattern_, target_, adjacency, score, params_, counter_);
         result.found = canonical.best(usable_, required_);
         result.optimal = !counter_.stopped();
         if (result.found) {
@@ -207,7 +207,8 @@ class Best {
 
     bool exists(Fixed weight, std::vector<std::int32_t>& witness) {
         const BitRows adjacency = target_.adjacency(weight);
-        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), counter_);
+        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
+                                          counter_);
         if (!canonical.best(usable_, required_)) return false;
         witness = canonical.take_vertices();
         return true;

@@ -33,10 +33,12 @@ class BranchAndBound {
         first,  // of those that reach the floor, the lexicographically smallest in the plan's order
     };
 
-    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, Score score, NodeCounter& counter)
+    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, Score score,
+                   const BestParams& params, NodeCounter& counter)
         : pattern_(pattern),
           adjacency_(adjacency),
           score_(score),
+          params_(params),
           counter_(counter),
           size_(pattern.size()),
           frames_(index(size_) + 1),
@@ -56,8 +58,8 @@ class BranchAndBound {
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
-        hard_after_ = counter_.nodes() + kSymmetryAfter;
-        polish_after_ = counter_.nodes() + kPolishAfter;
+        hard_after_ = counter_.nodes() + params_.symmetry_after;
+        polish_after_ = counter_.nodes() + params_.polish_after;
         need_ = floor;
         enough_ = enough;
         success_ = done_ = false;
@@ -90,10 +92,6 @@ class BranchAndBound {
         std::int32_t image;
     };
 
-    // Nodes after which a search is hard enough to pay for the target's automorphism group.
-    static constexpr std::uint64_t kSymmetryAfter = 4096;
-    // And to pay for a better incumbent.
-    static constexpr std::uint64_t kPolishAfter = 256;
     static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
     static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -264,6 +262,7 @@ class BranchAndBound {
     const Pattern::Impl& pattern_;
     const BitRows& adjacency_;
     Score score_;
+    const BestParams& params_;
     NodeCounter& counter_;
     const std::int32_t size_;
     std::vector<Frame> frames_;

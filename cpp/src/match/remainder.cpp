@@ -24,7 +24,7 @@ class Remainder {
           target_(target.impl()),
           counter_(params.deadline),
           adjacency_(target_.adjacency(target_.to_fixed_up(params.min_weight))),
-          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), counter_) {
+          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), params, counter_) {
         Bits<W> left;
         for (const std::int32_t v : params.kept) left.set(v);
         for (const std::int32_t v : free) left.set(v), free_.set(v);

@@ -54,21 +54,22 @@ class AutomorphismSearch {
         return refine(std::move(colors));
     }
 
-    Colors individualize(Colors colors, std::int32_t v) const {
-        colors[at(v)] = mix(colors[at(v)] ^ 0x9e3779b97f4a7c15U);
+    // Gives v a colour no other vertex has; the same one for the same number of vertices told apart before.
+    Colors individualize(Colors colors, std::int32_t v, std::uint64_t told_apart) const {
+        colors[at(v)] = mix(0x9e3779b97f4a7c15U * (told_apart + 1));
         return refine(std::move(colors));
     }
 
     // An automorphism that takes the left colouring to the right one.
-    std::optional<Permutation> find(const Colors& left, const Colors& right) const {
+    std::optional<Permutation> find(const Colors& left, const Colors& right, std::uint64_t told_apart) const {
         const Colors classes = sorted(left);
         if (classes != sorted(right)) return std::nullopt;
         const std::int32_t x = first_in_a_shared_class(left, classes);
         if (x < 0) return matched(left, right);
-        const Colors next = individualize(left, x);
+        const Colors next = individualize(left, x, told_apart);
         for (std::int32_t y = 0; y < graph_.size; ++y) {
             if (right[at(y)] != left[at(x)]) continue;
-            if (auto found = find(next, individualize(right, y))) return found;
+            if (auto found = find(next, individualize(right, y, told_apart), told_apart + 1)) return found;
         }
         return std::nullopt;
     }
@@ -92,10 +93,10 @@ class AutomorphismSearch {
                 for (std::int32_t u = 0; u < graph_.size; ++u) {
                     if (u != v) seen += mix(colors[at(u)] + graph_.at(v, u));
                 }
-                next[at(v)] = mix(seen ^ mix(colors[at(v)]));
+                next[at(v)] = mix(seen + 0x9e3779b97f4a7c15U * mix(colors[at(v)]));
             }
             const std::size_t refined = count(next);
-            if (refined == classes) break;
+            if (refined <= classes) break;
             classes = refined;
             colors.swap(next);
         }
@@ -146,22 +147,22 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
     // prefix[i]: colours once base[0 .. i-1] are told apart.
     std::vector<Colors> prefix{search.initial()};
     for (std::size_t i = 0; i + 1 < base.size(); ++i)
-        prefix.push_back(search.individualize(prefix[i], base[i]));
+        prefix.push_back(search.individualize(prefix[i], base[i], i));
 
     StabilizerChain chain{base, std::vector<std::vector<std::int32_t>>(base.size()), {}, 1};
     UnionFind classes(graph.size);
     for (std::size_t i = base.size(); i-- > 0;) {
         const std::int32_t b = base[i];
-        const Colors left = search.individualize(prefix[i], b);
+        const Colors left = search.individualize(prefix[i], b, i);
         std::vector<std::int32_t> refuted;
         for (std::size_t j = i + 1; j < base.size(); ++j) {
             const std::int32_t v = base[j];
             if (prefix[i][at(v)] != prefix[i][at(b)] || classes.find(v) == classes.find(b)) continue;
             const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
             if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
-            std::optional<Permutation> image = search.twins(b, v)
-                                                   ? transposition(graph.size, b, v)
-                                                   : search.find(left, search.individualize(prefix[i], v));
+            std::optional<Permutation> image =
+                search.twins(b, v) ? transposition(graph.size, b, v)
+                                   : search.find(left, search.individualize(prefix[i], v, i), i + 1);
             if (!image) {
                 refuted.push_back(v);
                 continue;
