@@ -198,37 +198,31 @@ def checked_links(entries: Iterable[object], num_gpus: int) -> tuple[tuple[int, 
 
 def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[int, int, Link], ...] | None:
     """As `checked_links`, whole columns at a time; None where an entry needs a closer look, to say which."""
-    columns = _plain_columns(entries)
-    if columns is None:
-        return None
-    us, vs, links = columns
-    if not 0 <= min(min(us), min(vs)) <= max(max(us), max(vs)) < num_gpus:
-        return None
-    u, v = np.array(us), np.array(vs)
-    low, high = np.minimum(u, v), np.maximum(u, v)
-    order = np.lexsort((high, low))
-    place = (low * num_gpus + high)[order]
-    if (low == high).any() or (place[1:] == place[:-1]).any():
+    us, vs, links = _columns(entries)
+    if not links or not 0 <= min(min(us), min(vs)) <= max(max(us), max(vs)) < num_gpus:
         return None
     try:
         checked = {key: _checked_link(link, "") for key, link in {id(link): link for link in links}.items()}
     except TopologyError:
         return None
-    if (u < v).all() and (order[1:] > order[:-1]).all() and all(id(checked[key]) == key for key in checked):
+    u, v = np.array(us), np.array(vs)
+    place = np.minimum(u, v) * num_gpus + np.maximum(u, v)
+    if (u < v).all() and (place[1:] > place[:-1]).all() and all(id(checked[key]) == key for key in checked):
         return entries
-    ranks: list[int] = order.tolist()
-    ordered = (checked[id(links[i])] for i in ranks)
-    return tuple(zip(low[order].tolist(), high[order].tolist(), ordered, strict=True))
+    place, order = np.unique(place, return_index=True)
+    if len(place) < len(entries) or (u == v).any():
+        return None
+    ordered = [checked[id(links[i])] for i in order.tolist()]
+    return tuple(zip((place // num_gpus).tolist(), (place % num_gpus).tolist(), ordered, strict=True))
 
 
-def _plain_columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]] | None:
-    """The columns of (int, int, Link) tuples; None where an entry is anything else, or there is none."""
-    if set(map(type, entries)) != {tuple} or set(map(len, entries)) != {3}:
-        return None
-    us, vs, links = (list(map(itemgetter(i), entries)) for i in range(3))
-    if {*map(type, us), *map(type, vs)} != {int} or set(map(type, links)) != {Link}:
-        return None
-    return us, vs, links
+def _columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]]:
+    """The three columns of `entries`, empty unless they are plain tuples of plain values."""
+    if set(map(type, entries)) == {tuple} and set(map(len, entries)) == {3}:
+        us, vs, links = (list(map(itemgetter(i), entries)) for i in range(3))
+        if {*map(type, us), *map(type, vs)} == {int} and set(map(type, links)) == {Link}:
+            return us, vs, links
+    return [], [], []
 
 
 def _checked_link(link: Link, where: str) -> Link:
