@@ -236,3 +236,59 @@ def test_a_reader_that_goes_away_is_no_error_message() -> None:
     done = subprocess.run([COMMAND, "show", "torus2d-16"], stdout=write, stderr=subprocess.PIPE, timeout=60)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_closed_output_is_nobody_to_talk_to() -> None:
+    for command in ("show summit", "place summit", "place summit --json", "--help"):
+        done = subprocess.run(
+            ["sh", "-c", f'"$0" {command} >&-', COMMAND], stderr=subprocess.PIPE, timeout=60
+        )
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([COMMAND, "show", "summit"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (2, b"topoplace: No space left on device\n")
+
+
+def test_standard_input_that_is_closed_is_named() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" show - <&-', COMMAND], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (2, "topoplace: standard input: closed\n")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "1"}, {"HOME": "/nonexistent"}],
+    ids=str,
+)
+def test_names_of_others_do_no_harm_on_any_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "topo").write_text(
+        tp.Topology.from_links(2, [(0, 1, 5.0)], name="\x1b[31mréd\nline→ $\\frac$").to_json()
+    )
+    done = subprocess.run(
+        [COMMAND, "show", "topo", "-o", "."], capture_output=True, cwd=tmp_path, env=environment, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"\\x1b[31mr\\xe9d\\nline\\u2192 $\\\\frac$: GB/s")
+
+
+@pytest.mark.parametrize("endings", ["\r\n", "\n"])
+def test_line_endings_and_links_to_files_do_not_matter(tmp_path: Path, endings: str) -> None:
+    (tmp_path / "topo").write_bytes(TOPO_M.replace("\n", endings).encode())
+    (tmp_path / "jobs").write_bytes(JOBS.replace("\n", endings).encode())
+    (tmp_path / "link").symlink_to("topo")
+    assert "GPU 2" in succeed("show", "link", cwd=tmp_path)
+    assert "makespan" in succeed("simulate", "link", "--jobs", "jobs", cwd=tmp_path)
+
+
+def test_a_long_argument_is_not_repeated_whole() -> None:
+    for command in (("show", "a" * 9999), ("place", "summit", "--gpus", "9" * 9999), ("a" * 9999,)):
+        done = run(*command)
+        assert done.returncode == 2
+        assert len(done.stderr) < 500
+        assert len(done.stderr.splitlines()) == 1

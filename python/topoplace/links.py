@@ -207,13 +207,19 @@ def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[
         return None
     u, v = np.array(us), np.array(vs)
     place = np.minimum(u, v) * num_gpus + np.maximum(u, v)
-    if (u < v).all() and (place[1:] > place[:-1]).all() and all(id(checked[key]) == key for key in checked):
+    if (
+        (u < v).all()
+        and (place[1:] > place[:-1]).all()
+        and all(id(link) == key for key, link in checked.items())
+    ):
         return entries
-    place, order = np.unique(place, return_index=True)
-    if len(place) < len(entries) or (u == v).any():
+    distinct, order = np.unique(place, return_index=True)
+    if len(distinct) < len(entries) or (u == v).any():
         return None
-    ordered = [checked[id(links[i])] for i in order.tolist()]
-    return tuple(zip((place // num_gpus).tolist(), (place % num_gpus).tolist(), ordered, strict=True))
+    low, high = np.divmod(distinct, num_gpus)
+    places: list[int] = order.tolist()
+    ordered = (checked[id(links[i])] for i in places)
+    return tuple(zip(low.tolist(), high.tolist(), ordered, strict=True))
 
 
 def _columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]]:

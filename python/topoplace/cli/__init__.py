@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from topoplace import __version__
 from topoplace.cli import demo, machines, papers, place, simulate
-from topoplace.cli.options import WRONG_INPUT, Parser
+from topoplace.cli.options import WRONG_INPUT, Parser, one_line
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # what a shell reports for a program whose reader went away
@@ -21,14 +21,13 @@ _BROKEN_PIPE = 141  # what a shell reports for a program whose reader went away
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    _never_fail_to_encode()
+    _prepare_output()
     try:
         try:
             parsed = _parser().parse_args(arguments)
             code: int = parsed.run(parsed) or 0
         finally:
-            if sys.stdout:  # None where it was closed before we started
-                sys.stdout.flush()
+            sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
         return _BROKEN_PIPE
@@ -52,20 +51,23 @@ def _parser() -> Parser:
     return parser
 
 
-def _never_fail_to_encode() -> None:
-    """A terminal that cannot show a character shows its code."""
+def _prepare_output() -> None:
+    """A terminal that cannot show a character shows its code; output that was closed before we started is dropped."""
     output: object = sys.stdout
-    if isinstance(output, io.TextIOWrapper):
+    if output is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    elif isinstance(output, io.TextIOWrapper):
         output.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:
     """What could not be written would fail again, with a traceback, when the interpreter flushes it at its end."""
-    if sys.stdout:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    else:
+        text = str(error) or type(error).__name__
+    return one_line(text)

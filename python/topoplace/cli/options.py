@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 WRONG_INPUT = 2
 _MOST = 1_000_000
+_LONGEST_MESSAGE = 400
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -18,7 +19,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print it and exit."""
-        self.exit(WRONG_INPUT, f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)\n")
+        self.exit(WRONG_INPUT, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
+
+
+def one_line(message: str) -> str:
+    """A message as one line of bearable length, whatever the input it quotes."""
+    line = " ".join(message.split())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 1]}…"
 
 
 def command(commands: Any, name: str, summary: str, run: Run | None = None) -> argparse.ArgumentParser:

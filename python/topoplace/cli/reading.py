@@ -21,7 +21,7 @@ def topology(arguments: argparse.Namespace) -> Topology:
     source: str = arguments.topology
     if source in machines.names():
         return machines.get(source)
-    if source != "-" and not Path(source).exists():
+    if source != "-" and not os.path.exists(source):
         close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{source}: no such file, and no built-in machine{hint}")

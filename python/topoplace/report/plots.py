@@ -9,6 +9,7 @@ and OSError where the path cannot be written.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -77,7 +78,7 @@ def topology(
         axes.plot([], [], color=colour, linewidth=width, label=label)
     if used:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=len(used), frameon=False, fontsize=9)
-    axes.set_title(f"{topo.name}: {topo.num_gpus} GPUs", fontsize=12)
+    axes.set_title(f"{_literal(topo.name)}: {topo.num_gpus} GPUs", fontsize=12)
     axes.set_aspect("equal")
     axes.margins(0.12)
     axes.axis("off")
@@ -113,10 +114,8 @@ def gantt(result: Result, path: str | Path) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, end / seconds or 1)
     axes.set_xlabel(f"time ({unit})")
-    axes.set_title(
-        f"{result.policy} on {result.topology.name}: who has which GPUs (dark edge: bandwidth sensitive)",
-        fontsize=11,
-    )
+    title = _literal(f"{result.policy} on {result.topology.name}: who has which GPUs")
+    axes.set_title(f"{title} (dark edge: bandwidth sensitive)", fontsize=11)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     _save(figure, path)
@@ -134,7 +133,8 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
         bandwidth = [score_of(result.sensitive, "effective_bandwidth") for result in group]
         run_time = [result.sensitive["run_time"] for result in group]
-        names = [result.policy for result in group]
+        names = [_literal(result.policy) for result in group]
+        name = _literal(name)
         _boxes(row[0], bandwidth, names, f"{name}: effective bandwidth (GB/s)")
         _boxes(row[1], run_time, names, f"{name}: run time (s)")
     figure.suptitle("Bandwidth-sensitive jobs", fontsize=12)
@@ -168,7 +168,14 @@ def _figure(width: float, height: float, *, rows: int = 1, columns: int = 1) -> 
 
 
 def _save(figure: Figure, path: str | Path) -> None:
-    figure.savefig(path, dpi=140, bbox_inches="tight", pad_inches=0.12)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a name may hold a letter the font lacks
+        figure.savefig(path, dpi=140, bbox_inches="tight", pad_inches=0.12)
+
+
+def _literal(name: str) -> str:
+    """A name as matplotlib shows it unchanged: a dollar would begin a formula."""
+    return name.replace("$", r"\$")
 
 
 def _groups(topo: Topology) -> list[list[int]]:
@@ -216,11 +223,11 @@ def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, fl
             zorder=0,
         )
         axes.add_patch(box)
-        label = f"socket {gpu.socket}" if topo.num_machines == 1 else f"{gpu.machine}, socket {gpu.socket}"
+        machine = "" if topo.num_machines == 1 else f"{_literal(gpu.machine)}, "
         axes.text(
             min(xs) - 0.36,
             max(ys) + 0.5,
-            label,
+            f"{machine}socket {gpu.socket}",
             fontsize=8,
             color="#4a6785",
             va="bottom",

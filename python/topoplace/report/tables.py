@@ -14,7 +14,7 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = 
         return
     widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     if title:
-        print(title)
+        print(_plain(title))
     for row in [columns, *cells]:
         aligned = (
             cell.rjust(width) if right else cell.ljust(width)
@@ -33,7 +33,7 @@ def _show_rich(
         from rich.text import Text
     except ImportError:
         return False
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=Text(_plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
     for column, right in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if right else "left")
     for row in cells:
@@ -43,7 +43,12 @@ def _show_rich(
 
 
 def _cell(value: object) -> str:
-    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    """`text` without what would move the cursor or colour the terminal: names come from files of others."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _is_number(text: str) -> bool:
