@@ -70,9 +70,12 @@ class Cluster:
         a GPU that is unknown, named twice, drained, or held by another job.
         """
         job_id = _checked_job(job_id)
-        given = placement.gpus if isinstance(placement, Placement) else placement
-        gpus = _checks.sequence(given, "gpus", AllocationError)
-        gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus))
+        if isinstance(placement, Placement) and placement.topology is self._topology:
+            gpus = placement.gpus  # checked when it was made
+        else:
+            given = placement.gpus if isinstance(placement, Placement) else placement
+            listed = _checks.sequence(given, "gpus", AllocationError)
+            gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
         status, position = self._state.allocate(job_id, gpus)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, status, position))

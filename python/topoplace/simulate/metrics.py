@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,9 +62,7 @@ class Result:
             *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
             ("scores", [(name, "f8") for name in names]),
         ]
-        table = np.zeros(len(self.records), dtype=np.dtype(fields))
-        for row, record in zip(table, self.records, strict=True):
-            _fill(row, record, names)
+        table = np.array([_row(record, names) for record in self.records], dtype=np.dtype(fields))
         table.flags.writeable = False
         return table
 
@@ -131,23 +130,21 @@ def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
     return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
 
 
-def _fill(row: Any, record: JobRecord, score_names: Iterable[str]) -> None:
+def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
+    """The columns of `Result.jobs`, in their order."""
     submitted, placement = record.submitted, record.placement
     job = submitted.job
-    row["job"], row["submit"] = submitted.job_id, submitted.submit_time
-    row["start"], row["end"] = record.start, record.end
-    row["wait"], row["run_time"] = record.start - submitted.submit_time, record.run_time
-    row["slowdown"] = record.run_time / submitted.base_time if submitted.base_time else 1.0
-    row["num_gpus"], row["bandwidth_sensitive"], row["profile"] = (
-        job.num_tasks,
-        job.bandwidth_sensitive,
-        job.profile,
-    )
-    row["gpus"] = placement.gpus if placement else ()
-    row["postponed"], row["rejected"] = record.postponed, record.rejected
     scores: Mapping[str, float] = placement.scores if placement else {}
-    for name in score_names:
-        row["scores"][name] = scores.get(name, float("nan"))
+    return (
+        *(submitted.job_id, submitted.submit_time, record.start, record.end),
+        record.start - submitted.submit_time,
+        record.run_time,
+        record.run_time / submitted.base_time if submitted.base_time else 1.0,
+        *(job.num_tasks, job.bandwidth_sensitive, job.profile),
+        placement.gpus if placement else (),
+        *(record.postponed, record.rejected),
+        tuple(scores.get(name, math.nan) for name in score_names),
+    )
 
 
 def _mean(values: NDArray[np.float64]) -> float:
