@@ -100,17 +100,6 @@ def parse(
     return Topology(gpus, tuple(links), default=pcie_gbps, name=name, nics=tuple(nics))
 
 
-def looks_like_topo_matrix(text: str) -> bool:
-    """Whether `text` has a header of GPUs with a row of labels below it: worth a try of `parse`."""
-    lines = _clean_lines(text)
-    header = _first_header(lines)
-    return header is not None and any(
-        words[0] in header.gpus and _SELF in words
-        for words in map(str.split, lines[header.index + 1 :])
-        if words
-    )
-
-
 # ---- header and rows -------------------------------------------------------------------------------------------
 
 
@@ -142,10 +131,6 @@ def _clean_lines(text: object) -> list[str]:
     return [line.rstrip("\r") for line in _ESCAPE.sub("", text).split("\n")]
 
 
-def _first_header(lines: Sequence[str]) -> _Header | None:
-    return next(filter(None, map(_as_header, range(len(lines)), lines)), None)
-
-
 def _as_header(index: int, line: str) -> _Header | None:
     titles = tuple((match[0], *match.span()) for match in _TITLE.finditer(line))
     devices = line[: titles[0][1]].split() if titles else line.split()
@@ -155,7 +140,7 @@ def _as_header(index: int, line: str) -> _Header | None:
 
 
 def _find_header(lines: Sequence[str]) -> _Header:
-    header = _first_header(lines)
+    header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
         raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
     seen: set[str] = set()
