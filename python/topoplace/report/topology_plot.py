@@ -1,0 +1,204 @@
+"""The picture of a topology: GPUs in their sockets, the links between them, and what a job uses of both."""
+
+# matplotlib leaves the types of its **kwargs open.
+# pyright: reportUnknownMemberType=false
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from topoplace.links import LinkKind
+from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
+from topoplace.report import figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from topoplace.jobgraph import JobGraph
+    from topoplace.topology import Topology
+
+_INDIRECT: Final = frozenset({LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE})
+_DOUBLE_COLOUR: Final = "#1b7837"
+_SINGLE_COLOUR: Final = "#7fbf7b"
+_PCIE_COLOUR: Final = "#c9c9c9"
+_FREE_COLOUR: Final = "#f7f7f7"
+_BUSY_COLOUR: Final = "#9e9e9e"
+_CHOSEN_COLOUR: Final = "#f4a582"
+_LABEL_BOX: Final = {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
+
+
+def topology(
+    topo: Topology,
+    path: str | Path,
+    *,
+    busy: Iterable[int] = (),
+    chosen: Sequence[int] = (),
+    job: JobGraph | None = None,
+) -> None:
+    """Draw `topo`: GPUs grouped by socket, direct links coloured by kind, `busy` GPUs grey, `chosen` highlighted.
+
+    A chosen GPU carries its task's number; with `job` the links its edges use are underlaid, dashed where they go
+    through the host. Other links through the host are left out, they join every pair.
+    """
+    figure, axes = figures.new(6.4, 5.6)
+    positions = _layout(topo)
+    _draw_groups(axes, topo, positions)
+    used = _draw_links(axes, topo, positions)
+    for a, b, _ in job.edges if job and chosen else ():
+        _underlay(axes, topo, positions, chosen[a], chosen[b])
+    taken = set(busy)
+    for gpu, (x, y) in enumerate(positions):
+        colour = _CHOSEN_COLOUR if gpu in chosen else _BUSY_COLOUR if gpu in taken else _FREE_COLOUR
+        axes.scatter([x], [y], s=620, color=colour, edgecolors="#333333", linewidths=1.2, zorder=3)
+        axes.text(x, y, str(gpu), ha="center", va="center", fontsize=10, fontweight="bold", zorder=4)
+        if gpu in chosen:
+            axes.annotate(
+                f"task {list(chosen).index(gpu)}",
+                (x, y),
+                xytext=(0, -20),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7,
+                zorder=4,
+            )
+    for label, colour, width in used:
+        axes.plot([], [], color=colour, linewidth=width, label=label)
+    if used:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=len(used), frameon=False, fontsize=9)
+    axes.set_title(f"{figures.literal(topo.name)}: {topo.num_gpus} GPUs", fontsize=12)
+    axes.set_aspect("equal")
+    axes.margins(0.12)
+    axes.axis("off")
+    figures.save(figure, path)
+
+
+def _groups(topo: Topology) -> list[list[int]]:
+    """GPUs by machine and socket; where sockets are unknown, in rows of at most four."""
+    groups: dict[tuple[str, int | None], list[int]] = {}
+    for gpu in topo.gpus:
+        groups.setdefault((gpu.machine, gpu.socket), []).append(gpu.index)
+    if len(groups) > 1 or topo.num_gpus <= 4:
+        return list(groups.values())
+    width = math.ceil(math.sqrt(topo.num_gpus))
+    return [list(range(start, min(start + width, topo.num_gpus))) for start in range(0, topo.num_gpus, width)]
+
+
+def _layout(topo: Topology) -> list[tuple[float, float]]:
+    """A place for each GPU: groups of up to four as squares side by side, larger ones as rings."""
+    positions = [(0.0, 0.0)] * topo.num_gpus
+    groups = _groups(topo)
+    columns = math.ceil(math.sqrt(len(groups)))
+    size = max(len(group) for group in groups)
+    radius = max(1.0, size / 4)
+    for number, group in enumerate(groups):
+        middle_x = (number % columns) * (2.3 * radius + 1.0)
+        middle_y = -(number // columns) * (2.3 * radius + 1.0)
+        for i, gpu in enumerate(group):
+            angle = (0.5 + 1 / len(group)) * math.pi - 2 * math.pi * i / len(group)
+            positions[gpu] = (middle_x + radius * math.cos(angle), middle_y + radius * math.sin(angle))
+    return positions
+
+
+def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    for group in _groups(topo):
+        gpu = topo.gpus[group[0]]
+        if gpu.socket is None:
+            continue
+        xs, ys = zip(*(positions[i] for i in group), strict=True)
+        box = FancyBboxPatch(
+            (min(xs), min(ys)),
+            max(xs) - min(xs),
+            max(ys) - min(ys),
+            boxstyle="round,pad=0.42,rounding_size=0.3",
+            facecolor="#eef3f8",
+            edgecolor="#9db4c8",
+            zorder=0,
+        )
+        axes.add_patch(box)
+        machine = "" if topo.num_machines == 1 else f"{figures.literal(gpu.machine)}, "
+        axes.text(
+            min(xs) - 0.36,
+            max(ys) + 0.5,
+            f"{machine}socket {gpu.socket}",
+            fontsize=8,
+            color="#4a6785",
+            va="bottom",
+            zorder=2,
+            bbox=_LABEL_BOX,
+        )
+
+
+def _draw_links(
+    axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]
+) -> list[tuple[str, str, float]]:
+    """Draw direct links and return (label, colour, width) of the kinds drawn, fastest first."""
+    classes = link_class(topo)
+    drawn: dict[str, tuple[str, str, float]] = {}
+    for u, v, link in sorted(topo.links, key=lambda item: item[2].gbps):
+        if link.kind in _INDIRECT:
+            continue
+        style = {DOUBLE_NVLINK: (_DOUBLE_COLOUR, 3.4), SINGLE_NVLINK: (_SINGLE_COLOUR, 1.8)}
+        colour, width = style.get(int(classes[u, v]), (_PCIE_COLOUR, 1.0))
+        lanes = f"{link.lanes} x " if link.lanes > 1 else ""
+        label = f"{lanes}{link.kind.name} ({link.gbps:g} GB/s)"
+        drawn[label] = (label, colour, width)
+        axes.add_patch(_arc(positions[u], positions[v], positions, colour, width))
+    return list(drawn.values())[::-1]
+
+
+def _underlay(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]], u: int, v: int) -> None:
+    """Mark the pair (u, v) as used by the job."""
+    direct = topo.link_kind(u, v).kind not in _INDIRECT
+    width, style = (9.0, "-") if direct else (2.0, "--")
+    axes.add_patch(
+        _arc(positions[u], positions[v], positions, _CHOSEN_COLOUR, width, zorder=0.5, linestyle=style)
+    )
+
+
+def _arc(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    positions: Sequence[tuple[float, float]],
+    colour: str,
+    width: float,
+    *,
+    zorder: float = 1.0,
+    linestyle: str = "-",
+) -> Any:
+    """A line from start to end, bent where it would run through another GPU."""
+    from matplotlib.patches import FancyArrowPatch
+
+    length = math.dist(start, end)
+    blocked = any(
+        math.dist(start, other) + math.dist(other, end) < length + 0.06
+        for other in positions
+        if other not in (start, end)
+    )
+    bend = f"arc3,rad={_outward(start, end, positions) * 0.28 if blocked else 0.0}"
+    return FancyArrowPatch(
+        start,
+        end,
+        zorder=zorder,
+        linestyle=linestyle,
+        connectionstyle=bend,
+        arrowstyle="-",
+        color=colour,
+        linewidth=width,
+        shrinkA=0,
+        shrinkB=0,
+    )
+
+
+def _outward(
+    start: tuple[float, float], end: tuple[float, float], positions: Sequence[tuple[float, float]]
+) -> int:
+    """The side, 1 or -1, on which an arc from start to end bends away from the middle of the picture."""
+    middle_x = sum(x for x, _ in positions) / len(positions)
+    middle_y = sum(y for _, y in positions) / len(positions)
+    from_middle = ((start[0] + end[0]) / 2 - middle_x, (start[1] + end[1]) / 2 - middle_y)
+    side = (end[1] - start[1]) * from_middle[0] - (end[0] - start[0]) * from_middle[1]
+    return 1 if side >= 0 else -1
