@@ -16,16 +16,11 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from bench_place import MACHINES as SIXTEEN
+from bench_place import PATTERNS
 from topoplace import kernels
 from topoplace.objectives import EffectiveBandwidth, link_class
 
-PATTERNS = {
-    "ring": tp.JobGraph.ring,
-    "clique": tp.JobGraph.clique,
-    "star": tp.JobGraph.star,
-    "tree": tp.JobGraph.tree,
-}
-SIXTEEN = ("torus2d-16", "cubemesh-16")
 EIGHT = ("dgx1-p100", "dgx1-v100")
 
 

@@ -92,6 +92,7 @@ class BranchAndBound {
         std::int32_t image;
     };
 
+    static constexpr std::int64_t kMaxPolishRound = 1 << 20;
     static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
     static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -212,6 +213,8 @@ class BranchAndBound {
     // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
     void polish() {
         polish_after_ = kNever;
+        // One round tries every image of every vertex and adds up every edge.
+        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return;
         std::vector<std::int32_t> image(index(size_));
         for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
         Polish search(usable_, [this](const std::vector<std::int32_t>& trial) { return value_of(trial); });

@@ -7,31 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "match/ragged.hpp"
 #include "match/symmetry.hpp"
 #include "topoplace/match.hpp"
 
 namespace topoplace::match {
-
-// Rows of different lengths in one block of memory.
-template <class T>
-class Ragged {
-  public:
-    void push(T value) { values_.push_back(value); }
-    void push_row(std::span<const T> row) {
-        values_.insert(values_.end(), row.begin(), row.end());
-        close_row();
-    }
-    void close_row() { ends_.push_back(values_.size()); }
-    std::span<const T> operator[](std::int32_t row) const {
-        const auto i = static_cast<std::size_t>(row);
-        const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
-        return std::span<const T>(values_).subspan(begin, ends_[i] - begin);
-    }
-
-  private:
-    std::vector<T> values_;
-    std::vector<std::size_t> ends_;
-};
 
 struct Reach {
     std::int32_t depth;   // of the vertex placed earlier

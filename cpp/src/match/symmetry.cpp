@@ -1,9 +1,12 @@
 #include "match/symmetry.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
-#include <span>
+#include <utility>
+
+#include "match/ragged.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -46,7 +49,14 @@ class UnionFind {
 
 class AutomorphismSearch {
   public:
-    explicit AutomorphismSearch(const ColoredGraph& graph) : graph_(graph) {}
+    explicit AutomorphismSearch(const ColoredGraph& graph) : graph_(graph), usual_(most_common_color(graph)) {
+        for (std::int32_t u = 0; u < graph.size; ++u) {
+            for (std::int32_t v = 0; v < graph.size; ++v) {
+                if (u != v && graph.at(u, v) != usual_) unusual_.push(v);
+            }
+            unusual_.close_row();
+        }
+    }
 
     Colors initial() const {
         Colors colors(at(graph_.size));
@@ -64,8 +74,9 @@ class AutomorphismSearch {
     std::optional<Permutation> find(const Colors& left, const Colors& right, std::uint64_t told_apart) const {
         const Colors classes = sorted(left);
         if (classes != sorted(right)) return std::nullopt;
+        if (auto image = obvious(left, right)) return image;
         const std::int32_t x = first_in_a_shared_class(left, classes);
-        if (x < 0) return matched(left, right);
+        if (x < 0) return std::nullopt;
         const Colors next = individualize(left, x, told_apart);
         for (std::int32_t y = 0; y < graph_.size; ++y) {
             if (right[at(y)] != left[at(x)]) continue;
@@ -84,14 +95,29 @@ class AutomorphismSearch {
     }
 
   private:
+    static std::uint32_t most_common_color(const ColoredGraph& graph) {
+        std::map<std::uint32_t, std::int64_t> pairs;
+        for (std::int32_t u = 0; u < graph.size; ++u) {
+            for (std::int32_t v = 0; v < u; ++v) ++pairs[graph.at(u, v)];
+        }
+        const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+        const auto most = std::max_element(pairs.begin(), pairs.end(), fewer);
+        return most == pairs.end() ? 0 : most->first;
+    }
+
+    // A vertex's new colour: its old one, and the colours of the pairs it is in with the old ones of its
+    // partners. The usual colour is summed up for all vertices at once, so that a round takes time by the
+    // unusual pairs.
     Colors refine(Colors colors) const {
         Colors next(colors.size());
         std::size_t classes = count(colors);
         while (classes < colors.size()) {
+            std::uint64_t usual = 0;
+            for (const std::uint64_t color : colors) usual += mix(color + usual_);
             for (std::int32_t v = 0; v < graph_.size; ++v) {
-                std::uint64_t seen = 0;
-                for (std::int32_t u = 0; u < graph_.size; ++u) {
-                    if (u != v) seen += mix(colors[at(u)] + graph_.at(v, u));
+                std::uint64_t seen = usual - mix(colors[at(v)] + usual_);
+                for (const std::int32_t u : unusual_[v]) {
+                    seen += mix(colors[at(u)] + graph_.at(v, u)) - mix(colors[at(u)] + usual_);
                 }
                 next[at(v)] = mix(seen + 0x9e3779b97f4a7c15U * mix(colors[at(v)]));
             }
@@ -116,21 +142,37 @@ class AutomorphismSearch {
         return -1;
     }
 
-    std::optional<Permutation> matched(const Colors& left, const Colors& right) const {
+    // Colour by colour, the vertices in ascending order: often that is all there is to it.
+    std::optional<Permutation> obvious(const Colors& left, const Colors& right) const {
+        const std::vector<std::int32_t> from = by_color(left);
+        const std::vector<std::int32_t> to = by_color(right);
         Permutation image(left.size());
-        for (std::size_t v = 0; v < left.size(); ++v) {
-            image[v] =
-                static_cast<std::int32_t>(std::find(right.begin(), right.end(), left[v]) - right.begin());
-        }
+        for (std::size_t i = 0; i < from.size(); ++i) image[at(from[i])] = to[i];
+        return is_automorphism(image) ? std::optional(image) : std::nullopt;
+    }
+
+    static std::vector<std::int32_t> by_color(const Colors& colors) {
+        std::vector<std::int32_t> order(colors.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::int32_t a, std::int32_t b) { return colors[at(a)] < colors[at(b)]; });
+        return order;
+    }
+
+    // A permutation that takes unusual pairs to such of the same colour has none left for the usual ones.
+    bool is_automorphism(const Permutation& image) const {
         for (std::int32_t u = 0; u < graph_.size; ++u) {
-            for (std::int32_t v = u; v < graph_.size; ++v) {
-                if (graph_.at(u, v) != graph_.at(image[at(u)], image[at(v)])) return std::nullopt;
+            if (graph_.at(u, u) != graph_.at(image[at(u)], image[at(u)])) return false;
+            for (const std::int32_t v : unusual_[u]) {
+                if (graph_.at(u, v) != graph_.at(image[at(u)], image[at(v)])) return false;
             }
         }
-        return image;
+        return true;
     }
 
     const ColoredGraph& graph_;
+    const std::uint32_t usual_;
+    Ragged<std::int32_t> unusual_;  // by vertex, those it is joined to by another colour than the usual
 };
 
 Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
