@@ -263,7 +263,7 @@ def test_standard_input_that_is_closed_is_named() -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [{}, {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "1"}, {"HOME": "/nonexistent"}],
+    [{}, {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "1"}, {"HOME": ""}],
     ids=str,
 )
 def test_names_of_others_do_no_harm_on_any_terminal(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -85,3 +85,13 @@ def test_a_long_run_shows_a_bar_where_rich_is(has_rich: bool, monkeypatch: pytes
     result = simulate(tp.machines.get("summit"), Workload.mapa(200), tp.policies.Baseline(), progress=True)
     assert len(result.jobs) == 200
     assert len(opened) == has_rich
+
+
+@pytest.mark.parametrize("sizes", [[], [99], [1, 2, 3, 4, 5, 6] * 2])
+def test_any_result_is_drawn_without_a_warning(tmp_path: Path, sizes: list[int]) -> None:
+    jobs = [tp.JobGraph.ring(size) for size in sizes]
+    workload = tp.simulate.Workload(jobs, [0.0] * len(jobs), [10.0] * len(jobs))
+    result = tp.simulate(tp.machines.get("summit"), workload, tp.policies.get("baseline"))
+    result.gantt(tmp_path / "gantt.png")
+    plots.comparison([result], tmp_path / "comparison.png")
+    assert {path.name for path in tmp_path.iterdir()} == {"gantt.png", "comparison.png"}

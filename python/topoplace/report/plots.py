@@ -37,12 +37,12 @@ def gantt(result: Result, path: str | Path) -> None:
     """
     num_gpus = result.topology.num_gpus
     figure, axes = figures.new(11, min(1.6 + 0.28 * num_gpus, _TALLEST_INCHES))
-    colours = _size_colours(int(result.jobs["num_gpus"].max(initial=1)))
+    colours = _size_colours(result)
     end = float(np.nanmax(result.jobs["end"], initial=0.0))
     unit, seconds = ("h", 3600.0) if end > 7200 else ("s", 1.0)
     for sensitive in (False, True):
         bars = [
-            (gpu, job["start"] / seconds, job["run_time"] / seconds, colours[job["num_gpus"] - 1])
+            (gpu, job["start"] / seconds, job["run_time"] / seconds, colours[len(job["gpus"])])
             for job in result.jobs
             if bool(job["bandwidth_sensitive"]) == sensitive
             for gpu in job["gpus"]
@@ -51,9 +51,12 @@ def gantt(result: Result, path: str | Path) -> None:
             rows, left, width, colour = zip(*bars, strict=True)
             edge = "#222222" if sensitive else "#ffffff"
             axes.barh(rows, width, left=left, height=0.86, color=colour, edgecolor=edge, linewidth=0.5)
-    for size, colour in enumerate(colours, 1):
+    for size, colour in colours.items():
         axes.bar([0], [0], color=colour, label=str(size))
-    axes.legend(title="GPUs", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    if colours:
+        columns = math.ceil(len(colours) / num_gpus)  # so that the legend is no taller than the chart
+        where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
+        axes.legend(title="GPUs", frameon=False, fontsize=8, **where)
     labelled = range(0, num_gpus, math.ceil(num_gpus / 64))
     axes.set_yticks(labelled, [f"GPU {gpu}" for gpu in labelled], fontsize=8)
     axes.invert_yaxis()
@@ -99,10 +102,12 @@ def overhead(series: Sequence[tuple[str, Sequence[int], Sequence[float]]], path:
     figures.save(figure, path)
 
 
-def _size_colours(largest: int) -> list[Any]:
+def _size_colours(result: Result) -> dict[int, Any]:
+    """A colour for each number of GPUs a job has, ascending, the darker the more."""
     from matplotlib import colormaps
 
-    return [colormaps["YlGnBu"](0.18 + 0.7 * i / max(largest - 1, 1)) for i in range(largest)]
+    sizes = sorted({len(gpus) for gpus in result.jobs["gpus"] if gpus})
+    return {size: colormaps["YlGnBu"](0.18 + 0.7 * size / sizes[-1]) for size in sizes}
 
 
 def _boxes(axes: Axes, values: Sequence[Any], names: Sequence[str], title: str) -> None:

@@ -26,6 +26,7 @@ MAPA_NETWORKS: Final = {
     "googlenet": (272, 328, False),
 }
 _MAX_JOBS: Final = 1 << 24
+_MAX_NUMBER: Final = 1e15
 _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensitive", "profile")
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
 
@@ -214,14 +215,19 @@ def _lines(text: str) -> Iterator[list[str]]:
 
 
 def _number(
-    text: str, kind: type[int] | type[float], line: int, column: str, low: float = 0, high: float = 1e15
+    text: str,
+    kind: type[int] | type[float],
+    line: int,
+    column: str,
+    low: float = 0,
+    high: float = _MAX_NUMBER,
 ) -> float:
     try:
         value = kind(text)
     except ValueError:
         value = float("nan")
     if not low <= value <= high:
-        limits = f"{low:g}..{high:g}" if high < 1e15 else f"from {low:g}"
+        limits = f"{low:g}..{high:g}" if high < _MAX_NUMBER else f"from {low:g}"
         raise ValueError(f"line {line}: {column} = {text!r}, not a number {limits}")
     return value
 
@@ -230,8 +236,8 @@ def _seconds(values: ArrayLike, name: str) -> NDArray[np.float64]:
     column = _checks.numbers_of(values, name, ValueError)
     if column.ndim != 1:
         raise ValueError(f"{name}: shape {column.shape}, one value per job needed")
-    bad = np.flatnonzero(~np.isfinite(column) | (column < 0))
+    bad = np.flatnonzero(~((column >= 0) & (column <= _MAX_NUMBER)))
     if len(bad):
-        raise ValueError(f"{name}[{bad[0]}] = {column[bad[0]]}, not a finite time from 0")
+        raise ValueError(f"{name}[{bad[0]}] = {column[bad[0]]}, not a time of 0..{_MAX_NUMBER:g} s")
     column.flags.writeable = False
     return column
