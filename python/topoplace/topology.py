@@ -130,7 +130,8 @@ class Topology:
         _checks.simple_graph(g, "g", TopologyError)
         index = {node: i for i, node in enumerate(g.nodes)}
         gpus = tuple(_networkx_gpu(i, data) for i, data in enumerate(g.nodes.values()))
-        links = tuple(_networkx_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True))
+        specs = [_networkx_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True)]
+        links = _links.parsed_links(specs, "edges")
         given: dict[str, Any] = {"default": default, "network": network, "name": name}
         settings = {key: g.graph[key] for key in given if key in g.graph}
         return cls(
@@ -184,7 +185,7 @@ class Topology:
             g.add_node(gpu.index, **{key: getattr(gpu, key) for key in devices.GPU_KEYS})
         for u in range(self.num_gpus):
             for v in range(u + 1, self.num_gpus):
-                link = self.link_kind(u, v)
+                link = self._link(u, v)
                 if link != NONE or self._rule(u, v) != NONE:
                     g.add_edge(
                         u,
@@ -237,8 +238,7 @@ class Topology:
         """How GPUs u and v are connected; the result equals its `LinkKind` too."""
         u = _checks.integer(u, "u", TopologyError, low=0, high=self.num_gpus - 1)
         v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
-        pair = (u, v) if u < v else (v, u)
-        return self._link_of.get(pair) or self._rule(u, v)
+        return self._link(u, v)
 
     def bandwidth(self, u: int, v: int) -> float:
         """GB/s in one direction between GPUs u and v; 0 for u = v and where there is no path."""
@@ -318,6 +318,10 @@ class Topology:
             (u, v, link) for u, v, link in entries if id(link) not in ruled or link != self._rule(u, v)
         )
 
+    def _link(self, u: int, v: int) -> Link:
+        pair = (u, v) if u < v else (v, u)
+        return self._link_of.get(pair) or self._rule(u, v)
+
     def _rule(self, u: int, v: int) -> Link:
         """The link of a pair that none was given for."""
         a, b = self.gpus[u], self.gpus[v]
@@ -374,12 +378,10 @@ def _networkx_gpu(i: int, data: Mapping[str, Any]) -> Gpu:
     return Gpu(i, known.pop("name", f"GPU{i}"), **known)
 
 
-def _networkx_link(u: int, v: int, data: Mapping[str, Any], weight: str) -> tuple[int, int, Link]:
+def _networkx_link(u: int, v: int, data: Mapping[str, Any], weight: str) -> LinkSpec:
     if weight not in data:
         raise TopologyError(f"edge ({u}, {v}) has no attribute {weight!r}")
-    return _links.parsed_link(
-        (u, v, data[weight], data.get("kind", LinkKind.UNKNOWN), data.get("lanes", 1)), f"edge ({u}, {v})"
-    )
+    return u, v, data[weight], data.get("kind", LinkKind.UNKNOWN), data.get("lanes", 1)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
