@@ -316,7 +316,13 @@ def test_one_wrong_link_of_many_is_named(place: int, wrong: object, message: str
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize("links", [[(0, 1)], [3], ["ab"], [(0, 1, 2, 3, 4, 5)], 7, [None], [(0, 1, None)]])
+@pytest.mark.parametrize(
+    "links",
+    [
+        *([(0, 1)], [3], ["ab"], [(0, 1, 2, 3, 4, 5)], 7, [None], [(0, 1, None)]),
+        *([(0, 1, tp.Link("warp", 1, 5.0))], [(0, 1, tp.Link(LinkKind.PCIE, 0, 5.0))]),  # type: ignore[arg-type]
+    ],
+)
 def test_what_is_no_link_is_refused(links: Any) -> None:
     with pytest.raises(tp.TopologyError, match="links"):
         Topology.from_links(4, links)

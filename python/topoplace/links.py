@@ -156,7 +156,7 @@ def parsed_link(spec: object, what: str) -> Entry:
 def _parsed_by_columns(rows: Sequence[Any]) -> tuple[Entry, ...] | None:
     """All `rows` at once, with one object for equal links; None where one of them needs a closer look.
 
-    Twenty times faster than row by row, which is what large topologies are read with.
+    Large topologies are read this way: it takes a quarter to a tenth of the time of row by row.
     """
     if not set(map(type, rows)) <= {list, tuple} or len(widths := set(map(len, rows))) != 1:
         return None
@@ -232,6 +232,7 @@ def _columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]
 
 
 def _checked_link(link: Link, where: str) -> Link:
+    _checks.instance(link.kind, LinkKind, f"{where}[3]", TopologyError)
     if link.kind is LinkKind.NONE and link.gbps == 0:
         return NONE
     if link.kind in _NO_LINK:
