@@ -275,7 +275,7 @@ def score_of_three(counts):
             lambda: kernels.count_subgraphs(ring(3), COMPLETE16, distinct="all"),
             r"distinct = 'all' is not one of",
         ),
-        (lambda: kernels.count_subgraphs(ring(3), COMPLETE16, limit=-1), r"limit = -1 is negative"),
+        (lambda: kernels.count_subgraphs(ring(3), COMPLETE16, limit=-1), r"limit = -1 is not a count"),
         (lambda: kernels.count_subgraphs(ring(3), COMPLETE16, timeout=-1), r"timeout = -1 is not a time"),
         (lambda: kernels.count_subgraphs(ring(3), COMPLETE16, min_weight=np.nan), r"min_weight = nan"),
         (

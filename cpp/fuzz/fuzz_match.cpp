@@ -115,16 +115,20 @@ void check_count_score(const Case& c, const Mapping& free, const match::BestPara
         table.push_back(std::int32_t(table.size()) * salt % 5);
         score_of[{row, row + kClasses}] = table.back();
     }
+    // Classes that neither follow the weights nor respect their symmetries.
+    const auto class_of = [&](std::int32_t u, std::int32_t v) {
+        return std::uint8_t((std::int32_t(c.target_graph.weight(u, v)) + salt * (u ^ v)) % kClasses);
+    };
     std::vector<std::uint8_t> classes;
-    for (std::int32_t pair = 0; pair < n * n; ++pair) {
-        classes.push_back(std::uint8_t(std::max(c.target_graph.weight(pair / n, pair % n), 1.0) - 1));
-    }
+    for (std::int32_t pair = 0; pair < n * n; ++pair) classes.push_back(class_of(pair / n, pair % n));
     const match::LinkCountScore score(c.target, classes, kClasses, num_edges, table);
     check_best(usable(c, free, params), match::best_subgraph(c.pattern, c.target, free, score, params),
                [&](const Mapping& m) {
                    std::vector<std::int32_t> used(kClasses);
-                   for (const double weight : oracle::used_weights(c.pattern_graph, c.target_graph, m)) {
-                       ++used[std::size_t(weight) - 1];
+                   for (std::int32_t a = 0; a < c.pattern_graph.num_vertices(); ++a) {
+                       for (const std::int32_t b : c.pattern_graph.neighbors(a)) {
+                           if (a < b) ++used[class_of(m[std::size_t(a)], m[std::size_t(b)])];
+                       }
                    }
                    return score_of.at(used);
                });
@@ -174,6 +178,7 @@ Case read_case(fuzz::Bytes& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::Bytes bytes(data, size);
+    const std::int32_t at_once = bytes.below(4);  // what only hard searches do, from the first node on
     const Case c = read_case(bytes);
     match::EnumerateParams enumerate;
     enumerate.min_weight = bytes.below(4);
@@ -196,8 +201,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!free.empty() && bytes.below(2) == 1)
         required.push_back(free[std::size_t(bytes.below(std::int32_t(free.size())))]);
     best.required = required;
-    if (bytes.below(2) == 1)
-        best.polish_after = best.symmetry_after = 0;  // what only hard searches do, at once
+    if (at_once & 1) best.polish_after = 0;
+    if (at_once & 2) best.symmetry_after = 0;
     check_objectives(c, free, best);
     check_count_score(c, free, best, 1 + bytes.below(4));
     return 0;

@@ -10,6 +10,7 @@ A `Graph` keeps what searches prepare (plans, automorphisms, weight levels): pas
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
@@ -61,7 +62,7 @@ class Graph(_core.Graph):
         """
         given = cast("Any", edges)
         listed = given if isinstance(edges, np.ndarray) else list(given)
-        rows: NDArray[np.float64] = np.asarray(listed, dtype=np.float64)
+        rows = _numbers(listed, "edges")
         if rows.size == 0:
             rows = rows.reshape(0, 2)
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
@@ -90,7 +91,7 @@ class Graph(_core.Graph):
             return graph
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
             return cls._from_networkx(graph)
-        array = np.asarray(graph, dtype=np.float64)
+        array = _numbers(graph, "graph")
         square = array.ndim == 2 and array.shape[0] == array.shape[1]
         edges = array.ndim == 2 and array.shape[1] in (2, 3) and array.size > 0
         if edges and not (square and _is_adjacency(array)):
@@ -265,8 +266,8 @@ def best_subgraph(
         p,
         t,
         goal,
-        None if free is None else _vertices(free, "free"),
-        _vertices(required, "required"),
+        None if free is None else _vertices(free, "free", t),
+        _vertices(required, "required", t),
         _min_weight(min_weight),
         _timeout(timeout),
     )
@@ -295,9 +296,9 @@ def best_remainder(
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
         p,
         t,
-        None if free is None else _vertices(free, "free"),
-        _vertices(kept, "kept"),
-        _vertices(required, "required"),
+        None if free is None else _vertices(free, "free", t),
+        _vertices(kept, "kept", t),
+        _vertices(required, "required", t),
         _timeout(timeout),
     )
     if vertices is None:
@@ -319,9 +320,9 @@ def verify_mapping(
     Shares no code with the searches, so that their answers can be checked with it.
     """
     p, t = Graph.of(pattern), Graph.of(target)
-    images = np.asarray(list(vertices), dtype=np.int64)
-    inside = bool(((images >= 0) & (images < t.num_vertices)).all())
-    return inside and _core.verify_mapping(p, t, images.tolist(), induced, _min_weight(min_weight))
+    images = _integers(vertices, "vertices")
+    inside = all(0 <= v < t.num_vertices for v in images)
+    return inside and _core.verify_mapping(p, t, images, induced, _min_weight(min_weight))
 
 
 def _check_proven(proven: bool, timeout: float | None) -> None:
@@ -341,15 +342,16 @@ def _enumeration(
 ) -> tuple[Graph, Graph, str, bool, float, int, NDArray[np.uint8] | None, float | None]:
     """The arguments as the border takes them, by position: half a microsecond less than by name."""
     p, t = Graph.of(pattern), Graph.of(target)
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit = {limit} is negative")
+    asked: Any = _INT64_MAX if limit is None else limit
+    if not isinstance(asked, (int, np.integer)) or not 0 <= asked <= _INT64_MAX:
+        raise ValueError(f"limit = {reprlib.repr(limit)} is not a count")
     return (
         p,
         t,
         distinct,
         induced,
         _min_weight(min_weight),
-        _INT64_MAX if limit is None else limit,
+        int(asked),
         None if candidates is None else _candidates(candidates, p, t),
         _timeout(timeout),
     )
@@ -363,24 +365,47 @@ def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray
     return np.ascontiguousarray(array != 0, dtype=np.uint8)
 
 
-def _vertices(vertices: Iterable[int], name: str) -> list[int]:
-    chosen = vertices.tolist() if isinstance(vertices, np.ndarray) else list(vertices)
+def _integers(values: Any, name: str) -> list[int]:
+    try:
+        chosen = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    except TypeError:
+        raise ValueError(f"{name} = {reprlib.repr(values)} holds no vertices") from None
     for i, v in enumerate(chosen):
         if type(v) is not int and not isinstance(v, np.integer):
-            raise ValueError(f"{name}[{i}] = {v!r} is not a vertex")
+            raise ValueError(f"{name}[{i}] = {reprlib.repr(v)} is not a vertex")
     return chosen
 
 
+def _vertices(values: Iterable[int], name: str, graph: Graph) -> list[int]:
+    chosen = _integers(values, name)
+    n = graph.num_vertices
+    for i, v in enumerate(chosen):
+        if not 0 <= v < n:
+            raise ValueError(f"{name}[{i}] = {reprlib.repr(v)}: vertices are 0..{n - 1}")
+    return chosen
+
+
+def _real(value: Any, name: str, what: str) -> float:
+    """A number that is 0 or larger and finite; a string is none."""
+    good = isinstance(value, (int, float, np.integer, np.floating)) and 0 <= value < math.inf
+    if not good or isinstance(value, bool):
+        raise ValueError(f"{name} = {reprlib.repr(value)} is not {what}")
+    return float(value)
+
+
 def _min_weight(value: float | None) -> float:
-    if value is not None and not value >= 0:
-        raise ValueError(f"min_weight = {value} is not a weight")
-    return 0.0 if value is None else float(value)
+    return 0.0 if value is None else _real(value, "min_weight", "a weight")
 
 
 def _timeout(value: float | None) -> float | None:
-    if value is not None and not (value >= 0 and math.isfinite(value)):
-        raise ValueError(f"timeout = {value} is not a time in seconds")
-    return value
+    return None if value is None else _real(value, "timeout", "a time in seconds")
+
+
+def _numbers(values: Any, name: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} = {reprlib.repr(values)} is not an array of numbers") from None
 
 
 def _is_adjacency(array: NDArray[np.float64]) -> bool:
@@ -388,7 +413,7 @@ def _is_adjacency(array: NDArray[np.float64]) -> bool:
 
 
 def _matrix(weights: ArrayLike) -> NDArray[np.float64]:
-    matrix = np.asarray(weights, dtype=np.float64)
+    matrix = _numbers(weights, "weights")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"weights has shape {matrix.shape}; expected (n, n)")
     checks = [

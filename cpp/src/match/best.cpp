@@ -40,11 +40,10 @@ class Canonical {
         const bool found = required.any()
                                ? anchored(Search::Goal::best, required.lowest(), usable, required, kNone + 1)
                                : anywhere();
-        optimal_ = !counter_.stopped();
         if (!found) return false;
         score_ = search_.score();
         vertices_.assign(search_.found().begin(), search_.found().end());
-        if (optimal_) bound_ = score_;
+        if (!counter_.stopped()) bound_ = score_;
         return true;
     }
 
@@ -71,13 +70,14 @@ class Canonical {
 
     Fixed score() const { return score_; }
     Fixed bound() const { return bound_; }
-    bool optimal() const { return optimal_; }
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
 
   private:
     bool anywhere() {
+        typename Search::OrbitMates mates;
+        if constexpr (Score::kFollowsWeights) mates = [this] { return orbit_mates(); };
         return search_.run(pattern_.plan(), Search::Goal::best, usable_, required_, kNone + 1, usable_,
-                           bound_, [this] { return orbit_mates(); });
+                           bound_, std::move(mates));
     }
 
     std::vector<Bits<W>> orbit_mates() const {
@@ -114,7 +114,6 @@ class Canonical {
     std::vector<std::int32_t> vertices_;
     Fixed score_ = kNone;
     Fixed bound_ = kNone;
-    bool optimal_ = false;
 };
 
 // One call of best_subgraph at a compiled width.
@@ -195,14 +194,25 @@ class Best {
             result.optimal = !counter_.stopped();
             return result;
         }
-        if (!counter_.stopped()) result = then_sum ? sum(weights[at(open)]) : at_threshold(weights[at(open)]);
+        const Fixed threshold = weights[at(open)];
+        if (!counter_.stopped()) result = then_sum ? sum(threshold) : at_threshold(threshold);
         if (result.found && then_sum) return result;
-        result.optimal = open - refuted == 1;
         if (!result.found) result.vertices = std::move(witness);
         result.found = true;
-        result.score = target_.to_double(weights[at(open)]);
-        result.bound = target_.to_double(weights[at(refuted + 1)]);
+        result.optimal = open - refuted == 1 && !then_sum;
+        result.score = target_.to_double(then_sum ? sum_of(result.vertices) : threshold);
+        result.bound =
+            target_.to_double(then_sum ? pattern_.num_edges() * weights[0] : weights[at(refuted + 1)]);
         return result;
+    }
+
+    Fixed sum_of(const std::vector<std::int32_t>& vertices) const {
+        Fixed twice = 0;
+        for (std::int32_t u = 0; u < pattern_.size(); ++u) {
+            for (const std::int32_t v : pattern_.neighbors(u))
+                twice += target_.weight(vertices[at(u)], vertices[at(v)]);
+        }
+        return twice / 2;
     }
 
     bool exists(Fixed weight, std::vector<std::int32_t>& witness) {

@@ -54,6 +54,8 @@ class LinkCountScore::Impl {
 // its score.
 class LinkCounts {
   public:
+    static constexpr bool kFollowsWeights = false;  // classes may tell edges of one weight apart
+
     using Counts = LinkCountScore::Impl::Counts;
     using Tally = Counts;
     struct State {

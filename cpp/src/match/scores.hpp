@@ -221,6 +221,8 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
 // Only asks whether an embedding exists.
 class Existence {
   public:
+    static constexpr bool kFollowsWeights = true;  // an automorphism that keeps the weights keeps the score
+
     struct State {};
     struct Tally {};
 
@@ -260,6 +262,8 @@ class Existence {
 // The sum of the weights of the target edges used.
 class WeightSum {
   public:
+    static constexpr bool kFollowsWeights = true;
+
     using Counts = std::array<std::int32_t, kMaxLevels>;
     using Tally = Fixed;
     struct State {

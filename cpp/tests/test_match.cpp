@@ -1,0 +1,112 @@
+// What only C++ can set: the effort after which a search turns to local search and to the target's
+// symmetries.
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "topoplace/match.hpp"
+
+using topoplace::Edge;
+using topoplace::Graph;
+namespace match = topoplace::match;
+
+namespace {
+
+using Vertices = std::vector<std::int32_t>;
+
+Graph complete(std::int32_t size, double weight = 1) {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < size; ++u) {
+        for (std::int32_t v = u + 1; v < size; ++v) edges.push_back({u, v, weight});
+    }
+    return {size, edges};
+}
+
+Graph ring(std::int32_t size) {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < size; ++u) edges.push_back({u, (u + 1) % size, 1});
+    return {size, edges};
+}
+
+// Vertices that differ in one bit weigh 3, all others 1: 384 automorphisms, one orbit.
+Graph hypercube_of_sixteen() {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < 16; ++u) {
+        for (std::int32_t v = u + 1; v < 16; ++v)
+            edges.push_back({u, v, ((u ^ v) & ((u ^ v) - 1)) == 0 ? 3.0 : 1.0});
+    }
+    return {16, edges};
+}
+
+Vertices everyone(std::int32_t size) {
+    Vertices all(static_cast<std::size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+match::BestParams at_once() {
+    match::BestParams params;
+    params.polish_after = params.symmetry_after = 0;
+    return params;
+}
+
+}  // namespace
+
+TEST(effort_changes_the_work_and_never_the_answer) {
+    const match::Target target(hypercube_of_sixteen());
+    for (const std::int32_t size : {3, 5, 7, 9, 11, 13}) {
+        const match::Pattern pattern(ring(size));
+        match::BestParams never;
+        never.polish_after = never.symmetry_after = std::uint64_t{1} << 62;
+        const auto plain = match::best_subgraph(pattern, target, everyone(16), match::Objective::sum, never);
+        const auto aided =
+            match::best_subgraph(pattern, target, everyone(16), match::Objective::sum, at_once());
+        CHECK(plain.optimal && aided.optimal);
+        CHECK(plain.vertices == aided.vertices);
+        CHECK_EQ(aided.score, plain.score);
+        CHECK(aided.nodes <= plain.nodes);
+    }
+}
+
+TEST(symmetry_of_the_weights_says_nothing_about_link_classes) {
+    const match::Target target(complete(6));
+    std::vector<std::uint8_t> classes(36, 1);
+    classes[4 * 6 + 5] = classes[5 * 6 + 4] = 0;  // the one good pair
+    const std::vector<double> scores{0, 1};       // of the count vectors (0, 1) and (1, 0)
+    const match::LinkCountScore score(target, classes, 2, 1, scores);
+    const match::Pattern pair(complete(2));
+    match::BestParams params = at_once();
+    params.polish_after = std::uint64_t{1} << 62;  // local search would find the pair all the same
+    const auto best = match::best_subgraph(pair, target, everyone(6), score, params);
+    CHECK(best.optimal);
+    CHECK(best.vertices == (Vertices{4, 5}));
+}
+
+TEST(symmetry_keeps_to_the_free_vertices) {
+    const match::Target target(hypercube_of_sixteen());
+    const Vertices free{1, 2, 4, 7, 8, 11, 13, 14, 15};
+    const match::Pattern pattern(ring(4));
+    const auto plain = match::best_subgraph(pattern, target, free, match::Objective::sum, {});
+    const auto aided = match::best_subgraph(pattern, target, free, match::Objective::sum, at_once());
+    CHECK(plain.vertices == aided.vertices);
+    CHECK_EQ(aided.score, plain.score);
+}
+
+TEST(a_deadline_that_has_passed_stops_a_search_within_a_stride) {
+    const match::Target target(complete(40));
+    match::EnumerateParams params;
+    params.deadline = topoplace::Deadline::in(0);
+    const auto counted = match::count_subgraphs(match::Pattern(ring(16)), target, params);
+    CHECK(!counted.complete);
+    CHECK(counted.nodes <= 2048);
+}
+
+TEST(counts_beyond_63_bits_saturate) {
+    const match::Pattern lonely(Graph(28, {}));  // 435 images of 28! mappings each
+    const match::Target target(complete(30));
+    CHECK_EQ(match::count_subgraphs(lonely, target, {}).count, match::kNoLimit);
+    match::EnumerateParams images;
+    images.distinct = match::Distinct::images;
+    CHECK_EQ(match::count_subgraphs(lonely, target, images).count, 435);
+}
