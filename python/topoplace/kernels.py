@@ -9,15 +9,13 @@ A `Graph` keeps what searches prepare (plans, automorphisms, weight levels): pas
 
 from __future__ import annotations
 
-import math
-import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from topoplace import _core
+from topoplace import _checks, _core
 from topoplace.errors import SearchTimeoutError
 
 __all__ = [
@@ -49,7 +47,7 @@ class Graph(_core.Graph):
     __slots__ = ()
 
     def __init__(self, weights: ArrayLike) -> None:
-        matrix = _matrix(weights)
+        matrix = _checks.symmetric_matrix(_counted(weights), "weights", ValueError)
         u, v = np.nonzero(np.triu(matrix, 1))
         super().__init__(len(matrix), np.stack([u, v], axis=1).astype(np.int32), matrix[u, v])
 
@@ -60,9 +58,8 @@ class Graph(_core.Graph):
         The weight is 1.0 where it is not given. Raises ValueError naming the edge that is out of range, a loop,
         repeated, or whose weight is not positive and finite.
         """
-        given = cast("Any", edges)
-        listed = given if isinstance(edges, np.ndarray) else list(given)
-        rows = _numbers(listed, "edges")
+        listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
+        rows = _checks.numbers_of(listed, "edges", ValueError)
         if rows.size == 0:
             rows = rows.reshape(0, 2)
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
@@ -91,7 +88,7 @@ class Graph(_core.Graph):
             return graph
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
             return cls._from_networkx(graph)
-        array = _numbers(graph, "graph")
+        array = _checks.numbers_of(_counted(graph), "graph", ValueError)
         square = array.ndim == 2 and array.shape[0] == array.shape[1]
         edges = array.ndim == 2 and array.shape[1] in (2, 3) and array.size > 0
         if edges and not (square and _is_adjacency(array)):
@@ -102,11 +99,11 @@ class Graph(_core.Graph):
 
     @classmethod
     def _from_networkx(cls, graph: Any) -> Graph:
-        if graph.is_directed() or graph.is_multigraph():
-            raise ValueError(f"graph is a {type(graph).__name__}; an undirected simple graph is needed")
+        _checks.simple_graph(graph, "graph", ValueError)
         number = {node: i for i, node in enumerate(graph.nodes)}
         edges = [
-            (number[u], number[v], float(data.get("weight", 1.0))) for u, v, data in graph.edges(data=True)
+            (number[u], number[v], _checks.real(weight, f"weight of edge ({u!r}, {v!r})", ValueError))
+            for u, v, weight in graph.edges(data="weight", default=1.0)
         ]
         return cls.from_edges(len(number), edges)
 
@@ -320,9 +317,11 @@ def verify_mapping(
     Shares no code with the searches, so that their answers can be checked with it.
     """
     p, t = Graph.of(pattern), Graph.of(target)
-    images = _integers(vertices, "vertices")
-    inside = all(0 <= v < t.num_vertices for v in images)
-    return inside and _core.verify_mapping(p, t, images, induced, _min_weight(min_weight))
+    try:
+        images = _vertices(vertices, "vertices", t)
+    except ValueError:
+        return False
+    return _core.verify_mapping(p, t, images, induced, _min_weight(min_weight))
 
 
 def _check_proven(proven: bool, timeout: float | None) -> None:
@@ -342,16 +341,15 @@ def _enumeration(
 ) -> tuple[Graph, Graph, str, bool, float, int, NDArray[np.uint8] | None, float | None]:
     """The arguments as the border takes them, by position: half a microsecond less than by name."""
     p, t = Graph.of(pattern), Graph.of(target)
-    asked: Any = _INT64_MAX if limit is None else limit
-    if not isinstance(asked, (int, np.integer)) or not 0 <= asked <= _INT64_MAX:
-        raise ValueError(f"limit = {reprlib.repr(limit)} is not a count")
+    if limit is not None:
+        limit = _checks.integer(limit, "limit", ValueError, low=0, high=_INT64_MAX)
     return (
         p,
         t,
         distinct,
         induced,
         _min_weight(min_weight),
-        int(asked),
+        _INT64_MAX if limit is None else limit,
         None if candidates is None else _candidates(candidates, p, t),
         _timeout(timeout),
     )
@@ -365,64 +363,28 @@ def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray
     return np.ascontiguousarray(array != 0, dtype=np.uint8)
 
 
-def _integers(values: Any, name: str) -> list[int]:
-    try:
-        chosen = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    except TypeError:
-        raise ValueError(f"{name} = {reprlib.repr(values)} holds no vertices") from None
-    for i, v in enumerate(chosen):
-        if type(v) is not int and not isinstance(v, np.integer):
-            raise ValueError(f"{name}[{i}] = {reprlib.repr(v)} is not a vertex")
-    return chosen
-
-
-def _vertices(values: Iterable[int], name: str, graph: Graph) -> list[int]:
-    chosen = _integers(values, name)
+def _vertices(values: Any, name: str, graph: Graph) -> list[int]:
+    listed: Any = values.tolist() if hasattr(values, "tolist") else values
+    chosen: list[Any] = list(_checks.sequence(listed, name, ValueError))
     n = graph.num_vertices
     for i, v in enumerate(chosen):
-        if not 0 <= v < n:
-            raise ValueError(f"{name}[{i}] = {reprlib.repr(v)}: vertices are 0..{n - 1}")
+        if type(v) is not int or not 0 <= v < n:
+            chosen[i] = _checks.integer(v, f"{name}[{i}]", ValueError, low=0, high=n - 1)
     return chosen
-
-
-def _real(value: Any, name: str, what: str) -> float:
-    """A number that is 0 or larger and finite; a string is none."""
-    good = isinstance(value, (int, float, np.integer, np.floating)) and 0 <= value < math.inf
-    if not good or isinstance(value, bool):
-        raise ValueError(f"{name} = {reprlib.repr(value)} is not {what}")
-    return float(value)
 
 
 def _min_weight(value: float | None) -> float:
-    return 0.0 if value is None else _real(value, "min_weight", "a weight")
+    return 0.0 if value is None else _checks.real(value, "min_weight", ValueError)
 
 
 def _timeout(value: float | None) -> float | None:
-    return None if value is None else _real(value, "timeout", "a time in seconds")
+    return None if value is None else _checks.real(value, "timeout", ValueError)
 
 
-def _numbers(values: Any, name: str) -> NDArray[np.float64]:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {reprlib.repr(values)} is not an array of numbers") from None
+def _counted(array: Any) -> Any:
+    """A boolean adjacency matrix as one of zeros and ones."""
+    return array.astype(np.uint8) if getattr(array, "dtype", None) == np.bool_ else array
 
 
 def _is_adjacency(array: NDArray[np.float64]) -> bool:
     return bool(np.array_equal(array, array.T) and not np.diagonal(array).any())
-
-
-def _matrix(weights: ArrayLike) -> NDArray[np.float64]:
-    matrix = _numbers(weights, "weights")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"weights has shape {matrix.shape}; expected (n, n)")
-    checks = [
-        (~(matrix >= 0) | np.isinf(matrix), "must be 0 or positive and finite"),
-        (np.eye(len(matrix), dtype=bool) & (matrix != 0), "must be 0: a vertex has no edge to itself"),
-        (matrix != matrix.T, "differs from its mirror image"),
-    ]
-    for wrong, why in checks:
-        if wrong.any():
-            u, v = np.argwhere(wrong)[0]
-            raise ValueError(f"weights[{u}, {v}] = {matrix[u, v]} {why}")
-    return matrix

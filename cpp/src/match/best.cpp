@@ -173,37 +173,50 @@ class Best {
                       [&](Fixed sum) { return target_.to_double(sum); });
     }
 
-    // The largest threshold that leaves an embedding, by bisection over the distinct weights.
+    // What bisection over the distinct weights knows: no embedding over edges of weights[refuted] or more,
+    // and one (the witness) over those of weights[open], unless that is the end.
+    struct Bracket {
+        std::ptrdiff_t refuted;
+        std::ptrdiff_t open;
+        std::vector<std::int32_t> witness;
+    };
+
     BestResult bottleneck(bool then_sum) {
         if (pattern_.num_edges() == 0) return sum(min_weight_);
-        const auto weights = target_.distinct_weights();
-        const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        std::ptrdiff_t refuted = -1;  // no embedding over edges of weights[refuted] or more
-        std::ptrdiff_t open =
-            end - weights.begin();  // an embedding over those of weights[open], but for the end
-        std::vector<std::int32_t> witness;
-        while (open - refuted > 1 && !counter_.stopped()) {
-            const std::ptrdiff_t middle = (refuted + open) / 2;
-            const bool found = exists(weights[at(middle)], witness);
-            if (!found && counter_.stopped()) break;
-            (found ? open : refuted) = middle;
-        }
+        Bracket bracket = bisect();
         BestResult result;
         result.nodes = counter_.nodes();
-        if (open == end - weights.begin()) {
-            result.optimal = !counter_.stopped();
-            return result;
-        }
-        const Fixed threshold = weights[at(open)];
+        result.optimal = !counter_.stopped();
+        if (bracket.witness.empty()) return result;
+        const Fixed threshold = target_.distinct_weights()[at(bracket.open)];
         if (!counter_.stopped()) result = then_sum ? sum(threshold) : at_threshold(threshold);
-        if (result.found && then_sum) return result;
-        if (!result.found) result.vertices = std::move(witness);
-        result.found = true;
-        result.optimal = open - refuted == 1 && !then_sum;
-        result.score = target_.to_double(then_sum ? sum_of(result.vertices) : threshold);
-        result.bound =
-            target_.to_double(then_sum ? pattern_.num_edges() * weights[0] : weights[at(refuted + 1)]);
+        if (!result.found) result.vertices = std::move(bracket.witness);
+        if (!result.found || !then_sum) describe(result, bracket, then_sum);
         return result;
+    }
+
+    Bracket bisect() {
+        const auto weights = target_.distinct_weights();
+        const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
+        Bracket bracket{-1, end - weights.begin(), {}};
+        while (bracket.open - bracket.refuted > 1 && !counter_.stopped()) {
+            const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
+            const bool found = exists(weights[at(middle)], bracket.witness);
+            if (!found && counter_.stopped()) break;
+            (found ? bracket.open : bracket.refuted) = middle;
+        }
+        return bracket;
+    }
+
+    // Score and bound of result.vertices: their bottleneck, or where the deadline left the sum open, their
+    // sum.
+    void describe(BestResult& result, const Bracket& bracket, bool as_sum) const {
+        const auto weights = target_.distinct_weights();
+        result.found = true;
+        result.optimal = bracket.open - bracket.refuted == 1 && !as_sum;
+        result.score = target_.to_double(as_sum ? sum_of(result.vertices) : weights[at(bracket.open)]);
+        result.bound =
+            target_.to_double(as_sum ? pattern_.num_edges() * weights[0] : weights[at(bracket.refuted + 1)]);
     }
 
     Fixed sum_of(const std::vector<std::int32_t>& vertices) const {
