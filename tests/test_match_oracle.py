@@ -212,3 +212,12 @@ def test_automorphisms_are_all_found(pattern):
     n = len(pattern)
     keeping = sum((pattern[np.ix_(p, p)] == pattern).all() for p in permutations(range(n)))
     assert kernels.Graph(pattern).num_automorphisms == keeping
+
+
+def test_scores_are_the_targets_own_weights():
+    weights = np.full((6, 6), 14.06)
+    np.fill_diagonal(weights, 0)
+    triangle = np.ones((3, 3)) - np.eye(3)
+    assert kernels.best_subgraph(triangle, weights).score == 14.06 + 14.06 + 14.06
+    assert kernels.best_subgraph(triangle, weights, objective="bottleneck").score == 14.06
+    assert kernels.best_remainder(triangle, weights).remainder == 14.06 + 14.06 + 14.06

@@ -4,6 +4,7 @@
 
 #include "match/branch_and_bound.hpp"
 #include "match/link_counts.hpp"
+#include "match/used_weights.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -149,28 +150,36 @@ class Best {
     }
 
   private:
-    template <class Score, class ToScore>
-    BestResult search(const BitRows& adjacency, Score score, ToScore&& to_score) {
+    // to_double: what a fixed-point score or rank means; rounded, where it is a sum.
+    template <class Score, class ToDouble>
+    BestResult search(const BitRows& adjacency, Score score, ToDouble&& to_double) {
         BestResult result;
         Canonical<W, Score> canonical(pattern_, target_, adjacency, score, params_, counter_);
         result.found = canonical.best(usable_, required_);
         result.optimal = !counter_.stopped();
         if (result.found) {
             result.complete = result.optimal && canonical.settle();
-            result.score = to_score(canonical.score());
-            result.bound = to_score(canonical.bound());
             result.vertices = canonical.take_vertices();
+            rate(result, to_double(canonical.score()), to_double(canonical.bound()));
         }
         result.nodes = counter_.nodes();
         return result;
+    }
+
+    // A proven bound is the score itself, to the last bit.
+    static void rate(BestResult& result, double score, double bound) {
+        result.score = score;
+        result.bound = result.optimal ? score : std::max(score, bound);
     }
 
     BestResult sum(Fixed min_weight) {
         const bool everything = target_.everything(min_weight);
         const Levels levels = everything ? Levels{} : target_.levels_from(min_weight);
         const BitRows adjacency = target_.adjacency(min_weight);
-        return search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
-                      [&](Fixed sum) { return target_.to_double(sum); });
+        BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
+                                   [&](Fixed sum) { return target_.to_double(sum); });
+        if (result.found) rate(result, sum_of(result.vertices), result.bound);
+        return result;
     }
 
     // What bisection over the distinct weights knows: no embedding over edges of weights[refuted] or more,
@@ -214,18 +223,22 @@ class Best {
         const auto weights = target_.distinct_weights();
         result.found = true;
         result.optimal = bracket.open - bracket.refuted == 1 && !as_sum;
-        result.score = target_.to_double(as_sum ? sum_of(result.vertices) : weights[at(bracket.open)]);
-        result.bound =
-            target_.to_double(as_sum ? pattern_.num_edges() * weights[0] : weights[at(bracket.refuted + 1)]);
+        if (as_sum) {
+            const Fixed most = pattern_.num_edges() * weights[0];
+            rate(result, sum_of(result.vertices), target_.to_double(most));
+        } else {
+            rate(result, lightest_of(result.vertices), target_.to_double(weights[at(bracket.refuted + 1)]));
+        }
     }
 
-    Fixed sum_of(const std::vector<std::int32_t>& vertices) const {
-        Fixed twice = 0;
-        for (std::int32_t u = 0; u < pattern_.size(); ++u) {
-            for (const std::int32_t v : pattern_.neighbors(u))
-                twice += target_.weight(vertices[at(u)], vertices[at(v)]);
-        }
-        return twice / 2;
+    double sum_of(const std::vector<std::int32_t>& vertices) const {
+        return sum_of_used_weights(pattern_, target_, vertices);
+    }
+    double lightest_of(const std::vector<std::int32_t>& vertices) const {
+        double lightest = std::numeric_limits<double>::infinity();
+        for_each_used_weight(pattern_, target_, vertices,
+                             [&](double weight) { lightest = std::min(lightest, weight); });
+        return lightest;
     }
 
     bool exists(Fixed weight, std::vector<std::int32_t>& witness) {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "match/branch_and_bound.hpp"
+#include "match/used_weights.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -73,12 +74,9 @@ class Remainder {
             const Fixed among = std::accumulate(row.begin(), row.end(), Fixed{0});
             const Fixed to_kept = weight_to(ids_[i], kept_);
             degree_[i] = among + to_kept;
-            total_ += among + 2 * to_kept;
             std::sort(row.begin(), row.end(), std::greater<>());
             for (std::size_t q = 1; q < k; ++q) heaviest_[i * k + q] = heaviest_[i * k + q - 1] + row[q - 1];
         }
-        for (const std::int32_t v : kept_) total_ += weight_to(v, kept_);
-        total_ /= 2;
         best_score_bound_ = embedding_.root_bound(pattern_.plan(), free_, kNone + 1);
     }
 
@@ -183,8 +181,21 @@ class Remainder {
         }
         result.found = true;
         result.vertices = std::move(mapping_);
-        result.remainder = target_.to_double(total_ - best_loss_);
-        result.score = target_.to_double(best_score_);
+        result.remainder = weight_left();
+        result.score = sum_of_used_weights(pattern_, target_, result.vertices);
+    }
+
+    double weight_left() const {
+        Bits<W> left = free_ - best_;
+        for (const std::int32_t v : kept_) left.set(v);
+        double weight = 0;
+        left.for_each([&](std::int32_t v) {
+            const auto row = target_.graph().neighbors(v);
+            for (std::size_t i = 0; i < row.size(); ++i) {
+                if (v < row[i] && left.test(row[i])) weight += target_.graph().weights(v)[i];
+            }
+        });
+        return weight;
     }
 
     const Pattern::Impl& pattern_;
@@ -199,7 +210,6 @@ class Remainder {
     std::vector<Fixed> degree_;
     std::vector<Fixed> heaviest_;
     std::vector<Fixed> halves_;
-    Fixed total_ = 0;
     bool found_ = false;
     Bits<W> best_;
     std::vector<std::int32_t> mapping_;

@@ -1,0 +1,31 @@
+// The target's own weights under a mapping: what an answer reports, to the last bit, where the search rounds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "match/pattern.hpp"
+#include "match/target.hpp"
+
+namespace topoplace::match {
+
+// Pattern edges come in ascending order, so that sums are the same on every machine.
+template <class Visit>
+void for_each_used_weight(const Pattern::Impl& pattern, const Target::Impl& target,
+                          const std::vector<std::int32_t>& vertices, Visit&& visit) {
+    const auto image = [&](std::int32_t u) { return vertices[static_cast<std::size_t>(u)]; };
+    for (std::int32_t u = 0; u < pattern.size(); ++u) {
+        for (const std::int32_t v : pattern.neighbors(u)) {
+            if (u < v) visit(target.graph().weight(image(u), image(v)));
+        }
+    }
+}
+
+inline double sum_of_used_weights(const Pattern::Impl& pattern, const Target::Impl& target,
+                                  const std::vector<std::int32_t>& vertices) {
+    double sum = 0;
+    for_each_used_weight(pattern, target, vertices, [&](double weight) { sum += weight; });
+    return sum;
+}
+
+}  // namespace topoplace::match
