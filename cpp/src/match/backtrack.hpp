@@ -87,6 +87,7 @@ class Backtrack {
         if (break_symmetry_) {
             for (const std::int32_t i : plan_.greater[depth]) set = set.above(image_[index(i)]);
             for (const std::int32_t i : plan_.less[depth]) set = set.below(image_[index(i)]);
+            set &= Bits<W>::first(space_.target_size - plan_.followers[index(depth)]);
         }
         if (has_required_) keep_required_possible(depth, used, set);
         return set;

@@ -159,6 +159,10 @@ Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
         }
         plan.reach.close_row();
     }
+    plan.followers.assign(at(size_), 0);
+    for (std::int32_t d = 0; d < size_; ++d) {
+        for (const std::int32_t i : plan.greater[d]) ++plan.followers[at(i)];
+    }
     for (std::int32_t d = 0; d <= size_; ++d) add_counts(plan, d);
     return plan;
 }

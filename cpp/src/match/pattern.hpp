@@ -30,6 +30,7 @@ struct Plan {
     Ragged<std::int32_t>
         greater;  // the image exceeds those of these depths: one mapping an image, the smallest
     Ragged<std::int32_t> less;
+    std::vector<std::int32_t> followers;  // vertices placed later whose images exceed this one's
     Ragged<std::int32_t>
         siblings;  // earlier depths i with order[d] in the orbit of order[i] (chain along order)
     Ragged<std::int32_t> settled;  // earlier depths whose orbit holds all of order[d ..]
