@@ -221,3 +221,20 @@ def test_scores_are_the_targets_own_weights():
     assert kernels.best_subgraph(triangle, weights).score == 14.06 + 14.06 + 14.06
     assert kernels.best_subgraph(triangle, weights, objective="bottleneck").score == 14.06
     assert kernels.best_remainder(triangle, weights).remainder == 14.06 + 14.06 + 14.06
+
+
+def test_min_weight_compares_the_weights_as_they_are():
+    weights = np.array([[0, 1, 1 + 2e-12], [1, 0, 1 + 1e-12], [1 + 2e-12, 1 + 1e-12, 0]])
+    pair = [[0, 1], [1, 0]]
+    assert kernels.count_subgraphs(pair, weights, min_weight=1 + 2e-12) == 2
+    assert kernels.best_subgraph(pair, weights, min_weight=1 + 2e-12).vertices.tolist() == [0, 2]
+    tiny = weights * 2e-308
+    assert kernels.count_subgraphs(pair, tiny, min_weight=1e-308) == 6
+
+
+@pytest.mark.parametrize("weights", [[1e-6, 1e12], [1e-200], [1e200]])
+def test_weights_too_far_apart_to_compare_are_refused(weights):
+    edges = [(i, i + 1, weight) for i, weight in enumerate(weights)]
+    with pytest.raises(ValueError, match="cannot be compared exactly"):
+        kernels.best_subgraph([[0, 1], [1, 0]], kernels.Graph.from_edges(3, edges))
+    assert kernels.count_subgraphs([[0, 1], [1, 0]], kernels.Graph.from_edges(3, edges)) == 2 * len(weights)

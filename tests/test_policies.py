@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from itertools import combinations, permutations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -291,3 +292,16 @@ def test_artifact_order_is_not_guessed(job: tp.JobGraph) -> None:
     cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
     with pytest.raises(ValueError, match="rings, stars and cliques of 1 to 5 tasks"):
         tp.policies.get("mapa-greedy", tie_break="artifact").place(job, cluster)
+
+
+def test_a_search_without_end_stops_at_the_same_place_every_time():
+    bandwidth = np.full((256, 256), 50.0)
+    for first in range(0, 256, 8):
+        bandwidth[first : first + 8, first : first + 8] = 450.0
+    np.fill_diagonal(bandwidth, 0.0)
+    cluster = tp.Cluster(tp.Topology.from_matrix(bandwidth))
+    policy = tp.policies.get("mapa-preserve", max_nodes=20_000)
+    placements = [policy.place(tp.JobGraph.ring(12), cluster) for _ in range(2)]
+    assert placements[0] == placements[1]
+    assert len(placements[0].gpus) == 12
+    assert not placements[0].optimal

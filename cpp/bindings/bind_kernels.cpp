@@ -132,9 +132,9 @@ Vertices to_free(const GraphHandle& target, std::optional<Vertices>&& free) {
 }
 
 BestParams to_params(const GraphHandle& target, const Vertices& required, double min_weight,
-                     std::optional<double> timeout) {
+                     std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
     check_vertices(required, "required", target.graph().num_vertices());
-    return {required, {}, min_weight, to_deadline(timeout)};
+    return {required, {}, min_weight, to_deadline(timeout, max_nodes)};
 }
 
 py::object to_mapping(bool found, Vertices&& vertices) {
@@ -146,8 +146,8 @@ py::object to_mapping(bool found, Vertices&& vertices) {
 template <class Goal>
 Best best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goal,
           std::optional<Vertices> free, const Vertices& required, double min_weight,
-          std::optional<double> timeout) {
-    const BestParams params = to_params(target, required, min_weight, timeout);
+          std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+    const BestParams params = to_params(target, required, min_weight, timeout, max_nodes);
     const Vertices usable = to_free(target, std::move(free));
     auto result = without_gil<BestResult>(
         [&] { return match::best_subgraph(pattern.pattern(), target.target(), usable, goal, params); });
@@ -157,13 +157,15 @@ Best best(const GraphHandle& pattern, const GraphHandle& target, const Goal& goa
 
 Best best_named(const GraphHandle& pattern, const GraphHandle& target, const std::string& objective,
                 std::optional<Vertices> free, const Vertices& required, double min_weight,
-                std::optional<double> timeout) {
-    return best(pattern, target, to_objective(objective), std::move(free), required, min_weight, timeout);
+                std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+    return best(pattern, target, to_objective(objective), std::move(free), required, min_weight, timeout,
+                max_nodes);
 }
 
 Remained remainder(const GraphHandle& pattern, const GraphHandle& target, std::optional<Vertices> free,
-                   const Vertices& kept, const Vertices& required, std::optional<double> timeout) {
-    BestParams params = to_params(target, required, 0, timeout);
+                   const Vertices& kept, const Vertices& required, std::optional<double> timeout,
+                   std::optional<std::uint64_t> max_nodes) {
+    BestParams params = to_params(target, required, 0, timeout, max_nodes);
     const Vertices usable = to_free(target, std::move(free));
     check_vertices(kept, "kept", target.graph().num_vertices());
     params.kept = kept;
@@ -217,12 +219,13 @@ void register_kernels(py::module_& module) {
                py::arg("induced"), py::arg("min_weight"), py::arg("limit"), py::arg("candidates").noconvert(),
                py::arg("timeout"));
     module.def("best_subgraph", &best_named, py::arg("pattern"), py::arg("target"), py::arg("objective"),
-               py::arg("free"), py::arg("required"), py::arg("min_weight"), py::arg("timeout"));
+               py::arg("free"), py::arg("required"), py::arg("min_weight"), py::arg("timeout"),
+               py::arg("max_nodes"));
     module.def("best_subgraph", &best<match::LinkCountScore>, py::arg("pattern"), py::arg("target"),
                py::arg("objective"), py::arg("free"), py::arg("required"), py::arg("min_weight"),
-               py::arg("timeout"));
+               py::arg("timeout"), py::arg("max_nodes"));
     module.def("best_remainder", &remainder, py::arg("pattern"), py::arg("target"), py::arg("free"),
-               py::arg("kept"), py::arg("required"), py::arg("timeout"));
+               py::arg("kept"), py::arg("required"), py::arg("timeout"), py::arg("max_nodes"));
     module.def(
         "verify_mapping",
         [](const GraphHandle& pattern, const GraphHandle& target, const Vertices& vertices, bool induced,

@@ -59,8 +59,9 @@ inline bool signal_pending() {
     return PyErr_CheckSignals() != 0;
 }
 
-inline Deadline to_deadline(std::optional<double> timeout) {
+inline Deadline to_deadline(std::optional<double> timeout, std::optional<std::uint64_t> max_nodes = {}) {
     Deadline deadline = timeout ? Deadline::in(*timeout) : Deadline{};
+    if (max_nodes) deadline.max_nodes = *max_nodes;
     deadline.interrupted = signal_pending;
     return deadline;
 }

@@ -87,13 +87,13 @@ class ClusterState:
     @property
     def num_gpus(self) -> int:
         ...
-def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
+def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
+def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
+def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
     ...
 def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, bool, int]:
     ...

@@ -243,15 +243,17 @@ def best_subgraph(
     required: Iterable[int] = (),
     min_weight: float | None = None,
     timeout: float | None = None,
+    max_nodes: int | None = None,
 ) -> Embedding | None:
     """The best place for the pattern, proven; None where it fits nowhere.
 
     `objective`: "sum" of the weights of the target edges used; "bottleneck", the lightest of them;
     "bottleneck_sum", the bottleneck first and then the sum; or a `LinkCountScore`. Only vertices of `free`
     (all, by default) are used, and all of `required` are. Sums are compared exactly, in 41-bit fixed point
-    relative to the largest weight.
+    relative to the largest weight; weights that span more than eleven decades are refused.
 
-    At the deadline the best embedding found so far is returned with a true `bound` and optimal=False; where
+    `timeout` is in seconds; `max_nodes` limits the work instead, at the same place on every machine. At either
+    limit the best embedding found so far is returned with a true `bound` and optimal=False; where
     none was found by then, raises SearchTimeoutError. Raises ValueError on bad input.
     """
     p, t = Graph.of(pattern), Graph.of(target_weights)
@@ -267,9 +269,10 @@ def best_subgraph(
         _vertices(required, "required", t),
         _min_weight(min_weight),
         _timeout(timeout),
+        _max_nodes(max_nodes),
     )
     if vertices is None:
-        _check_proven(optimal, timeout)
+        _check_proven(optimal, timeout, max_nodes)
         return None
     return Embedding(vertices, score, bound, optimal, complete, nodes)
 
@@ -282,6 +285,7 @@ def best_remainder(
     kept: Iterable[int] = (),
     required: Iterable[int] = (),
     timeout: float | None = None,
+    max_nodes: int | None = None,
 ) -> Remainder | None:
     """Places the pattern so that the free vertices it leaves keep the largest total weight among themselves.
 
@@ -297,9 +301,10 @@ def best_remainder(
         _vertices(kept, "kept", t),
         _vertices(required, "required", t),
         _timeout(timeout),
+        _max_nodes(max_nodes),
     )
     if vertices is None:
-        _check_proven(optimal, timeout)
+        _check_proven(optimal, timeout, max_nodes)
         return None
     return Remainder(vertices, remainder, score, optimal, nodes)
 
@@ -324,9 +329,9 @@ def verify_mapping(
     return _core.verify_mapping(p, t, images, induced, _min_weight(min_weight))
 
 
-def _check_proven(proven: bool, timeout: float | None) -> None:
+def _check_proven(proven: bool, timeout: float | None, max_nodes: int | None) -> None:
     if not proven:
-        raise SearchTimeoutError(f"no embedding found in {timeout} s", None)
+        raise SearchTimeoutError(f"no embedding found; timeout = {timeout} s, max_nodes = {max_nodes}", None)
 
 
 def _enumeration(
@@ -379,6 +384,10 @@ def _min_weight(value: float | None) -> float:
 
 def _timeout(value: float | None) -> float | None:
     return None if value is None else _checks.real(value, "timeout", ValueError)
+
+
+def _max_nodes(value: int | None) -> int | None:
+    return None if value is None else _checks.integer(value, "max_nodes", ValueError, low=1, high=_INT64_MAX)
 
 
 def _counted(array: Any) -> Any:

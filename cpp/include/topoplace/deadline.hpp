@@ -1,6 +1,7 @@
 // When a search has to stop: a point in time, a caller's wish, or never.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,8 @@ struct Deadline {
     std::chrono::steady_clock::time_point when = std::chrono::steady_clock::time_point::max();
     // Asked a few times a second, from the thread that searches; true stops the search.
     bool (*interrupted)() = nullptr;
+    // Nodes after which the search stops: the same place on every machine.
+    std::uint64_t max_nodes = std::numeric_limits<std::uint64_t>::max();
 
     static Deadline in(double seconds) {
         Deadline deadline;
@@ -30,26 +33,39 @@ struct Deadline {
 // Counts the nodes of a search; looks at the clock and asks for interruption once every so many of them.
 class NodeCounter {
   public:
-    explicit NodeCounter(const Deadline& deadline) : deadline_(deadline) {}
+    explicit NodeCounter(const Deadline& deadline) : deadline_(deadline) { schedule(); }
 
-    // True when the search has to stop; stays true from then on.
-    bool visit() {
-        if ((++nodes_ & (kClockStride - 1)) == 0 && !stopped_) stopped_ = deadline_.passed() || interrupted();
+    // True when the search has to stop; stays true from then on. `nodes`: how many usual ones this one is
+    // worth.
+    bool visit(std::uint64_t nodes = 1) {
+        nodes_ += nodes;
+        if (nodes_ >= next_look_) look();
         return stopped_;
     }
     bool stopped() const { return stopped_; }
     std::uint64_t nodes() const { return nodes_; }
 
   private:
-    bool interrupted() const {
-        return (nodes_ & (kInterruptStride - 1)) == 0 && deadline_.interrupted != nullptr &&
-               deadline_.interrupted();
+    void look() {
+        stopped_ = stopped_ || nodes_ >= deadline_.max_nodes || deadline_.passed() || interrupted();
+        schedule();
+    }
+    bool interrupted() {
+        if (deadline_.interrupted == nullptr || nodes_ < next_question_) return false;
+        next_question_ = nodes_ + kInterruptStride;
+        return deadline_.interrupted();
+    }
+    void schedule() {
+        const std::uint64_t left = deadline_.max_nodes > nodes_ ? deadline_.max_nodes - nodes_ : kClockStride;
+        next_look_ = nodes_ + std::min(kClockStride, left);
     }
 
     static constexpr std::uint64_t kClockStride = 1U << 10;
     static constexpr std::uint64_t kInterruptStride = 1U << 20;
     Deadline deadline_;
     std::uint64_t nodes_ = 0;
+    std::uint64_t next_look_ = 0;
+    std::uint64_t next_question_ = kInterruptStride;
     bool stopped_ = false;
 };
 

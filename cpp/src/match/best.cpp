@@ -128,8 +128,10 @@ class Best {
           params_(params),
           usable_(to_bits<W>(free)),
           required_(to_bits<W>(params.required)),
-          min_weight_(target_.to_fixed_up(params.min_weight)),
-          counter_(params.deadline) {}
+          min_weight_(target_.to_fixed(params.min_weight)),
+          counter_(params.deadline) {
+        target_.check_comparable();
+    }
 
     BestResult solve(Objective objective) {
         switch (objective) {
@@ -144,7 +146,7 @@ class Best {
     }
 
     BestResult solve(const LinkCountScore::Impl& score) {
-        const BitRows adjacency = target_.adjacency(min_weight_);
+        const BitRows adjacency = target_.adjacency(params_.min_weight);
         return search(adjacency, LinkCounts(target_, score),
                       [&](Fixed rank) { return score.score_of_rank(rank); });
     }
@@ -175,7 +177,7 @@ class Best {
     BestResult sum(Fixed min_weight) {
         const bool everything = target_.everything(min_weight);
         const Levels levels = everything ? Levels{} : target_.levels_from(min_weight);
-        const BitRows adjacency = target_.adjacency(min_weight);
+        const BitRows adjacency = target_.adjacency(min_weight, params_.min_weight);
         BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
                                    [&](Fixed sum) { return target_.to_double(sum); });
         if (result.found) rate(result, sum_of(result.vertices), result.bound);
@@ -242,7 +244,7 @@ class Best {
     }
 
     bool exists(Fixed weight, std::vector<std::int32_t>& witness) {
-        const BitRows adjacency = target_.adjacency(weight);
+        const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
         Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
                                           counter_);
         if (!canonical.best(usable_, required_)) return false;
@@ -251,7 +253,7 @@ class Best {
     }
 
     BestResult at_threshold(Fixed weight) {
-        const BitRows adjacency = target_.adjacency(weight);
+        const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
         return search(adjacency, Existence(adjacency), [](Fixed) { return 0.0; });
     }
 

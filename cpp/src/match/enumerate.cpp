@@ -48,7 +48,7 @@ Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumeratePa
     : pattern(p),
       target_size(t.size()),
       induced(params.induced),
-      adjacency(t.adjacency(t.to_fixed_up(params.min_weight))),
+      adjacency(t.adjacency(params.min_weight)),
       allowed(at(p.size()), Bits<W>::first(t.size())) {
     const auto row = [&](std::int32_t u) {
         return params.candidates.subspan(at(u) * at(target_size), at(target_size));

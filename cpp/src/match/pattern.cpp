@@ -159,12 +159,16 @@ Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
         }
         plan.reach.close_row();
     }
+    add_followers(plan);
+    for (std::int32_t d = 0; d <= size_; ++d) add_counts(plan, d);
+    return plan;
+}
+
+void Pattern::Impl::add_followers(Plan& plan) const {
     plan.followers.assign(at(size_), 0);
     for (std::int32_t d = 0; d < size_; ++d) {
         for (const std::int32_t i : plan.greater[d]) ++plan.followers[at(i)];
     }
-    for (std::int32_t d = 0; d <= size_; ++d) add_counts(plan, d);
-    return plan;
 }
 
 // A limit through w' (d(u, w') + d(w', w) = d(u, w)) follows from the limits to and from w'.

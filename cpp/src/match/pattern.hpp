@@ -69,6 +69,7 @@ class Pattern::Impl {
     void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
     Plan make_plan(const std::vector<std::int32_t>& order) const;
+    void add_followers(Plan& plan) const;
     void add_reach(Plan& plan, std::int32_t depth) const;
     void add_counts(Plan& plan, std::int32_t depth) const;
     const StabilizerChain& natural_chain() const;

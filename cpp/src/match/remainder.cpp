@@ -24,8 +24,9 @@ class Remainder {
         : pattern_(pattern.impl()),
           target_(target.impl()),
           counter_(params.deadline),
-          adjacency_(target_.adjacency(target_.to_fixed_up(params.min_weight))),
+          adjacency_(target_.adjacency(params.min_weight)),
           embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), params, counter_) {
+        target_.check_comparable();
         Bits<W> left;
         for (const std::int32_t v : params.kept) left.set(v);
         for (const std::int32_t v : free) left.set(v), free_.set(v);
@@ -118,7 +119,7 @@ class Remainder {
     }
 
     void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
-        if (counter_.visit()) return;
+        if (counter_.visit(1 + ids_.size() / 64)) return;  // a node looks at every free vertex
         const std::int32_t slots = pattern_.size() - set.count();
         if (slots == 0) return weigh(set, loss);
         const Fixed bound = loss + least_loss(next, slots, cost);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -13,6 +14,10 @@ namespace topoplace::match {
 namespace {
 
 constexpr int kFixedPointBits = 40;
+// Within these every weight has a fixed-point value of its own magnitude, and no sum overflows.
+constexpr double kLightest = 1e-150;
+constexpr double kHeaviest = 1e150;
+constexpr double kWidestRange = 1e11;
 // Beyond this the automorphism group costs more than it saves.
 constexpr std::int32_t kMaxSymmetryVertices = 512;
 
@@ -33,16 +38,12 @@ Target::Impl::Impl(const Graph& graph) : graph_(graph), lazy_(std::make_shared<L
         throw std::invalid_argument("the target has " + std::to_string(n) + " vertices; at most " +
                                     std::to_string(kMaxTargetVertices) + " can be searched");
     }
-    double heaviest = 0;
-    for (std::int32_t v = 0; v < n; ++v) {
-        for (const double weight : graph_.weights(v)) heaviest = std::max(heaviest, weight);
-    }
-    if (heaviest > 0) scale_ = std::ldexp(1.0, kFixedPointBits - 1 - std::ilogb(heaviest));
+    set_scale();
     weight_.assign(index(n, 0), 0);
     for (std::int32_t v = 0; v < n; ++v) {
         const auto row = graph_.neighbors(v);
         for (std::size_t i = 0; i < row.size(); ++i) {
-            const Fixed weight = std::max<Fixed>(1, std::llround(graph_.weights(v)[i] * scale_));
+            const Fixed weight = comparable_ ? std::llround(graph_.weights(v)[i] * scale_) : 1;
             weight_[index(v, row[i])] = weight;
             distinct_.push_back(weight);
         }
@@ -50,16 +51,33 @@ Target::Impl::Impl(const Graph& graph) : graph_(graph), lazy_(std::make_shared<L
     std::sort(distinct_.begin(), distinct_.end(), std::greater<>());
     distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
     levels_ = make_levels(distinct_);
-    edges_ = rows_of(1);
+    edges_ = rows_of(1, 0);
 }
 
-Fixed Target::Impl::to_fixed_up(double weight) const {
-    if (!(weight > 0)) return 1;
-    if (weight * scale_ >= static_cast<double>(std::numeric_limits<Fixed>::max() / 2)) {
-        return std::numeric_limits<Fixed>::max();
+void Target::Impl::set_scale() {
+    for (std::int32_t v = 0; v < size(); ++v) {
+        for (const double weight : graph_.weights(v)) {
+            heaviest_ = std::max(heaviest_, weight);
+            lightest_ = std::min(lightest_, weight);
+        }
     }
-    // An edge of exactly this weight was rounded the same way and must stay in.
-    return std::max<Fixed>(1, std::llround(weight * scale_));
+    if (heaviest_ == 0) return;
+    comparable_ = lightest_ >= kLightest && heaviest_ <= kHeaviest && heaviest_ / lightest_ <= kWidestRange;
+    if (comparable_) scale_ = std::ldexp(1.0, kFixedPointBits - 1 - std::ilogb(heaviest_));
+}
+
+void Target::Impl::check_comparable() const {
+    if (comparable_) return;
+    std::ostringstream message;
+    message << "weights from " << lightest_ << " to " << heaviest_ << " cannot be compared exactly: between "
+            << kLightest << " and " << kHeaviest << ", the heaviest may be " << kWidestRange
+            << " times the lightest";
+    throw std::invalid_argument(message.str());
+}
+
+Fixed Target::Impl::to_fixed(double weight) const {
+    if (!comparable_ || weight <= lightest_) return 1;
+    return weight > heaviest_ ? std::numeric_limits<Fixed>::max() : std::llround(weight * scale_);
 }
 
 Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
@@ -92,16 +110,21 @@ Levels Target::Impl::levels_from(Fixed min_weight) const {
     return make_levels(std::span(distinct_.begin(), end));
 }
 
-BitRows Target::Impl::adjacency(Fixed min_weight) const {
-    if (everything(min_weight)) return edges_;
-    return rows_of(min_weight);
+BitRows Target::Impl::adjacency(double min_weight) const { return adjacency(1, min_weight); }
+
+BitRows Target::Impl::adjacency(Fixed threshold, double min_weight) const {
+    if (everything(threshold) && min_weight <= lightest_) return edges_;
+    return rows_of(threshold, min_weight);
 }
 
-BitRows Target::Impl::rows_of(Fixed min_weight) const {
+BitRows Target::Impl::rows_of(Fixed threshold, double min_weight) const {
     BitRows rows(static_cast<std::size_t>(size()), width_of(size()));
     for (std::int32_t u = 0; u < size(); ++u) {
-        for (const std::int32_t v : graph_.neighbors(u)) {
-            if (weight(u, v) >= min_weight) rows.set(static_cast<std::size_t>(u), v);
+        const auto row = graph_.neighbors(u);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (weight(u, row[i]) >= threshold && graph_.weights(u)[i] >= min_weight) {
+                rows.set(static_cast<std::size_t>(u), row[i]);
+            }
         }
     }
     return rows;

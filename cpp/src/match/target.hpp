@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -77,15 +78,17 @@ class Target::Impl {
     Fixed weight(std::size_t pair) const { return weight_[pair]; }
     const Fixed* weights(std::int32_t u) const { return weight_.data() + index(u, 0); }
     double to_double(Fixed weight) const { return static_cast<double>(weight) / scale_; }
-    // The smallest fixed-point weight that is at least `weight`.
-    Fixed to_fixed_up(double weight) const;
+    Fixed to_fixed(double weight) const;
+    // Throws std::invalid_argument where the weights span too wide a range to compare their sums.
+    void check_comparable() const;
 
     // The distinct weights, heaviest first.
     std::span<const Fixed> distinct_weights() const { return distinct_; }
     const Levels& levels() const { return levels_; }
 
-    // Neighbours over edges of at least this weight.
-    BitRows adjacency(Fixed min_weight) const;
+    // Neighbours over edges of at least this weight; and of at least this fixed-point weight too.
+    BitRows adjacency(double min_weight) const;
+    BitRows adjacency(Fixed threshold, double min_weight) const;
     // No edge is lighter than this.
     bool everything(Fixed min_weight) const { return distinct_.empty() || min_weight <= distinct_.back(); }
     // Levels without the edges lighter than min_weight.
@@ -100,10 +103,14 @@ class Target::Impl {
 
   private:
     struct Lazy;
-    BitRows rows_of(Fixed min_weight) const;
+    void set_scale();
+    BitRows rows_of(Fixed threshold, double min_weight) const;
     Levels make_levels(std::span<const Fixed> distinct) const;
 
     Graph graph_;
+    double heaviest_ = 0;
+    double lightest_ = std::numeric_limits<double>::infinity();
+    bool comparable_ = true;
     double scale_ = 1;
     std::vector<Fixed> weight_;  // n x n, 0 where there is no edge
     std::vector<Fixed> distinct_;

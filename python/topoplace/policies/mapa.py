@@ -46,8 +46,9 @@ class Preserve(MapaPolicy):
         force_eq2: bool = False,
         tie_break: TieBreak = "lexicographic",
         timeout: float | None = None,
+        max_nodes: int | None = 2_000_000,
     ) -> None:
-        super().__init__(tie_break=tie_break, timeout=timeout)
+        super().__init__(tie_break=tie_break, timeout=timeout, max_nodes=max_nodes)
         if min_effective_bandwidth is not None:
             _checks.real(min_effective_bandwidth, "min_effective_bandwidth", ValueError)
         self.min_effective_bandwidth = min_effective_bandwidth
@@ -92,7 +93,13 @@ class Preserve(MapaPolicy):
     ) -> Placement | None:
         kept = [gpu for gpu in cluster.free_gpus() if gpu not in free]
         found = kernels.best_remainder(
-            job.graph, cluster.topology.graph, free=free, kept=kept, required=required, timeout=self.timeout
+            job.graph,
+            cluster.topology.graph,
+            free=free,
+            kept=kept,
+            required=required,
+            timeout=self.timeout,
+            max_nodes=self.max_nodes,
         )
         return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
 

@@ -25,19 +25,30 @@ class MapaPolicy(SearchPolicy):
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list; "artifact"
     repeats the choice of the paper's published code (rings, stars and cliques of up to five).
-    timeout: seconds one search may take; None searches until the best placement is proven. At the deadline the best
-    found is placed with `optimal` False; SearchTimeoutError is raised where nothing was found by then.
+    max_nodes: how much work one search may take, the same on every machine; the default is about a second. None, or
+    more, searches until the best placement is proven. At the limit the best found is placed with `optimal` False;
+    SearchTimeoutError is raised where nothing was found by then.
+    timeout: as `max_nodes`, in seconds: a promise about time instead of about the answer.
     """
 
     artifact_rule: ClassVar[str]
 
-    def __init__(self, *, tie_break: TieBreak = "lexicographic", timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        tie_break: TieBreak = "lexicographic",
+        timeout: float | None = None,
+        max_nodes: int | None = 2_000_000,
+    ) -> None:
         if _checks.text(tie_break, "tie_break", ValueError) not in get_args(artifact.TieBreak):
             raise ValueError(f'tie_break = {_checks.shown(tie_break)}, not "lexicographic" or "artifact"')
         if timeout is not None:
             _checks.positive(timeout, "timeout", ValueError)
         self.tie_break = tie_break
+        if max_nodes is not None:
+            max_nodes = _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=2**63 - 1)
         self.timeout = timeout
+        self.max_nodes = max_nodes
         self.model = EffectiveBandwidth()
 
     @abstractmethod
@@ -79,6 +90,7 @@ class MapaPolicy(SearchPolicy):
             free=free,
             required=required,
             timeout=self.timeout,
+            max_nodes=self.max_nodes,
         )
         return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
 
