@@ -1,0 +1,154 @@
+"""XML text as a tree of small elements that know their lines; hostile XML is refused, not followed.
+
+A DOCTYPE may be there, as hwloc writes one; entities of a document's own and anything outside of it are refused,
+and so is a document of more elements, or deeper, than any machine needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+from xml.sax import SAXException, SAXParseException
+from xml.sax.handler import ContentHandler, feature_external_ges
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+
+MAX_ELEMENTS = 100_000
+MAX_DEPTH = 64
+# Real documents have at least 60 characters per element; denser ones would take much more memory than text.
+_MIN_CHARACTERS = 24
+_ALWAYS_ELEMENTS = 64
+_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Element:
+    """One element of a document."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    children: tuple[Element, ...]
+    text: str
+    """The characters directly inside it, without blanks around them."""
+    line: int
+    """The line its tag begins in, from 1."""
+
+    def get(self, name: str, default: str = "") -> str:
+        """The attribute `name`, or else `default`."""
+        return self.attributes.get(name, default)
+
+    def children_of(self, tag: str) -> Iterator[Element]:
+        """The children with this tag, in their order."""
+        return (child for child in self.children if child.tag == tag)
+
+    def walk(self) -> Iterator[Element]:
+        """The element and all below it, parents before children, in the order of the text."""
+        left: list[Element] = [self]
+        while left:
+            element = left.pop()
+            yield element
+            left.extend(reversed(element.children))
+
+
+def read(text: str, what: str) -> Element:
+    """The root element of the XML document `text`.
+
+    what: how messages call the document. Raises TopologyError naming the line of the first thing that is wrong,
+    and ModuleNotFoundError where defusedxml is not installed.
+    """
+    try:
+        import defusedxml.sax
+    except ImportError:
+        raise ModuleNotFoundError(
+            f"reading {what} needs defusedxml: pip install 'topoplace[discovery]'"
+        ) from None
+    parser: Any = defusedxml.sax.make_parser()
+    parser.forbid_dtd = parser.forbid_external = False  # a DOCTYPE may name a file, which is never looked at
+    parser.setFeature(feature_external_ges, False)
+    max_elements = min(MAX_ELEMENTS, len(text) // _MIN_CHARACTERS + _ALWAYS_ELEMENTS)
+    builder = _Builder(what, max_elements, parser.getLineNumber)
+    parser.setContentHandler(builder)
+    try:
+        parser.feed(text)
+        parser.close()
+    except SAXParseException as error:
+        message = error.getMessage()
+        raise TopologyError(f"line {error.getLineNumber()}: {what} is not well-formed: {message}") from None
+    except (SAXException, defusedxml.DefusedXmlException):
+        raise TopologyError(
+            f"line {builder.line}: {what} declares entities of its own, which are not read"
+        ) from None
+    except UnicodeEncodeError:
+        raise TopologyError(f"{what} is not valid Unicode") from None
+    return builder.root
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element whose end is still to come."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list[Element])
+    text: list[str] = field(default_factory=list[str])
+
+
+class _Builder(ContentHandler):
+    """Receives a document piece by piece and puts its tree together."""
+
+    root: Element
+
+    def __init__(self, what: str, max_elements: int, line: Callable[[], int]) -> None:
+        super().__init__()
+        self._what = what
+        self._left = max_elements
+        self._line = line
+        self._open: list[_Open] = []
+
+    @property
+    def line(self) -> int:
+        """Where in the document the parser is."""
+        return self._line()
+
+    def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802 - the name is SAX's
+        self._left -= 1
+        if self._left < 0:
+            raise TopologyError(f"line {self.line}: {self._what} has too many elements")
+        if len(self._open) == MAX_DEPTH:
+            raise TopologyError(f"line {self.line}: {self._what} is nested deeper than {MAX_DEPTH}")
+        self._open.append(_Open(name, dict(attrs.items()) or _NO_ATTRIBUTES, self.line))
+
+    def characters(self, content: str) -> None:
+        pieces = self._open[-1].text
+        if not content.isspace():
+            pieces.append(content)
+        elif pieces and pieces[-1] != " ":
+            pieces.append(" ")
+
+    def skippedEntity(self, name: str) -> None:  # noqa: N802 - the name is SAX's
+        raise TopologyError(f"line {self.line}: {self._what} refers to an entity that is not read: {name}")
+
+    def endElement(self, name: str) -> None:  # noqa: N802 - the name is SAX's; expat has checked that it fits
+        done = self._open.pop()
+        element = Element(
+            done.tag, done.attributes, tuple(done.children), "".join(done.text).strip(), done.line
+        )
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self.root = element
+
+
+def integer(element: Element, name: str, *, low: int = 0, high: int = 1 << 62) -> int:
+    """The attribute `name` of `element` as an integer within low..high; TopologyError where it is none."""
+    word = element.get(name)
+    if word.isascii() and word.isdigit() and len(word) < 20 and low <= int(word) <= high:
+        return int(word)
+    where = f"line {element.line}: {element.tag} {name}"
+    if name not in element.attributes:
+        raise TopologyError(f"{where} is missing")
+    raise TopologyError(f"{where} = {_checks.shown(word)} is not an integer in {low}..{high}")
