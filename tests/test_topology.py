@@ -257,7 +257,7 @@ BAD_JSON = [
     ("[]", r"the text = \[\] is not an object"),
     ("{}", "the text has no key"),
     (edited("format", value="x"), "format and version = "),
-    (edited("version", value=2), "format and version = .*2"),
+    (edited("version", value=3), "format and version = .*3"),
     (edited("colour", value=2), "the text has an unknown key 'colour'"),
     (edited("gpus", value=[]), "gpus has 0 entries"),
     (edited("gpus", value=3), "gpus = 3 is not a sequence"),

@@ -10,12 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from topoplace import kernels, machines, objectives, policies, testing
+    from topoplace import discovery, kernels, links, machines, objectives, policies, testing
     from topoplace.cluster import Cluster
-    from topoplace.devices import Gpu, Nic
+    from topoplace.devices import Component, ComponentKind, Gpu, Nic
     from topoplace.errors import AllocationError, JobGraphError, SnapshotError, TopologyError, TopoplaceError
+    from topoplace.fabric import Fabric, Level
     from topoplace.jobgraph import JobGraph
-    from topoplace.links import Link, LinkKind
+    from topoplace.links import DistanceWeights, Link, LinkKind
     from topoplace.placement import Deferred, Placement
     from topoplace.policies.base import Plan, Policy
     from topoplace.simulate import simulate
@@ -27,10 +28,15 @@ __version__ = "0.1.0"
 _HOME = {
     "AllocationError": "topoplace.errors",
     "Cluster": "topoplace.cluster",
+    "Component": "topoplace.devices",
+    "ComponentKind": "topoplace.devices",
     "Deferred": "topoplace.placement",
+    "DistanceWeights": "topoplace.links",
+    "Fabric": "topoplace.fabric",
     "Gpu": "topoplace.devices",
     "JobGraph": "topoplace.jobgraph",
     "JobGraphError": "topoplace.errors",
+    "Level": "topoplace.fabric",
     "Link": "topoplace.links",
     "LinkKind": "topoplace.links",
     "Nic": "topoplace.devices",
@@ -41,7 +47,9 @@ _HOME = {
     "Topology": "topoplace.topology",
     "TopologyError": "topoplace.errors",
     "TopoplaceError": "topoplace.errors",
+    "discovery": "topoplace.discovery",
     "kernels": "topoplace.kernels",
+    "links": "topoplace.links",
     "machines": "topoplace.machines",
     "objectives": "topoplace.objectives",
     "policies": "topoplace.policies",
@@ -52,10 +60,15 @@ _HOME = {
 __all__ = [
     "AllocationError",
     "Cluster",
+    "Component",
+    "ComponentKind",
     "Deferred",
+    "DistanceWeights",
+    "Fabric",
     "Gpu",
     "JobGraph",
     "JobGraphError",
+    "Level",
     "Link",
     "LinkKind",
     "Nic",
@@ -66,7 +79,9 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopoplaceError",
+    "discovery",
     "kernels",
+    "links",
     "machines",
     "objectives",
     "policies",
@@ -75,7 +90,7 @@ __all__ = [
 ]
 
 # Modules that are public as modules; `simulate` is one that can be called.
-_MODULES = {"kernels", "machines", "objectives", "policies", "simulate", "testing"}
+_MODULES = {"discovery", "links", "kernels", "machines", "objectives", "policies", "simulate", "testing"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,66 +1,210 @@
-"""The JSON form of a topology: canonical, versioned, and checked when it is read."""
+"""The JSON form of a topology: canonical, versioned, and checked when it is read.
+
+Version 1 is one list of GPUs and one of links. Version 2 adds what version 1 had no words for: components, partitions,
+notes and weights of distances; and clusters, which list their templates and, for every machine, which one it is.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from topoplace import _checks
-from topoplace.devices import GPU_KEYS, Gpu, Nic
+from topoplace._link_lists import parsed_links
+from topoplace.devices import GPU_KEYS, NIC_KEYS, Component, ComponentKind, Gpu, Nic, written_device
 from topoplace.errors import TopologyError
-from topoplace.links import parsed_links
+from topoplace.fabric import MAX_MACHINES, Fabric, Level
+from topoplace.links import DISTANCES, DistanceWeights, Link, LinkKind
 
 if TYPE_CHECKING:
+    from topoplace.cluster_topology import ClusterTopology
     from topoplace.topology import Topology
 
 FORMAT = "topoplace.topology"
-VERSION = 1
 
-_SETTINGS = ("name", "default", "network")
-_LISTS = ("gpus", "links", "nics")
-_NIC_KEYS = ("name", "paths")
+_KEYS = ("name", "default", "network", "gpus", "links", "nics")
+_EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "distances")
+_CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
+_CLUSTER_EXTRA_KEYS = ("notes", "distances")
+_LEVEL_KEYS = ("name", "gbps", "oversubscription", "kind", "rail", "domains", "domain_of")
+_WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------
 
 
 def written(topology: Topology) -> str:
     """`topology` as canonical JSON: keys sorted, no blanks, ASCII; equal content gives equal text."""
-    data = {
-        "format": FORMAT,
-        "version": VERSION,
+    record = _flat(topology) if topology.fabric is None else _cluster(topology, topology.fabric)
+    version = 2 if record.keys() - set(_KEYS) else 1
+    record |= {"format": FORMAT, "version": version}
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def _flat(topology: Topology) -> dict[str, Any]:
+    record = {
         "name": topology.name,
         "default": topology.default,
         "network": topology.network,
-        "gpus": [{key: getattr(gpu, key) for key in GPU_KEYS} for gpu in topology.gpus],
-        "links": [(u, v, link.gbps, link.kind.value, link.lanes) for u, v, link in topology.links],
-        "nics": [asdict(nic) for nic in topology.nics],
+        "gpus": [written_device(gpu) for gpu in topology.gpus],
+        "links": [_row(*entry) for entry in topology.links],
+        "nics": [written_device(nic) for nic in topology.nics],
     }
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+    extra = {
+        "components": [(part.kind.value, part.name) for part in topology.components],
+        "component_links": [_row(*entry) for entry in topology.component_links],
+        "partitions": topology.partitions,
+    }
+    return record | {key: value for key, value in extra.items() if value} | _remarks(topology)
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The fields of the `Topology` that `text` describes; their values are still to be checked by it."""
+def _row(u: int, v: int, link: Link) -> tuple[int, int, float, str, int]:
+    return u, v, link.gbps, link.kind.value, link.lanes
+
+
+def _remarks(topology: Topology) -> dict[str, Any]:
+    record: dict[str, Any] = {"notes": topology.notes} if topology.notes else {}
+    if topology.distances != DISTANCES["sc17"]:
+        record["distances"] = {key: getattr(topology.distances, key) for key in _WEIGHTS}
+    return record
+
+
+def _cluster(topology: Topology, fabric: Fabric) -> dict[str, Any]:
+    cluster = cast("ClusterTopology", topology)
+    return {
+        "name": topology.name,
+        "network": topology.network,
+        "templates": [_flat(template) for template in topology.templates],
+        "machines": fabric.machines,
+        "template_of": cluster.template_of,
+        "levels": [_level(level) for level in fabric.levels],
+    } | _remarks(topology)
+
+
+def _level(level: Level) -> dict[str, Any]:
+    names = [domain for domain in dict.fromkeys(level.domains) if domain is not None]
+    number: dict[str | None, int | None] = {domain: i for i, domain in enumerate(names)}
+    values = {key: getattr(level, key) for key in ("name", "gbps", "oversubscription", "rail")}
+    places = [number.get(domain) for domain in level.domains]
+    return values | {"kind": level.kind.value, "domains": names, "domain_of": places}
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------
+
+
+def parsed(text: str) -> Topology:
+    """The topology that `text` describes; TopologyError says what is wrong with it."""
+    from topoplace.topology import Topology
+
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise TopologyError(f"not JSON: {error}") from None
-    record = _record(data, "the text", ("format", "version", *_SETTINGS, *_LISTS))
-    if (record["format"], record["version"]) != (FORMAT, VERSION):
-        found = _checks.shown((record["format"], record["version"]))
-        raise TopologyError(f"format and version = {found}, not {(FORMAT, VERSION)}")
-    gpus, nics = (_checks.sequence(record[key], key, TopologyError) for key in ("gpus", "nics"))
-    return {key: record[key] for key in _SETTINGS} | {
-        "gpus": tuple(Gpu(i, **_record(gpu, f"gpus[{i}]", GPU_KEYS)) for i, gpu in enumerate(gpus)),
+    if not isinstance(data, dict):
+        raise TopologyError(f"the text = {_checks.shown(data)} is not an object")
+    record = dict(cast("dict[str, Any]", data))
+    for key in ("format", "version"):
+        if key not in record:
+            raise TopologyError(f"the text has no key {key!r}")
+    kind, version = record.pop("format"), record.pop("version")
+    if kind != FORMAT or version not in (1, 2):
+        found = _checks.shown((kind, version))
+        raise TopologyError(f"format and version = {found}, not {(FORMAT, 1)} or {(FORMAT, 2)}")
+    if version == 2 and "templates" in record:
+        return _read_cluster(record)
+    return Topology(**_fields(record, "the text", _EXTRA_KEYS if version == 2 else ()))
+
+
+def _fields(value: object, what: str, extra: Collection[str]) -> dict[str, Any]:
+    """The fields of the `Topology` that `value` describes; what they hold is still to be checked by it."""
+    record = _record(value, what, _KEYS, extra)
+    gpus, nics, parts = (
+        _checks.sequence(record.get(key, ()), key, TopologyError) for key in ("gpus", "nics", "components")
+    )
+    fields = {key: record[key] for key in ("name", "default", "network")} | {
+        "gpus": tuple(
+            Gpu(i, **_record(gpu, f"gpus[{i}]", GPU_KEYS[:5], GPU_KEYS[5:])) for i, gpu in enumerate(gpus)
+        ),
         "links": parsed_links(record["links"], "links"),
-        "nics": tuple(Nic(**_record(nic, f"nics[{i}]", _NIC_KEYS)) for i, nic in enumerate(nics)),
+        "nics": tuple(
+            Nic(**_record(nic, f"nics[{i}]", NIC_KEYS[:2], NIC_KEYS[2:])) for i, nic in enumerate(nics)
+        ),
+        "components": tuple(_component(part, f"components[{i}]") for i, part in enumerate(parts)),
+        "component_links": parsed_links(record.get("component_links", ()), "component_links"),
+        "partitions": record.get("partitions", ()),
+        "notes": record.get("notes", ()),
     }
+    return fields | _read_distances(record)
 
 
-def _record(value: object, what: str, keys: Iterable[str]) -> dict[str, Any]:
-    """`value` as a dict with exactly `keys`."""
+def _component(value: object, what: str) -> Component:
+    parts = _checks.sequence(value, what, TopologyError)
+    if len(parts) != 2 or parts[0] not in [kind.value for kind in ComponentKind]:
+        raise TopologyError(f"{what} = {_checks.shown(parts)} is not the kind and the name of a component")
+    return Component(ComponentKind(parts[0]), parts[1])
+
+
+def _read_distances(record: Mapping[str, Any]) -> dict[str, DistanceWeights]:
+    if "distances" not in record:
+        return {}
+    return {"distances": DistanceWeights(**_record(record["distances"], "distances", _WEIGHTS, ()))}
+
+
+def _read_cluster(value: dict[str, Any]) -> Topology:
+    from topoplace.cluster_topology import ClusterTopology
+    from topoplace.topology import Topology
+
+    record = _record(value, "the text", _CLUSTER_KEYS, _CLUSTER_EXTRA_KEYS)
+    listed = _checks.sequence(record["templates"], "templates", TopologyError)
+    templates = [Topology(**_fields(one, f"templates[{i}]", _EXTRA_KEYS)) for i, one in enumerate(listed)]
+    for i, template in enumerate(templates):
+        if template.machine_names != ("machine0",):
+            raise TopologyError(f"templates[{i}] is not of one machine called machine0")
+    places = _checks.sequence(record["template_of"], "template_of", TopologyError)
+    template_of = [
+        _checks.integer(place, f"template_of[{i}]", TopologyError, low=0, high=len(templates) - 1)
+        for i, place in enumerate(places)
+    ]
+    rows = _checks.sequence(record["levels"], "levels", TopologyError)
+    name = _checks.text(record["name"], "name", TopologyError)
+    fabric = Fabric(
+        _checks.sequence(record["machines"], "machines", TopologyError),
+        tuple(_read_level(row, f"levels[{i}]") for i, row in enumerate(rows)),
+        name,
+        record.get("notes", ()),
+    )
+    if len(template_of) != len(fabric.machines):
+        raise TopologyError(f"template_of has {len(template_of)} entries for {len(fabric.machines)} machines")
+    network = _checks.real(record["network"], "network", TopologyError)
+    distances = _read_distances(record).get("distances")
+    return ClusterTopology(templates, template_of, fabric, network, name, fabric.notes, distances)
+
+
+def _read_level(value: object, what: str) -> Level:
+    record = _record(value, what, _LEVEL_KEYS, ())
+    names = _checks.sequence(record.pop("domains"), f"{what}.domains", TopologyError)
+    numbers = _checks.sequence(record.pop("domain_of"), f"{what}.domain_of", TopologyError)
+    high = min(len(names), MAX_MACHINES) - 1
+    domains = tuple(
+        None
+        if number is None
+        else names[_checks.integer(number, f"{what}.domain_of[{i}]", TopologyError, low=0, high=high)]
+        for i, number in enumerate(numbers)
+    )
+    kind = record.pop("kind")
+    if kind not in ("network", "nvswitch"):
+        raise TopologyError(f"{what}.kind = {_checks.shown(kind)} is neither network nor nvswitch")
+    return Level(domains=domains, kind=LinkKind(kind), **record)
+
+
+def _record(value: object, what: str, keys: Collection[str], extra: Collection[str]) -> dict[str, Any]:
+    """`value` as a dict with all of `keys`, and of others only `extra`."""
     if not isinstance(value, dict):
         raise TopologyError(f"{what} = {_checks.shown(value)} is not an object")
     record = cast("dict[str, Any]", value)
-    for key in sorted(record.keys() ^ set(keys)):
-        raise TopologyError(f"{what} has {'no' if key in keys else 'an unknown'} key {key!r}")
+    for key in sorted(set(keys) - record.keys()):
+        raise TopologyError(f"{what} has no key {key!r}")
+    for key in sorted(record.keys() - {*keys, *extra}):
+        raise TopologyError(f"{what} has an unknown key {key!r}")
     return record

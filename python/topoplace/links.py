@@ -1,19 +1,14 @@
-"""How two accelerators are connected: kinds of links, their speeds, and their weight in a distance."""
+"""How two accelerators are connected: kinds of links, the table of their speeds, and their weight in a distance."""
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-
-from topoplace import _checks
-from topoplace.errors import TopologyError
+from typing import Literal
 
 
 class LinkKind(enum.Enum):
@@ -50,7 +45,7 @@ class LinkKind(enum.Enum):
     NONE = "none"
     """No path at all."""
     UNKNOWN = "unknown"
-    """A link whose speed is known and whose kind is not."""
+    """What connects the pair is not known; the speed is that of the path that is known to be there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,172 +73,210 @@ class Link:
         return hash(self.kind)  # a link equals its kind, so both must hash alike
 
 
-LinkSpec = (
-    tuple[int, int, float]
-    | tuple[int, int, float, LinkKind | str]
-    | tuple[int, int, float, LinkKind | str, int]
-    | tuple[int, int, Link]
-)
-"""A link as an argument: (u, v, gbps), (u, v, gbps, kind), (u, v, gbps, kind, lanes) or (u, v, Link)."""
-Entry = tuple[Any, Any, Link]
-"""(u, v, link), where u and v are still to be checked."""
-
 NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 """The kinds of direct NVLinks, of every generation."""
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)
-_NO_LINK = (LinkKind.SELF, LinkKind.NONE)
-_MAX_LANES = 1024
-# What the values of a link, after its two ends, are in ordinary arguments and in JSON.
-_PLAIN_TYPES: tuple[set[type], ...] = ({int, float}, {str, LinkKind}, {int})
 
-# GB/s of one lane in one direction, payload: the vendor's figures per generation, which are also those of
-# MAPA (SC'21), table 1, for the first two.
-LANE_GBPS: Mapping[LinkKind, float] = MappingProxyType(
+# ---- speeds ----------------------------------------------------------------------------------------------------
+
+Latency = Literal["package", "direct", "bus", "socket", "network"]
+"""How far a link reaches, nearest first: what a message over it pays at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSpeed:
+    """What one link of a kind and generation carries, in GB/s (1e9 bytes per second) in one direction."""
+
+    kind: LinkKind
+    nominal_gbps: float | None
+    """The vendor's payload figure of one link (of sixteen lanes, for PCIe); None where there is none."""
+    achievable_gbps: float | None
+    """What collective libraries measure or model; None where they have no figure."""
+    latency: Latency
+    most_links: int = 1
+    """The most links one GPU has."""
+
+    @property
+    def gbps(self) -> float:
+        """The nominal figure, or the achievable one where there is no other."""
+        return self.nominal_gbps or self.achievable_gbps or 0.0
+
+
+def _pcie(nominal: float, achievable: float) -> LinkSpeed:
+    return LinkSpeed(LinkKind.PCIE, nominal, achievable, "bus")
+
+
+def _sockets(achievable: float) -> LinkSpeed:
+    return LinkSpeed(LinkKind.SYSTEM, None, achievable, "socket")
+
+
+def _port(nominal: float) -> LinkSpeed:
+    return LinkSpeed(LinkKind.NETWORK, nominal, None, "network")
+
+
+def _nvlink(kind: LinkKind, nominal: float, achievable: float, most_links: int) -> LinkSpeed:
+    return LinkSpeed(kind, nominal, achievable, "direct", most_links)
+
+
+SPEEDS: Mapping[str, LinkSpeed] = MappingProxyType(
     {
-        LinkKind.NVLINK1: 20.0,
-        LinkKind.NVLINK2: 25.0,
-        LinkKind.NVLINK3: 25.0,
-        LinkKind.NVLINK4: 25.0,
-        LinkKind.NVLINK5: 50.0,
+        # Nominal: NVIDIA's architecture papers, as in hwloc's topology-nvml.c; achievable: NCCL's graph/topo.h.
+        "nvlink1": _nvlink(LinkKind.NVLINK1, 20.0, 18.0, 4),
+        "nvlink2": _nvlink(LinkKind.NVLINK2, 25.0, 20.0, 6),
+        "nvlink3": _nvlink(LinkKind.NVLINK3, 25.0, 20.0, 12),
+        # RTX 3090 and A6000: 112.5 GB/s both ways over four links.
+        "nvlink3-bridge": _nvlink(LinkKind.NVLINK3, 14.0625, 12.0, 4),
+        "nvlink4": _nvlink(LinkKind.NVLINK4, 25.0, 20.6, 18),
+        "nvlink5": _nvlink(LinkKind.NVLINK5, 50.0, 40.1, 18),
+        # NVIDIA's data sheets, and the C2C entries of NCCL's XML dumps of these machines.
+        "c2c-gh200": LinkSpeed(LinkKind.C2C, 450.0, 450.0, "package"),
+        "c2c-gb300": LinkSpeed(LinkKind.C2C, 223.6, 223.6, "package"),
+        "c2c-gb10": LinkSpeed(LinkKind.C2C, 345.0, 345.0, "package"),
+        # Sixteen lanes. Nominal: PCI-SIG's rate less the line code; achievable: NCCL, width x rate / 80.
+        "pcie1": _pcie(4.0, 3.0),
+        "pcie2": _pcie(8.0, 6.0),
+        "pcie3": _pcie(15.75, 12.0),
+        "pcie4": _pcie(31.5, 24.0),
+        "pcie5": _pcie(63.0, 48.0),
+        "pcie6": _pcie(121.0, 96.0),
+        # Between two CPU sockets: NCCL's graph/topo.h.
+        "socket-broadwell": _sockets(6.0),
+        "socket-skylake": _sockets(10.0),
+        "socket-sapphire-rapids": _sockets(22.0),
+        "socket-emerald-rapids": _sockets(40.0),
+        "socket-amd": _sockets(16.0),
+        "socket-power9": _sockets(32.0),
+        "socket-arm": _sockets(6.0),
+        # Nominal: the bandwidths the kernel's KFD driver reports; achievable: RCCL's graph/topo.h.
+        "xgmi-mi100": LinkSpeed(LinkKind.XGMI, 46.0, 24.0, "direct", 3),
+        "xgmi-mi200": LinkSpeed(LinkKind.XGMI, 50.0, 36.0, "direct", 8),
+        "xgmi-mi300": LinkSpeed(LinkKind.XGMI, 64.0, 48.0, "direct", 7),
+        # One port of four lanes: NCCL's net_ib.
+        "infiniband-fdr": _port(7.0),
+        "infiniband-edr": _port(12.5),
+        "infiniband-hdr": _port(25.0),
+        "infiniband-ndr": _port(50.0),
+        "infiniband-xdr": _port(100.0),
     }
 )
+"""Speeds by kind and generation."""
+
+LANE_GBPS: Mapping[LinkKind, float] = MappingProxyType(
+    {SPEEDS[f"nvlink{i}"].kind: SPEEDS[f"nvlink{i}"].gbps for i in range(1, 6)}
+)
+"""GB/s of one NVLink of each generation, nominal; MAPA (SC'21), table 1, has the first two."""
+
+_NVLINK_OF_MODEL = {
+    **dict.fromkeys(("P100",), "nvlink1"),
+    **dict.fromkeys(("V100",), "nvlink2"),
+    **dict.fromkeys(("A100", "A800", "A30"), "nvlink3"),
+    **dict.fromkeys(("A6000", "A5000", "A40", "3090"), "nvlink3-bridge"),
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "nvlink4"),
+    **dict.fromkeys(("B200", "B300", "GB200", "GB300"), "nvlink5"),
+}
+NVLINK_MODELS = tuple(_NVLINK_OF_MODEL)
+"""The GPU models whose NVLinks are known."""
+_NVLINK_OF_CAPABILITY = {
+    60: "nvlink1",
+    70: "nvlink2",
+    80: "nvlink3",
+    86: "nvlink3-bridge",
+    90: "nvlink4",
+    100: "nvlink5",
+}
+
+
+def model_known(name: str) -> str | None:
+    """The model of `NVLINK_MODELS` that a product name such as "NVIDIA A100-SXM4-40GB" contains, or None."""
+    words = re.split(r"[^A-Z0-9]+", name.upper())
+    return next((model for model in NVLINK_MODELS if model in words), None)
+
+
+def nvlink_of(model: str) -> LinkSpeed | None:
+    """The NVLinks of a GPU model, given by any product name of it; None for a model that is not known."""
+    known = model_known(model)
+    return SPEEDS[_NVLINK_OF_MODEL[known]] if known else None
+
+
+def xgmi_of(model: str) -> LinkSpeed | None:
+    """The xGMI links of an AMD model such as "AMD Instinct MI250X"; None for a model that is not known."""
+    found = re.search(r"MI([0-9]{3})", model.upper())
+    return SPEEDS.get(f"xgmi-mi{found[1][0]}00") if found else None
+
+
+def nvlink_of_capability(capability: int) -> LinkSpeed | None:
+    """The NVLinks of a CUDA compute capability, times ten: 80 for 8.0; None for one without or unknown."""
+    name = _NVLINK_OF_CAPABILITY.get(capability)
+    return SPEEDS[name] if name else None
+
+
+_PCIE_GENERATIONS = (
+    (2.5, "pcie1"),
+    (5.0, "pcie2"),
+    (8.0, "pcie3"),
+    (16.0, "pcie4"),
+    (32.0, "pcie5"),
+    (64.0, "pcie6"),
+)
+
+
+def pcie_gbps(gigatransfers: float, width: int) -> float | None:
+    """Nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
+    generation = dict(_PCIE_GENERATIONS).get(gigatransfers)
+    return SPEEDS[generation].gbps * width / 16 if generation else None
+
 
 # What a PCIe 3.0 x16 path achieves in one direction; MAPA, table 1.
 PCIE3_X16_GBPS = 12.0
 # One InfiniBand EDR port: the network assumed between machines where none is given.
 NETWORK_GBPS = 12.5
 
-# Weight of a path in a distance. SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across
-# the sockets of a machine. A direct link counts as 1 wherever its ends are; the network, which SC'17 does not
-# number, follows in the same ratio.
-_DISTANCE = {LinkKind.SELF: 0.0, LinkKind.SYSTEM: 20.0, LinkKind.NETWORK: 400.0, LinkKind.NONE: math.inf}
+# ---- distances -------------------------------------------------------------------------------------------------
 
 
-def distance_of(link: Link) -> float:
-    """Distance between the two ends of `link`: 0 (itself), 1, 20, 400, or infinity where there is no path."""
-    return _DISTANCE.get(link.kind, 1.0)
+@dataclass(frozen=True, slots=True)
+class DistanceWeights:
+    """What each level of the hierarchy adds to, or is worth in, a distance.
+
+    Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, unknown), `pcie`,
+    `host` or `system`. Between machines it has the sum of the weights of all levels that its path climbs, up to
+    the first that the two machines share: of `levels` by name, `network` for any other. The defaults are those of
+    SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of a machine; the
+    network, which SC'17 does not number, follows in the same ratio.
+    """
+
+    direct: float = 1.0
+    pcie: float = 1.0
+    host: float = 1.0
+    system: float = 20.0
+    network: float = 400.0
+    levels: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", dict(self.levels))
+
+    def __hash__(self) -> int:
+        return hash((self.direct, self.pcie, self.host, self.system, self.network))
+
+    def of(self, link: Link) -> float:
+        """The distance between the two ends of `link`: 0 (itself), its weight, or infinity where there is no path."""
+        kind = link.kind
+        if kind is LinkKind.SELF:
+            return 0.0
+        if kind is LinkKind.NONE:
+            return math.inf
+        if kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK):
+            weight: float = getattr(self, kind.value)
+            return weight
+        return self.direct
+
+
+DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType({"sc17": DistanceWeights()})
+"""Presets by name."""
 
 
 def direct(u: int, v: int, kind: LinkKind, lanes: int = 1) -> tuple[int, int, float, LinkKind, int]:
-    """The `LinkSpec` of `lanes` direct links of `kind` between u and v, at the speed of `LANE_GBPS`."""
+    """(u, v, gbps, kind, lanes) of `lanes` direct NVLinks between u and v, at their nominal speed."""
     return u, v, lanes * LANE_GBPS[kind], kind, lanes
-
-
-def parsed_links(specs: object, what: str) -> tuple[Entry, ...]:
-    """`LinkSpec`s as (u, v, Link); the ends and values are left to `checked_links`."""
-    rows = _checks.sequence(specs, what, TopologyError)
-    if (quickly := _parsed_by_columns(rows)) is not None:
-        return quickly
-    return tuple(parsed_link(row, f"{what}[{i}]") for i, row in enumerate(rows))
-
-
-def parsed_link(spec: object, what: str) -> Entry:
-    """One `LinkSpec` as (u, v, Link)."""
-    parts = _checks.sequence(spec, what, TopologyError)
-    if len(parts) == 3 and isinstance(parts[2], Link):
-        return parts
-    if not 3 <= len(parts) <= 5:
-        raise TopologyError(f"{what} = {_checks.shown(parts)} is not (u, v, gbps[, kind[, lanes]])")
-    u, v, gbps, kind, lanes = (parts + (LinkKind.UNKNOWN, 1)[len(parts) - 3 :])[:5]
-    try:
-        return u, v, Link(LinkKind(kind), lanes, gbps)
-    except ValueError:
-        raise TopologyError(f"{what}[3] = {_checks.shown(kind)} is not a LinkKind") from None
-
-
-def _parsed_by_columns(rows: Sequence[Any]) -> tuple[Entry, ...] | None:
-    """All `rows` at once, with one object for equal links; None where one of them needs a closer look.
-
-    Large topologies are read this way: it takes a quarter to a tenth of the time of row by row.
-    """
-    if not set(map(type, rows)) <= {list, tuple} or len(widths := set(map(len, rows))) != 1:
-        return None
-    columns = [list(map(itemgetter(i), rows)) for i in range(widths.pop())]
-    types = [set(map(type, column)) for column in columns[2:]]
-    if types == [{Link}]:
-        return tuple(map(tuple, rows))
-    if not 1 <= len(types) <= 3 or not all(map(set[type].issubset, types, _PLAIN_TYPES)):
-        return None
-    u, v, *values = columns
-    try:
-        known = {spec: parsed_link((0, 0, *spec), "")[2] for spec in set(zip(*values, strict=True))}
-    except TopologyError:
-        return None
-    return tuple(zip(u, v, map(known.__getitem__, zip(*values, strict=True)), strict=True))
-
-
-def checked_links(entries: Iterable[object], num_gpus: int) -> tuple[tuple[int, int, Link], ...]:
-    """`entries` checked, each as (smaller, larger, link), sorted; a pair may be there once."""
-    found = _checks.sequence(entries, "links", TopologyError)
-    if (quickly := _checked_by_columns(found, num_gpus)) is not None:
-        return quickly
-    place: dict[tuple[int, int], int] = {}
-    checked: list[tuple[int, int, Link]] = []
-    for i, entry in enumerate(found):
-        u, v, link = parsed_link(entry, f"links[{i}]")
-        u = _checks.integer(u, f"links[{i}][0]", TopologyError, low=0, high=num_gpus - 1)
-        v = _checks.integer(v, f"links[{i}][1]", TopologyError, low=0, high=num_gpus - 1)
-        if u == v:
-            raise TopologyError(f"links[{i}] = ({u}, {v}) joins a GPU with itself")
-        pair = (u, v) if u < v else (v, u)
-        first = place.setdefault(pair, i)
-        if first != i:
-            raise TopologyError(f"links[{i}] = ({u}, {v}) is the pair of links[{first}]")
-        checked.append((*pair, _checked_link(link, f"links[{i}]")))
-    checked.sort(key=lambda entry: entry[:2])
-    return tuple(checked)
-
-
-def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[int, int, Link], ...] | None:
-    """As `checked_links`, whole columns at a time; None where an entry needs a closer look, to say which."""
-    us, vs, links = _columns(entries)
-    if not links or not 0 <= min(min(us), min(vs)) <= max(max(us), max(vs)) < num_gpus:
-        return None
-    try:
-        checked = {key: _checked_link(link, "") for key, link in {id(link): link for link in links}.items()}
-    except TopologyError:
-        return None
-    u, v = np.array(us), np.array(vs)
-    place = np.minimum(u, v) * num_gpus + np.maximum(u, v)
-    if (
-        (u < v).all()
-        and (place[1:] > place[:-1]).all()
-        and all(id(link) == key for key, link in checked.items())
-    ):
-        return entries
-    distinct, order = np.unique(place, return_index=True)
-    if len(distinct) < len(entries) or (u == v).any():
-        return None
-    low, high = np.divmod(distinct, num_gpus)
-    places: list[int] = order.tolist()
-    ordered = (checked[id(links[i])] for i in places)
-    return tuple(zip(low.tolist(), high.tolist(), ordered, strict=True))
-
-
-def _columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]]:
-    """The three columns of `entries`, empty unless they are plain tuples of plain values."""
-    if set(map(type, entries)) == {tuple} and set(map(len, entries)) == {3}:
-        us, vs, links = (list(map(itemgetter(i), entries)) for i in range(3))
-        if {*map(type, us), *map(type, vs)} == {int} and set(map(type, links)) == {Link}:
-            return us, vs, links
-    return [], [], []
-
-
-def _checked_link(link: Link, where: str) -> Link:
-    _checks.instance(link.kind, LinkKind, f"{where}[3]", TopologyError)
-    if link.kind is LinkKind.NONE and link.gbps == 0:
-        return NONE
-    if link.kind in _NO_LINK:
-        raise TopologyError(f"{where}: {link.gbps} GB/s over a link of kind {link.kind.name}")
-    if (
-        type(link.gbps) is float
-        and 0.0 < link.gbps < math.inf
-        and link.lanes == 1
-        and type(link.lanes) is int
-    ):
-        return link
-    gbps = _checks.positive(link.gbps, f"{where}[2]", TopologyError)
-    lanes = _checks.integer(link.lanes, f"{where}[4]", TopologyError, low=1, high=_MAX_LANES)
-    return Link(link.kind, lanes, gbps)

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from topoplace import _checks, _topology_json, devices
-from topoplace import links as _links
-from topoplace.devices import Gpu, Nic
+from topoplace import _checks, _link_lists, _topology_json, devices, link_speeds
+from topoplace._link_lists import LinkSpec
+from topoplace.devices import Component, Gpu, Nic
 from topoplace.errors import TopologyError
-from topoplace.links import NETWORK_GBPS, NONE, PCIE3_X16_GBPS, SELF, Link, LinkKind, LinkSpec, distance_of
+from topoplace.links import (
+    DISTANCES,
+    NETWORK_GBPS,
+    NONE,
+    PCIE3_X16_GBPS,
+    SELF,
+    DistanceWeights,
+    Link,
+    LinkKind,
+)
+from topoplace.paths import Paths
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+    from topoplace.fabric import Fabric
     from topoplace.kernels import Graph
 
 Derived = TypeVar("Derived")
@@ -35,21 +46,33 @@ MAX_MATRIX_GPUS = 1 << 14
 class Topology:
     """Accelerators and the links between them; immutable, hashable, picklable.
 
-    Build one with `from_links`, `from_matrix`, `from_networkx`, `from_json`, `from_nvidia_smi`, or take one
-    from `topoplace.machines`. Only links that differ from the rule for all other pairs are stored: any other
-    pair of one machine goes through the host at `default` GB/s, and any other pair of two machines through
-    the network at `network` GB/s (0: there is no path).
+    Build one with a `from_…` method, `cluster` or `discover`, or take one from `topoplace.machines`.
+
+    How a pair of GPUs is connected, the first that applies: its direct link in `links`; the best path through
+    `components` (see `topoplace.paths`); the rule: through the host at `default` GB/s inside a machine, through
+    the network at `network` GB/s between machines (0: there is no path). Links that say no more than what would
+    hold without them are not stored.
 
     Two topologies are equal when all their content is, names included.
     """
 
-    gpus: tuple[Gpu, ...]
-    links: tuple[tuple[int, int, Link], ...] = ()
-    """(u, v, link) with u < v, sorted: every pair that does not follow the rule."""
+    gpus: Sequence[Gpu]
+    links: Sequence[tuple[int, int, Link]] = ()
+    """(u, v, link) with u < v, sorted: the direct links between GPUs."""
     default: float = PCIE3_X16_GBPS
     network: float = NETWORK_GBPS
     name: str = "custom"
     nics: tuple[Nic, ...] = ()
+    components: tuple[Component, ...] = field(default=(), kw_only=True)
+    """The sockets, NUMA nodes, PCIe switches and NVSwitches, where they are known."""
+    component_links: tuple[tuple[int, int, Link], ...] = field(default=(), kw_only=True)
+    """(a, b, link) with a < b, sorted: vertex i is GPU i, vertex `num_gpus` + j is component j."""
+    partitions: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
+    """The sets of GPUs that may be given to a job, as on virtual machines with NVSwitches; (): any set may."""
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    """What a reader must know, such as what the text it was read from does not tell; one sentence each."""
+    distances: DistanceWeights = field(default=DISTANCES["sc17"], kw_only=True)
+    """The weights that `distance` adds up."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
@@ -58,7 +81,14 @@ class Topology:
         keep(self, "network", _checks.real(self.network, "network", TopologyError))
         keep(self, "gpus", devices.checked_gpus(self.gpus, MAX_GPUS))
         keep(self, "nics", devices.checked_nics(self.nics, self.num_gpus))
-        entries = _links.checked_links(self.links, self.num_gpus)
+        keep(self, "components", devices.checked_components(self.components))
+        keep(self, "component_links", self._checked_component_links())
+        keep(self, "partitions", devices.checked_partitions(self.partitions, self.num_gpus))
+        keep(self, "notes", _checks.sequence(self.notes, "notes", TopologyError))
+        for i, note in enumerate(self.notes):
+            _checks.text(note, f"notes[{i}]", TopologyError)
+        _checks.instance(self.distances, DistanceWeights, "distances", TopologyError)
+        entries = _link_lists.checked_links(self.links, self.num_gpus)
         keep(self, "links", self._without_ruled(entries))
 
     # ---- ways in -------------------------------------------------------------------------------------------
@@ -93,7 +123,7 @@ class Topology:
         machine_of = _per_gpu(machines, "machines", n) if machines is not None else ["machine0"] * n
         socket_of = _per_gpu(sockets, "sockets", n) if sockets is not None else [None] * n
         gpus = tuple(Gpu(i, name_of[i], model, machine_of[i], socket_of[i], memory_gb) for i in range(n))
-        entries = _links.parsed_links(links, "links")
+        entries = _link_lists.parsed_links(links, "links")
         return cls(gpus, entries, default, network, name, _checks.sequence(nics, "nics", TopologyError))
 
     @classmethod
@@ -131,7 +161,7 @@ class Topology:
         index = {node: i for i, node in enumerate(g.nodes)}
         gpus = tuple(_networkx_gpu(i, data) for i, data in enumerate(g.nodes.values()))
         specs = [_networkx_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True)]
-        links = _links.parsed_links(specs, "edges")
+        links = _link_lists.parsed_links(specs, "edges")
         given: dict[str, Any] = {"default": default, "network": network, "name": name}
         settings = {key: g.graph[key] for key in given if key in g.graph}
         return cls(
@@ -159,9 +189,37 @@ class Topology:
         return nvidia_smi.parse(text, gpu_model, pcie_gbps=pcie_gbps, name=name, machine=machine)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def cluster(
+        cls,
+        machines: Topology | Sequence[Topology] | Mapping[str, Topology],
+        count: int | None = None,
+        *,
+        fabric: Fabric | None = None,
+        racks: int | Sequence[str | None] | None = None,
+        names: Sequence[str] | None = None,
+        network: float = NETWORK_GBPS,
+        name: str = "cluster",
+    ) -> Topology:
+        """Machines joined by a fabric: thousands of machines of few kinds cost as little as their names.
+
+        machines: one topology, which every machine is like; or one per machine, in a list, or by name. Each has a
+        single machine, or is a cluster itself, whose levels come along.
+        count: how many, where one is given; otherwise as many as there are names or machines of the fabric.
+        fabric: the levels that join the machines, see `topoplace.Fabric`. racks: machines per rack, or the rack of each
+        machine: a level "rack" below those of the fabric. names: of the machines.
+        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed.
+
+        Two GPUs of different machines have the speed of the first level at which their machines are in one domain,
+        divided by its oversubscription. Raises TopologyError where the numbers of machines do not agree.
+        """
+        from topoplace.joining import join
+
+        return join(machines, count, fabric, racks, names, network, name)
+
+    @classmethod
+    def from_json(cls, text: str) -> Topology:
         """The topology that `to_json` wrote; TopologyError names what is wrong with any other text."""
-        return cls(**_topology_json.parsed(text))
+        return _topology_json.parsed(text)
 
     # ---- ways out ------------------------------------------------------------------------------------------
 
@@ -191,13 +249,55 @@ class Topology:
                         u,
                         v,
                         bandwidth=link.gbps,
-                        distance=distance_of(link),
+                        distance=self.distances.of(link),
                         kind=link.kind,
                         lanes=link.lanes,
                     )
         return g
 
     # ---- what it says --------------------------------------------------------------------------------------
+
+    @property
+    def fabric(self) -> Fabric | None:
+        """The machines and the levels that join them, of a topology made by `cluster`; None for any other."""
+        return None
+
+    @property
+    def templates(self) -> tuple[Topology, ...]:
+        """The different machines of a topology made by `cluster`, each once; any other has itself."""
+        return (self,)
+
+    def machine(self, name: str) -> Topology:
+        """The machine called `name` as a topology of its own; TopologyError where there is none."""
+        gpus = self.gpus_of.get(name)
+        if gpus is None:
+            raise TopologyError(f"name = {_checks.shown(name)} is no machine of {self.name}")
+        if self.num_machines == 1:
+            return self
+        local = {gpu: i for i, gpu in enumerate(gpus)}
+        inside = [(local[u], local[v], link) for u, v, link in self.links if u in local and v in local]
+        legal = [tuple(map(local.__getitem__, part)) for part in self.partitions if set(part) <= local.keys()]
+        nics = [replace(nic, paths=tuple(nic.paths[gpu] for gpu in gpus)) for nic in self.nics]
+        return replace(
+            self,
+            gpus=tuple(replace(self.gpus[gpu], index=i) for i, gpu in enumerate(gpus)),
+            links=tuple(inside),
+            nics=tuple(nics),
+            components=(),
+            component_links=(),
+            partitions=tuple(legal),
+            name=name,
+        )
+
+    def renamed_machine(self, name: str) -> Topology:
+        """A topology of one machine with that machine called `name`."""
+        if self.machine_names == (name,):
+            return self
+        return replace(self, gpus=tuple(replace(gpu, machine=name) for gpu in self.gpus))
+
+    def with_templates(self, change: Callable[[Topology], Topology]) -> Topology:
+        """What `change` makes of this topology; of one made by `cluster`, what it makes of each of its templates."""
+        return change(self)
 
     @property
     def num_gpus(self) -> int:
@@ -245,8 +345,8 @@ class Topology:
         return self.link_kind(u, v).gbps
 
     def distance(self, u: int, v: int) -> float:
-        """Distance between GPUs u and v by the weights of `topoplace.links.distance_of` (after SC'17)."""
-        return distance_of(self.link_kind(u, v))
+        """Distance between GPUs u and v: the sum of the weights, in `distances`, of the levels between them."""
+        return self.distances.of(self.link_kind(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
         """(n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal."""
@@ -258,21 +358,46 @@ class Topology:
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """(n, n) array of `value(link)` for every pair, of SELF on the diagonal."""
-        n = self.num_gpus
-        if n > MAX_MATRIX_GPUS:
-            raise TopologyError(
-                f"a matrix of {n} x {n} is too large (at most {MAX_MATRIX_GPUS}); ask for single pairs"
-            )
-        machine = self.machine_of
+        self._check_matrix_size()
+        n, machine = self.num_gpus, self.machine_of
         socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
         matrix = np.full((n, n), value(self._host), dtype)
         apart = (socket[:, None] != socket) & (socket[:, None] >= 0) & (socket >= 0)
         matrix[apart] = value(self._system)
         matrix[machine[:, None] != machine] = value(self._network)
+        self._paths.fill(matrix, value)
         for u, v, link in self.links:
             matrix[u, v] = matrix[v, u] = value(link)
         np.fill_diagonal(matrix, value(SELF))
         return _frozen(matrix)
+
+    @cached_property
+    def speeds(self) -> str:
+        """Which figures of `topoplace.links.SPEEDS` the links between GPUs have: "nominal", "achievable" or "given".
+
+        "given": neither throughout, as after a measurement; also where there is no link that the table knows.
+        """
+        return link_speeds.basis(self)
+
+    def with_link_speeds(self, speeds: link_speeds.Speeds) -> Topology:
+        """The same links at other speeds.
+
+        speeds: "nominal" or "achievable", of the table `topoplace.links.SPEEDS`; or GB/s of one link in one direction
+        by kind, such as {LinkKind.NVLINK3: 21.5, LinkKind.PCIE: 20.0}; or an (n, n) matrix of measured GB/s, which
+        replaces the speed of every pair and keeps its kind.
+        Raises TopologyError where the table has no figure for a link, or the matrix is not symmetric.
+        """
+        return link_speeds.changed(self, speeds)
+
+    def with_distances(self, distances: DistanceWeights | str) -> Self:
+        """The same topology with other weights of `distance`; a preset by its name, such as "sc17"."""
+        if isinstance(distances, str):
+            if distances not in DISTANCES:
+                raise TopologyError(
+                    f"distances = {_checks.shown(distances)} is none of {', '.join(DISTANCES)}"
+                )
+            distances = DISTANCES[distances]
+        return replace(self, distances=distances)
 
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
         """`build(self)`, built on first use and kept as long as the topology: for tables of those who read it."""
@@ -308,22 +433,45 @@ class Topology:
 
     # ---- inside --------------------------------------------------------------------------------------------
 
+    def _check_matrix_size(self) -> None:
+        if self.num_gpus > MAX_MATRIX_GPUS:
+            raise TopologyError(
+                f"a matrix of {self.num_gpus} x {self.num_gpus} is too large (at most {MAX_MATRIX_GPUS}); "
+                "ask for single pairs"
+            )
+
     def _without_ruled(self, entries: tuple[tuple[int, int, Link], ...]) -> tuple[tuple[int, int, Link], ...]:
         """The entries that are not what `_rule` gives; few different links are asked, not each of many entries."""
         distinct = {id(link): link for _, _, link in entries}
-        ruled = {key for key, link in distinct.items() if link in (self._host, self._system, self._network)}
+        rules = (self._host, self._system, self._network)
+        ruled = {key for key, link in distinct.items() if link in rules or self.components}
         if not ruled:
             return entries
         return tuple(
-            (u, v, link) for u, v, link in entries if id(link) not in ruled or link != self._rule(u, v)
+            (u, v, link) for u, v, link in entries if id(link) not in ruled or link != self._indirect(u, v)
         )
+
+    def _checked_component_links(self) -> tuple[tuple[int, int, Link], ...]:
+        vertices = self.num_gpus + len(self.components)
+        entries = _link_lists.checked_links(self.component_links, vertices, "component_links")
+        for a, b, _ in entries:
+            if max(a, b) < self.num_gpus:
+                raise TopologyError(
+                    f"component_links: ({a}, {b}) joins two GPUs; such a pair belongs in links"
+                )
+        return entries
 
     def _link(self, u: int, v: int) -> Link:
         pair = (u, v) if u < v else (v, u)
-        return self._link_of.get(pair) or self._rule(u, v)
+        return self._link_of.get(pair) or self._indirect(u, v)
+
+    def _indirect(self, u: int, v: int) -> Link:
+        """The link of a pair that no direct one is there for."""
+        found = self._paths.link(u, v) if u != v and self.components else None
+        return found or self._rule(u, v)
 
     def _rule(self, u: int, v: int) -> Link:
-        """The link of a pair that none was given for."""
+        """The link of a pair without a direct one and without a path through components."""
         a, b = self.gpus[u], self.gpus[v]
         if u == v:
             return SELF
@@ -346,6 +494,10 @@ class Topology:
         return Link(LinkKind.NETWORK, 1, self.network) if self.network else NONE
 
     @cached_property
+    def _paths(self) -> Paths:
+        return Paths(self.num_gpus, self.components, self.component_links)
+
+    @cached_property
     def _link_of(self) -> Mapping[tuple[int, int], Link]:
         return {(u, v): link for u, v, link in self.links}
 
@@ -363,7 +515,7 @@ class Topology:
 
     @cached_property
     def _distance_matrix(self) -> NDArray[np.float64]:
-        return self.link_matrix(distance_of)
+        return self.link_matrix(self.distances.of)
 
 
 def _per_gpu(values: Sequence[Any], what: str, n: int) -> tuple[Any, ...]:

@@ -1,0 +1,138 @@
+"""The network that joins machines: named levels of domains, such as racks, NVLink domains and spines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.links import LinkKind
+
+MAX_MACHINES = 1 << 20
+"""More machines than this are refused, as a mistake."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a fabric: which domain of it each machine is in, and what a path inside a domain carries."""
+
+    name: str
+    """Such as "nvlink_domain", "rack", "leaf", "block", "spine"."""
+    domains: tuple[str | None, ...]
+    """(m,) the name of each machine's domain; None for a machine that is in none, or in none that is known."""
+    gbps: float | None = None
+    """GB/s, one direction, of one GPU's port into this level. None: that of the topology's network, or for
+    NVSWITCH the speed of all NVLinks of the GPU's model."""
+    oversubscription: float = 1.0
+    """How many times more the ports below carry than the level above: a pair has gbps / oversubscription."""
+    kind: LinkKind = LinkKind.NETWORK
+    """NETWORK, or NVSWITCH for a domain of machines that share NVSwitches."""
+    rail: bool = False
+    """True where a domain is a set of separate rails: only GPUs of one rail meet here, others one level up."""
+
+    def __post_init__(self) -> None:
+        where = f"level {_checks.shown(self.name)}"
+        _checks.text(self.name, "level.name", TopologyError)
+        domains = _checks.sequence(self.domains, f"{where}: domains", TopologyError)
+        for domain in dict.fromkeys(domains):
+            if domain is not None:
+                _checks.text(domain, f"{where}: domains[{domains.index(domain)}]", TopologyError)
+        if self.gbps is not None:
+            object.__setattr__(self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError))
+        factor = _checks.real(self.oversubscription, f"{where}: oversubscription", TopologyError, low=1.0)
+        object.__setattr__(self, "domains", domains)
+        object.__setattr__(self, "oversubscription", factor)
+        if self.kind not in (LinkKind.NETWORK, LinkKind.NVSWITCH):
+            raise TopologyError(f"{where}: kind = {_checks.shown(self.kind)} is neither NETWORK nor NVSWITCH")
+        _checks.flag(self.rail, f"{where}: rail", TopologyError)
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Machines by name and the levels that join them, innermost first.
+
+    Two machines meet at the first level whose domain they share; levels need not nest. Join it with descriptions
+    of the machines by `Topology.cluster(machine, fabric=fabric)`.
+    """
+
+    machines: tuple[str, ...]
+    """(m,) unique names."""
+    levels: tuple[Level, ...] = ()
+    """Innermost first, with unique names."""
+    name: str = "fabric"
+    notes: tuple[str, ...] = ()
+    """What a reader must know: one sentence each."""
+
+    def __post_init__(self) -> None:
+        machines = checked_names(self.machines, "machines")
+        levels = _checks.sequence(self.levels, "levels", TopologyError)
+        seen: set[str] = set()
+        for i, level in enumerate(levels):
+            if not isinstance(level, Level):
+                raise TopologyError(f"levels[{i}] = {_checks.shown(level)} is not a Level")
+            if len(level.domains) != len(machines):
+                raise TopologyError(
+                    f"levels[{i}].domains has {len(level.domains)} entries for {len(machines)} machines"
+                )
+            if level.name in seen:
+                raise TopologyError(f"levels[{i}].name = {_checks.shown(level.name)} is there twice")
+            seen.add(level.name)
+        _checks.text(self.name, "name", TopologyError)
+        notes = _checks.sequence(self.notes, "notes", TopologyError)
+        object.__setattr__(self, "machines", machines)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "notes", notes)
+
+    @classmethod
+    def regular(
+        cls, machines: int | Sequence[str], sizes: Mapping[str, int], *, name: str = "fabric"
+    ) -> Self:
+        """A tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
+
+        `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine, and nothing that
+        joins the 2 spines but the topology's network. Machines are filled in order; the last domain may be smaller.
+        """
+        names = numbered("machine", machines) if isinstance(machines, int) else tuple(machines)
+        levels: list[Level] = []
+        for level, size in sizes.items():
+            size = _checks.integer(size, f"sizes[{level!r}]", TopologyError, low=1, high=MAX_MACHINES)
+            domains = numbered(level, (len(names) + size - 1) // size) if names else ()
+            levels.append(Level(level, tuple(domains[i // size] for i in range(len(names)))))
+        return cls(names, tuple(levels), name)
+
+    def with_level(self, level: str, **changes: Any) -> Self:
+        """This fabric with fields of one level changed: `fabric.with_level("spine", gbps=50, oversubscription=2)`."""
+        if level not in self.level_names:
+            raise TopologyError(
+                f"level = {_checks.shown(level)} is none of {', '.join(self.level_names) or 'no levels'}"
+            )
+        changed = (replace(one, **changes) if one.name == level else one for one in self.levels)
+        return replace(self, levels=tuple(changed))
+
+    @cached_property
+    def level_names(self) -> tuple[str, ...]:
+        """The names of the levels, innermost first."""
+        return tuple(level.name for level in self.levels)
+
+
+def numbered(word: str, count: int) -> tuple[str, ...]:
+    """`count` names: `word` and a number of fixed width, so that they sort as they count."""
+    count = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
+    width = len(str(count - 1))
+    return tuple(f"{word}{i:0{width}}" for i in range(count))
+
+
+def checked_names(names: object, what: str) -> tuple[str, ...]:
+    """`names` of machines: strings, at least one, unique."""
+    found = _checks.sequence(names, what, TopologyError)
+    if not 1 <= len(found) <= MAX_MACHINES:
+        raise TopologyError(f"{what} has {len(found)} entries; 1..{MAX_MACHINES} are possible")
+    place: dict[str, int] = {}
+    for i, name in enumerate(found):
+        _checks.text(name, f"{what}[{i}]", TopologyError)
+        if place.setdefault(name, i) != i:
+            raise TopologyError(f"{what}[{i}] = {_checks.shown(name)} is the name of {what}[{place[name]}]")
+    return found
