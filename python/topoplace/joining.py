@@ -58,23 +58,24 @@ def _listed(
         return _copies(machines, count, names if names is not None else fabric.machines if fabric else None)
     if count is not None:
         raise TopologyError(f"count = {_checks.shown(count)}, but machines is a list already")
-    wanted = fabric.machines if fabric else ()
+    given = _by_name(machines)
+    # The order of the fabric is that of its domains; where it knows none of the names, their order is taken for it.
+    wanted = fabric.machines if fabric and not given.keys().isdisjoint(fabric.machines) else tuple(given)
+    for label in wanted:
+        if label not in given:
+            raise TopologyError(f"machines has no {_checks.shown(label)}, which is in the fabric")
+    return [(label, given[label]) for label in wanted]
+
+
+def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str, Topology]:
+    """`machines` under the names they are given or, in a list, have themselves where these are unique."""
     if isinstance(machines, Mapping):
-        given = {
-            label: _topology(one, f"machines[{label!r}]")
-            for label, one in cast("Mapping[str, Any]", machines).items()
-        }
-        for label in wanted:
-            if label not in given:
-                raise TopologyError(f"machines has no {_checks.shown(label)}, which is in the fabric")
-    else:
-        found = _checks.sequence(machines, "machines", TopologyError)
-        listed = [_topology(one, f"machines[{i}]") for i, one in enumerate(found)]
-        own = [one.machine_names[0] for one in listed]
-        labels = own if len(set(own)) == len(own) else numbered("machine", len(own))
-        given = dict(zip(labels, listed, strict=True))
-    # The order of the fabric is that of its domains; where it does not know the names, the order given is taken for it.
-    return [(label, given[label]) for label in (wanted if given.keys() >= set(wanted) and wanted else given)]
+        named = cast("Mapping[str, Any]", machines).items()
+        return {label: _topology(one, f"machines[{label!r}]") for label, one in named}
+    found = _checks.sequence(machines, "machines", TopologyError)
+    listed = [_topology(one, f"machines[{i}]") for i, one in enumerate(found)]
+    own = [one.machine_names[0] for one in listed]
+    return dict(zip(own if len(set(own)) == len(own) else numbered("machine", len(own)), listed, strict=True))
 
 
 def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
