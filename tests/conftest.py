@@ -35,3 +35,21 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"needs the reference data, and {folder / 'data'} does not exist (set TOPOPLACE_SHARED)")
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each real sample of a machine or fabric: how it was read."""
+    rows = [
+        (
+            report.nodeid.partition("[")[2].rstrip("]"),
+            report.outcome,
+            dict(report.user_properties).get("says"),
+        )
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.getreports(outcome)
+        if report.when == "call" and "test_samples.py::test_sample[" in report.nodeid
+    ]
+    if rows:
+        terminalreporter.section("real samples")
+    for name, outcome, says in sorted(rows, key=str):
+        terminalreporter.write_line(f"{outcome}  {name:44s} {says}")

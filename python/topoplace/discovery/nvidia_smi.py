@@ -69,6 +69,11 @@ _LEGEND = re.compile(r"\s*(?:NIC )?Legend\s*:")
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 
 
+def recognised(text: str) -> bool:
+    """Whether a line of `text` is a header of such a matrix."""
+    return any(_as_header(i, line) for i, line in enumerate(_clean_lines(text)[:1000]))
+
+
 def parse(
     text: str,
     gpu_model: str | None = None,

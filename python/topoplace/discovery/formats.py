@@ -1,0 +1,80 @@
+"""Which format a text or file is in, told by its content, and the parser that reads it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from topoplace import _checks
+from topoplace.discovery import _text
+from topoplace.errors import TopologyError
+
+if TYPE_CHECKING:
+    from topoplace.fabric import Fabric
+    from topoplace.topology import Topology
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format and the module of `topoplace.discovery` that has `recognised` and `parse` for it."""
+
+    name: str
+    module: str
+
+    def recognised(self, text: str) -> bool:
+        """Whether `text` looks like this format; only parsing it tells whether it is."""
+        found: bool = self._module().recognised(text)
+        return found
+
+    def parse(self, data: str | bytes, **options: Any) -> Any:
+        """What `data` says; of `options` those that this format has a use for."""
+        parse = self._module().parse
+        known = inspect.signature(parse).parameters
+        return parse(data, **{key: value for key, value in options.items() if key in known})
+
+    def _module(self) -> Any:
+        return importlib.import_module(f"topoplace.discovery.{self.module}")
+
+
+# One line each; the first that recognises a text gets it.
+FORMATS = (Format("nvidia-smi topo -m", "nvidia_smi"),)
+
+
+def format_of(data: str | bytes) -> Format:
+    """The format of `data`; TopologyError where none recognises it."""
+    if isinstance(data, bytes) and _is_tar(data):
+        return next(found for found in FORMATS if found.module == "kfd")
+    text = _text.decoded(data)
+    if not text.strip():
+        raise TopologyError("the text is empty")
+    for found in FORMATS:
+        if found.recognised(text):
+            return found
+    start = _checks.shown(text.strip().split("\n", 1)[0])
+    raise TopologyError(
+        f"no known format begins with {start}; known: {', '.join(found.name for found in FORMATS)}"
+    )
+
+
+def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Topology | Fabric | Any:
+    """What `data`, in any format of `FORMATS`, describes.
+
+    format: the name of one, where the content must not decide. options: such as gpu_model="A100", which the formats
+    that need them take and the others ignore.
+    Returns a Topology; of text about the network alone a Fabric, which `Topology.cluster` joins with machines; of
+    text about CPUs or measured speeds alone what its parser says. Raises TopologyError with line and reason.
+    """
+    if format is None:
+        return format_of(data).parse(data, **options)
+    for found in FORMATS:
+        if found.name == format:
+            return found.parse(data, **options)
+    raise TopologyError(
+        f"format = {_checks.shown(format)} is none of {', '.join(found.name for found in FORMATS)}"
+    )
+
+
+def _is_tar(data: bytes) -> bool:
+    return data[257:262] == b"ustar"
