@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.discovery import nvidia_smi
 
 parse = tp.Topology.from_nvidia_smi
 LinkKind = tp.LinkKind
@@ -268,3 +269,10 @@ def test_sample_of_a_dgx1_is_the_built_in_machine(shared: Path) -> None:
     assert sample.links == built_in.links
     assert (sample.bandwidth_matrix() == built_in.bandwidth_matrix()).all()
     assert [gpu.socket for gpu in sample.gpus] == [gpu.socket for gpu in built_in.gpus]
+
+
+def test_recognised() -> None:
+    assert all(map(nvidia_smi.recognised, (MODERN, BLANKS, SWITCHED, "\tGPU0\nGPU0\t X \n")))
+    assert not any(
+        map(nvidia_smi.recognised, ("", "GPU0 GPU1\n", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n"))
+    )

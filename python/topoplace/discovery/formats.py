@@ -39,7 +39,10 @@ class Format:
 
 
 # One line each; the first that recognises a text gets it.
-FORMATS = (Format("nvidia-smi topo -m", "nvidia_smi"),)
+FORMATS = (
+    Format("nvidia-smi topo -m", "nvidia_smi"),
+    Format("NCCL topology", "nccl"),
+)
 
 
 def format_of(data: str | bytes) -> Format:

@@ -70,8 +70,15 @@ _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 
 
 def recognised(text: str) -> bool:
-    """Whether a line of `text` is a header of such a matrix."""
-    return any(_as_header(i, line) for i, line in enumerate(_clean_lines(text)[:1000]))
+    """Whether `text` looks like this matrix: below a header of GPUs, the row of one has a label of a path."""
+    lines = _ESCAPE.sub("", text[:65536]).split("\n")
+    header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
+    if header is None:
+        return False
+    rows = (line.split() for line in lines[header.index + 1 :])
+    rows_of_gpus = (words for words in rows if words and _GPU.fullmatch(words[0]))
+    labels = next(rows_of_gpus, [""])[1 : 1 + len(header.devices)]
+    return any(label != _SELF and _LABEL.match(label) for label in labels) or labels == [_SELF]
 
 
 def parse(

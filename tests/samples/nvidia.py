@@ -1,0 +1,116 @@
+"""What the samples of NVIDIA's tools say, and those of NCCL and RCCL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import pytest
+
+import topoplace as tp
+from samples import Expected
+from topoplace.discovery import nccl
+
+LinkKind = tp.LinkKind
+
+
+def refused(parse: Callable[[bytes], object], message: str) -> Expected:
+    def check(data: bytes) -> None:
+        with pytest.raises(tp.TopologyError, match=message):
+            parse(data)
+
+    return Expected(f"refused: {message}", check)
+
+
+def kinds(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
+    """How many pairs have links of each kind and number."""
+    links = (topology.link_kind(u, v) for v in range(topology.num_gpus) for u in range(v))
+    return Counter((link.kind, link.lanes) for link in links)
+
+
+# ---- NCCL and RCCL ---------------------------------------------------------------------------------------------
+
+SLOW = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM)
+
+
+def system(
+    gpus: int,
+    nics: int,
+    pairs: Mapping[tuple[LinkKind, int], int],
+    numa_nodes: str,
+    *,
+    switches: int = 0,
+    note: str = "",
+) -> Expected:
+    """A file with `gpus` GPUs on the NUMA nodes `numa_nodes`, and the linked pairs; all other pairs go by PCIe."""
+
+    def check(data: bytes) -> None:
+        topology = nccl.parse(data)
+        found = kinds(topology)
+        assert (topology.num_gpus, len(topology.nics)) == (gpus, nics)
+        assert {key: count for key, count in found.items() if key[0] not in SLOW} == dict(pairs)
+        assert found.total() == gpus * (gpus - 1) // 2
+        names = [part.name for part in topology.components if part.kind is tp.ComponentKind.NUMA_NODE]
+        assert names == [f"NUMA {number}" for number in numa_nodes]
+        assert {gpu.numa_node for gpu in topology.gpus} <= set(map(int, numa_nodes))
+        kinds_of_parts = Counter(part.kind for part in topology.components)
+        assert kinds_of_parts[tp.ComponentKind.NVSWITCH] == switches
+        assert any(note in text for text in ("", *topology.notes))
+        assert all(gpu.cpus for gpu in topology.gpus)
+
+    linked = ", ".join(f"{kind.name} x{lanes} on {count} pairs" for (kind, lanes), count in pairs.items())
+    return Expected(f"{gpus} GPUs, {nics} NICs, {linked or 'PCIe only'}{f'; {note}' if note else ''}", check)
+
+
+def skeleton(gpus: int, nics: int, numa_nodes: str, note: str = "") -> Expected:
+    pairs = {(LinkKind.UNKNOWN, 1): gpus * (gpus - 1) // 2}
+    return system(gpus, nics, pairs, numa_nodes, note=note or "not tell which NVLinks")
+
+
+def xgmi(gpus: int, nics: int, pairs: Mapping[int, int], numa_nodes: str, note: str = "") -> Expected:
+    linked = {(LinkKind.XGMI, lanes): count for lanes, count in pairs.items()}
+    return system(gpus, nics, linked, numa_nodes, note=note)
+
+
+NCCL = {
+    "nccl-aws-g5.48xl-8xA10G-06": refused(nccl.parse, "line 14: pci 0000:00:16.0 has no class"),
+    "nccl-aws-p4d-8xA100-07": skeleton(8, 4, "01"),
+    "nccl-aws-p4de-8xA100-08": skeleton(8, 4, "01"),
+    "nccl-azure-nc48v4-2xA100pcie-05": system(2, 1, {(LinkKind.NVLINK3, 12): 1}, "01"),
+    "nccl-azure-ncv4-4xA100pcie-01": system(
+        4, 1, {(LinkKind.UNKNOWN, 1): 6}, "0123", note="12 links of GPU3 lead to itself"
+    ),
+    "nccl-azure-ndv2-8xV100-02": skeleton(8, 1, "01"),
+    "nccl-azure-ndv4-8xA100-03": skeleton(8, 8, "0123"),
+    "nccl-azure-ndv5-8xH100-04": skeleton(8, 8, "01"),
+    "nccl-elasticflow-8xA100-13": system(8, 8, {(LinkKind.NVSWITCH, 12): 28}, "0123", switches=6),
+    "nccl-oci-a100-flattened-11": skeleton(8, 8, "3175"),
+    "nccl-oci-a100-flattened-b4-12": skeleton(8, 8, "3175", "masks differ in length"),
+    "nccl-oci-h100-8xH100-09": system(8, 16, {(LinkKind.NVSWITCH, 18): 28}, "01", switches=4),
+    "nccl-oci-h100-k8s-10": system(8, 16, {(LinkKind.NVSWITCH, 18): 28}, "01", switches=4),
+    "ncclgraph-azure-ncv4-4xA100pcie-01": refused(nccl.parse, "line 1: a NCCL graph"),
+    "rccl-16p1h-01": xgmi(16, 8, {4: 8, 1: 16, 2: 4}, "0123"),
+    "rccl-16p1hvm-02": xgmi(16, 8, {1: 16, 4: 8, 2: 4}, "0123"),
+    "rccl-3ppcie-03": xgmi(3, 1, {}, "01"),
+    "rccl-4p1h-04": xgmi(4, 1, {1: 4}, "0"),
+    "rccl-4p2h-05": xgmi(8, 1, {1: 8}, "0"),
+    "rccl-4p2h2nic-06": xgmi(8, 2, {1: 8}, "0"),
+    "rccl-4p3l-07": xgmi(4, 2, {1: 6}, "0"),
+    "rccl-4p3l2h-08": xgmi(8, 1, {1: 12}, "0123"),
+    "rccl-4p3ln4-09": xgmi(8, 1, {1: 12}, "1235674"),
+    "rccl-4p4h-10": xgmi(16, 16, {1: 24}, "1", "Several switches have the bus id 0000:c5:00.0"),
+    "rccl-4p940-11": xgmi(4, 4, {1: 6}, "2301", "200000000 Mb/s, is not believed"),
+    "rccl-8p1h-12": xgmi(8, 4, {4: 4, 2: 2, 1: 6}, "13"),
+    "rccl-8p1h4-13": xgmi(8, 8, {4: 4, 1: 6, 2: 2}, "13"),
+    "rccl-8p6l6nic-14": xgmi(8, 6, {1: 24}, "01"),
+    "rccl-8p90a-15": xgmi(8, 1, {1: 12}, "0"),
+    "rccl-8p940-16": xgmi(8, 8, {1: 28}, "01"),
+    "rccl-8p940vm-17": xgmi(8, 8, {1: 28}, "01"),
+    "rccl-8ppcie-18": xgmi(8, 1, {}, "0"),
+    "rccl-8prome-19": xgmi(8, 1, {1: 8}, "01"),
+    "rccl-8promen4-20": xgmi(8, 1, {1: 8}, "1235674"),
+    "rccl-8pts1-21": xgmi(8, 2, {1: 8}, "0123"),
+    "rccl-collnetn4-22": xgmi(8, 4, {1: 12}, "0123"),
+}
+
+EXPECTED: dict[str, Expected] = {f"{name}.xml": expected for name, expected in NCCL.items()}
