@@ -7,8 +7,10 @@ import pytest
 
 import topoplace as tp
 
+PUBLISHED = ("summit", "dgx1-p100", "dgx1-v100", "torus2d-16", "cubemesh-16")
 
-@pytest.mark.parametrize("name", [name for name in tp.machines.names() if name != "minsky"])
+
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_machine_equals_its_published_links(name: str, shared: Path) -> None:
     published = json.loads((shared / "data/mapa/topologies.json").read_text())[name]
     machine = tp.machines.get(name)
@@ -52,6 +54,18 @@ def test_digests_never_change() -> None:
         "dgx1-v100": "62aef0d6e57d8dc9",
         "torus2d-16": "9d39b18f2246c402",
         "cubemesh-16": "eedac79cd09b957a",
+        "dgx2": "0e1d16b6d39dcebb",
+        "dgx-a100": "de48afe741313310",
+        "dgx-h100": "17c810921d573126",
+        "hgx-b200": "9afd2b47ccebd1c7",
+        "gb200-nvl72": "dab83bd91ae78959",
+        "p3.16xlarge": "e681fd943b3e5de9",
+        "p4d.24xlarge": "572240471bebbd1b",
+        "p5.48xlarge": "668ecff3e3ccd949",
+        "mi250x": "fe34bce6620efac8",
+        "mi300x": "ef29b493146388fb",
+        "l40s-8": "e63d8c9402dd4eed",
+        "tpu-v4-64": "8ee1aa2897c34fa2",
     }
 
 
@@ -59,3 +73,60 @@ def test_digests_never_change() -> None:
 def test_unknown_name_lists_what_is_close(typed: str, hint: str) -> None:
     with pytest.raises(tp.TopologyError, match=f"name = '{typed}' is not a machine.*{hint}"):
         tp.machines.get(typed)
+
+
+@pytest.mark.parametrize(
+    ("name", "gbps", "lanes"),
+    [
+        ("dgx2", 150, 6),
+        ("dgx-a100", 300, 12),
+        ("dgx-h100", 450, 18),
+        ("hgx-b200", 900, 18),
+        ("p4d.24xlarge", 300, 12),
+    ],
+)
+def test_nvswitch_machines_are_all_to_all_at_the_speed_of_a_gpu(name: str, gbps: float, lanes: int) -> None:
+    machine = tp.machines.get(name)
+    pairs = [(u, v) for u in range(machine.num_gpus) for v in range(u)]
+    assert {machine.link_kind(u, v) for u, v in pairs} == {tp.Link(tp.LinkKind.NVSWITCH, lanes, gbps)}
+    assert machine.speeds == "nominal"
+
+
+def test_amd_machines_have_the_links_of_their_vendor() -> None:
+    mi250x, mi300x = tp.machines.get("mi250x"), tp.machines.get("mi300x")
+    links_of = [sum(link.lanes for u, v, link in mi250x.links if gpu in (u, v)) for gpu in range(8)]
+    assert (mi250x.bandwidth(0, 1), mi250x.bandwidth(0, 6), mi250x.bandwidth(0, 2)) == (200.0, 100.0, 50.0)
+    assert set(links_of) <= {6, 7, 8}
+    assert len(mi300x.links) == 28
+    assert {link.gbps for _, _, link in mi300x.links} == {64.0}
+    assert mi300x.with_link_speeds("achievable").bandwidth(0, 7) == 48.0
+
+
+def test_adapters_are_on_rails_beside_their_gpus() -> None:
+    for name in ("dgx-a100", "dgx-h100", "dgx2"):
+        machine = tp.machines.get(name)
+        assert [nic.rail for nic in machine.nics] == [gpu.index for gpu in machine.gpus]
+        assert all(nic.paths[i] == "PIX" for i, nic in enumerate(machine.nics))
+
+
+@pytest.mark.parametrize(
+    ("shape", "wrap", "degrees"),
+    [
+        ((4, 4, 4), True, {6}),
+        ((4, 4, 4), False, {3, 4, 5, 6}),
+        ((2, 2), True, {2}),
+        ((8,), True, {2}),
+        ((3, 1, 2), True, {3}),
+        ((1,), True, {0}),
+    ],
+)
+def test_a_torus_has_a_ring_in_every_dimension(shape: tuple[int, ...], wrap: bool, degrees: set[int]) -> None:
+    slice_ = tp.machines.torus(shape, wrap=wrap, chips_per_machine=1)
+    links = [(u, v) for u, v, _ in slice_.links]
+    assert {sum(chip in pair for pair in links) for chip in range(slice_.num_gpus)} == degrees
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 2, 2, 2), (1 << 20,), "444", (True,)])
+def test_a_torus_of_no_shape_is_refused(shape: object) -> None:
+    with pytest.raises(tp.TopologyError, match="shape"):
+        tp.machines.torus(shape)  # type: ignore[arg-type]

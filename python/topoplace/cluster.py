@@ -27,10 +27,12 @@ class Cluster:
     __slots__ = ("_state", "_topology")
 
     def __init__(self, topology: Topology) -> None:
-        """All GPUs of `topology` healthy and free."""
+        """All GPUs of `topology` free; those that it calls unhealthy are drained."""
         _checks.instance(topology, Topology, "topology", AllocationError)
         self._topology = topology
         self._state = ClusterState(topology.num_gpus)
+        for gpu in topology.unhealthy_gpus:
+            self._state.drain(gpu)
 
     @property
     def topology(self) -> Topology:
@@ -67,7 +69,8 @@ class Cluster:
         """Give the GPUs of `placement`, or those listed in task order, to the job.
 
         Raises AllocationError, and changes nothing, for a job that holds GPUs already, for no GPU at all, and for
-        a GPU that is unknown, named twice, drained, or held by another job.
+        a GPU that is unknown, named twice, drained, or held by another job, and for GPUs that are no partition of a
+        topology that has partitions.
         """
         job_id = _checked_job(job_id)
         if isinstance(placement, Placement) and placement.topology is self._topology:
@@ -76,6 +79,9 @@ class Cluster:
             given = placement.gpus if isinstance(placement, Placement) else placement
             listed = _checks.sequence(given, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
+        legal = self._topology.partition_set
+        if legal and gpus and frozenset(gpus) not in legal:
+            raise AllocationError(f"gpus = {gpus!r} is no partition of {self._topology.name}")
         status, position = self._state.allocate(job_id, gpus)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, status, position))

@@ -48,11 +48,21 @@ class ClusterTopology(Topology):
         offsets = (0, *accumulate(sizes[template] for template in template_of))
         if offsets[-1] > MAX_GPUS:
             raise TopologyError(f"{offsets[-1]} GPUs are more than {MAX_GPUS}")
+        beyond = Link(LinkKind.NETWORK, 1, network) if network else NONE
+
+        def members(level: Level) -> list[Topology]:
+            inside = zip(level.domains, template_of, strict=True)
+            return [templates[t] for t in sorted({t for domain, t in inside if domain is not None})]
+
         fill: dict[str, Any] = {
             "_templates": tuple(templates),
             "_template_of": tuple(template_of),
             "_offsets": offsets,
-            "_fabric": _with_speeds(fabric, templates, template_of, network),
+            "_fabric": fabric,
+            "_level_links": [
+                *(_level_link(level, members(level), network) for level in fabric.levels),
+                beyond,
+            ],
         }
         fill |= {"default": templates[0].default, "network": network, "name": name, "nics": ()}
         fill |= {"components": (), "component_links": (), "notes": tuple(notes)}
@@ -68,12 +78,14 @@ class ClusterTopology(Topology):
     _template_of: tuple[int, ...]
     _offsets: tuple[int, ...]
     _fabric: Fabric
+    _level_links: list[Link]
+    """How a pair that meets at each level is connected; last, one that meets at none."""
 
     # ---- what it says --------------------------------------------------------------------------------------
 
     @property
     def fabric(self) -> Fabric:
-        """The machines and the levels that join them, with their speeds."""
+        """The machines and the levels that join them."""
         return self._fabric
 
     @property
@@ -114,6 +126,15 @@ class ClusterTopology(Topology):
         """(n,) each GPU's index on its own machine, which is what a process there calls it."""
         locals_of = [range(template.num_gpus) for template in self._templates]
         return tuple(local for template in self._template_of for local in locals_of[template])
+
+    @cached_property
+    def unhealthy_gpus(self) -> tuple[int, ...]:
+        """The GPUs that must not get jobs, ascending."""
+        unhealthy = [template.unhealthy_gpus for template in self._templates]
+        if not any(unhealthy):
+            return ()
+        places = zip(self._offsets, self._template_of, strict=False)
+        return tuple(first + gpu for first, template in places for gpu in unhealthy[template])
 
     def machine(self, name: str) -> Topology:
         """The machine called `name` as a topology of its own."""
@@ -189,15 +210,6 @@ class ClusterTopology(Topology):
             [local if gpu.rail is None else gpu.rail for local, gpu in enumerate(template.gpus)]
             for template in self._templates
         ]
-
-    @cached_property
-    def _level_links(self) -> list[Link]:
-        """How a pair that meets at each level is connected; last, one that meets at none."""
-        links = [
-            Link(level.kind, 1, level.gbps / level.oversubscription) if level.gbps else NONE
-            for level in self._fabric.levels
-        ]
-        return [*links, Link(LinkKind.NETWORK, 1, self.network) if self.network else NONE]
 
     @cached_property
     def _level_distances(self) -> list[float]:
@@ -298,29 +310,28 @@ def _partition(partition: tuple[int, ...], first: int, _machine: str) -> tuple[i
     return tuple(first + gpu for gpu in partition)
 
 
-def _with_speeds(
-    fabric: Fabric, templates: Sequence[Topology], template_of: Sequence[int], network: float
-) -> Fabric:
-    """`fabric` with the speed of every level filled in."""
-    levels: list[Level] = []
-    for level in fabric.levels:
-        gbps = level.gbps
-        if gbps is None and level.kind is LinkKind.NVSWITCH:
-            inside = zip(level.domains, template_of, strict=True)
-            gbps = _nvlink_gbps(
-                level.name, [templates[t] for t in sorted({t for d, t in inside if d is not None})]
-            )
-        levels.append(level if level.gbps is not None else replace(level, gbps=gbps or network or None))
-    return replace(fabric, levels=tuple(levels))
+def _level_link(level: Level, machines: Sequence[Topology], network: float) -> Link:
+    """How a pair that meets at `level`, which joins `machines`, is connected."""
+    if not machines:
+        return NONE
+    if level.kind is LinkKind.NVSWITCH:
+        ports = [_nvlinks(level, machine) for machine in machines]
+        gbps = level.gbps or min(port.gbps for port in ports)
+        return Link(LinkKind.NVSWITCH, min(port.lanes for port in ports), gbps / level.oversubscription)
+    gbps = level.gbps or network
+    return Link(LinkKind.NETWORK, 1, gbps / level.oversubscription) if gbps else NONE
 
 
-def _nvlink_gbps(level: str, templates: Sequence[Topology]) -> float:
-    """GB/s of all NVLinks of one GPU; it has to be the same for all GPUs of `templates`."""
-    models = {gpu.model for template in templates for gpu in template.gpus}
-    speeds = {speed.gbps * speed.most_links for model in models if model and (speed := nvlink_of(model))}
-    if None in models or len(speeds) != 1:
-        named = ", ".join(sorted(map(str, models)))
-        raise TopologyError(
-            f"level {_checks.shown(level)}: the NVLinks of GPU models {named} have no one speed; give the level gbps"
-        )
-    return speeds.pop()
+def _nvlinks(level: Level, machine: Topology) -> Link:
+    """All NVLinks of one GPU of `machine`: those to its neighbours, or else what its model has."""
+    inside = [machine.link_kind(0, gpu) for gpu in range(1, machine.num_gpus)]
+    if switched := [link for link in inside if link == LinkKind.NVSWITCH]:
+        return max(switched, key=lambda link: link.gbps)
+    model = machine.gpus[0].model
+    if speed := nvlink_of(model) if model else None:
+        return Link(LinkKind.NVSWITCH, speed.most_links, speed.gbps * speed.most_links)
+    if level.gbps:
+        return Link(LinkKind.NVSWITCH, 1, level.gbps)
+    raise TopologyError(
+        f"level {_checks.shown(level.name)}: the NVLinks of GPU model {model} are not known; give the level gbps"
+    )

@@ -25,7 +25,7 @@ class Level:
     """(m,) the name of each machine's domain; None for a machine that is in none, or in none that is known."""
     gbps: float | None = None
     """GB/s, one direction, of one GPU's port into this level. None: that of the topology's network, or for
-    NVSWITCH the speed of all NVLinks of the GPU's model."""
+    NVSWITCH that of the NVLinks which the machines' GPUs have into their switches."""
     oversubscription: float = 1.0
     """How many times more the ports below carry than the level above: a pair has gbps / oversubscription."""
     kind: LinkKind = LinkKind.NETWORK

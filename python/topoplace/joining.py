@@ -85,7 +85,7 @@ def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -
             raise TopologyError("count is missing: one machine was given, and no fabric and no names")
         count = len(checked_names(names, "names")) // machine.num_machines
     count = _checks.integer(count, "count", TopologyError, low=1, high=MAX_MACHINES)
-    word = "machine" if machine.fabric is None else machine.name
+    word = "machine" if machine.fabric is None else f"{machine.name}-"
     return [(label, machine) for label in numbered(word, count)]
 
 

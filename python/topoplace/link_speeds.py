@@ -143,7 +143,7 @@ def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) ->
     """GB/s of `link` between vertices u and v as the table has it; a known model decides where the kind does not."""
     models = [topology.gpus[i].model for i in (u, v) if i < topology.num_gpus]
     known = [found for model in models if (found := _of_model(model, link.kind))]
-    if len(known) < len(models):
+    if len(known) < max(len(models), 1):
         known = [SPEEDS[link.kind.value]] if link.kind in NVLINKS and link.kind not in _BY_MODEL else []
     figures = [speed.nominal_gbps if column == "nominal" else speed.achievable_gbps for speed in known]
     lane = min((figure for figure in figures if figure is not None), default=None)

@@ -34,6 +34,8 @@ class LinkKind(enum.Enum):
     """NVLink-C2C, chip to chip."""
     XGMI = "xgmi"
     """AMD Infinity Fabric between GPUs."""
+    ICI = "ici"
+    """Inter-chip interconnect of TPUs."""
     PCIE = "pcie"
     """PCIe switches or bridges only; the host bridge is not crossed."""
     HOST = "host"
@@ -240,7 +242,7 @@ NETWORK_GBPS = 12.5
 class DistanceWeights:
     """What each level of the hierarchy adds to, or is worth in, a distance.
 
-    Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, unknown), `pcie`,
+    Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI, unknown), `pcie`,
     `host` or `system`. Between machines it has the sum of the weights of all levels that its path climbs, up to
     the first that the two machines share: of `levels` by name, `network` for any other. The defaults are those of
     SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of a machine; the

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import difflib
 import functools
+import math
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+import numpy as np
+
 from topoplace import _checks
+from topoplace.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.errors import TopologyError
-from topoplace.links import LinkKind, direct
+from topoplace.fabric import Fabric
+from topoplace.links import SPEEDS, Link, LinkKind, direct, nvlink_of
 from topoplace.topology import Topology
 
 Pair = tuple[int, int, int]
+_MAX_CHIPS = 1 << 14
 
 # (u, v, lanes) of every NVLink pair; all other pairs go through the host at PCIe 3.0 x16 speed.
 # DGX-1 with V100 (MAPA, fig. 1); with P100 the same pairs have one lane each.
@@ -39,6 +45,14 @@ _MINSKY = ((0, 1, 2), (2, 3, 2))
 _SUMMIT = ((0, 1, 2), (0, 2, 2), (1, 2, 2), (3, 4, 2), (3, 5, 2), (4, 5, 2))
 
 
+# AMD's MI250X in groups of four (eight dies), as the Frontier user guide draws it: four links inside a package.
+_MI250X = (
+    *((0, 1, 4), (0, 2, 1), (0, 6, 2), (1, 3, 1), (1, 5, 1), (2, 3, 4), (2, 4, 2), (3, 7, 1)),
+    *((4, 5, 4), (4, 6, 1), (5, 7, 1), (6, 7, 4)),
+)
+_ALL_PAIRS_OF_8 = tuple((u, v, 1) for u in range(8) for v in range(u + 1, 8))
+
+
 def _machine(name: str, model: str, kind: LinkKind, sockets: str, pairs: Sequence[Pair]) -> Topology:
     """One machine; `sockets` has a digit per GPU: its socket, or its PCIe root where only roots are known."""
     return Topology.from_links(
@@ -51,22 +65,206 @@ def _machine(name: str, model: str, kind: LinkKind, sockets: str, pairs: Sequenc
     )
 
 
+def _gpus(model: str, memory_gb: float, sockets: str) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(i, f"GPU{i}", model, socket=int(digit), memory_gb=memory_gb) for i, digit in enumerate(sockets)
+    )
+
+
+def _switched(
+    name: str,
+    model: str,
+    memory_gb: float,
+    sockets: str,
+    switches: Sequence[Sequence[int]],
+    pcie: str,
+    trunks: Sequence[Pair] = (),
+    nic_gbps: float | None = None,
+) -> Topology:
+    """A machine of NVSwitches; `switches` has the NVLinks from each GPU into each switch, `trunks` those between two.
+
+    With `nic_gbps` every GPU has a network adapter of its own below the same PCIe switch, on a rail of its own.
+    """
+    speed = nvlink_of(model)
+    assert speed is not None
+    n = len(sockets)
+
+    def link(lanes: int) -> Link:
+        return Link(speed.kind, lanes, lanes * speed.gbps)
+
+    parts = tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch{i}") for i in range(len(switches)))
+    inside = [
+        (gpu, n + i, link(lanes)) for i, row in enumerate(switches) for gpu, lanes in enumerate(row) if lanes
+    ]
+    across = [(n + a, n + b, link(lanes)) for a, b, lanes in trunks]
+    nics = [Nic(f"NIC{i}", _own_adapter(i, sockets), nic_gbps, i) for i in range(n)] if nic_gbps else []
+    return Topology(
+        _gpus(model, memory_gb, sockets),
+        default=SPEEDS[pcie].achievable_gbps or 0.0,
+        name=name,
+        nics=tuple(nics),
+        components=parts,
+        component_links=(*inside, *across),
+    )
+
+
+def _own_adapter(rail: int, sockets: str) -> tuple[str, ...]:
+    return tuple(
+        "PIX" if gpu == rail else "NODE" if socket == sockets[rail] else "SYS"
+        for gpu, socket in enumerate(sockets)
+    )
+
+
+def _joined(
+    name: str,
+    model: str,
+    memory_gb: float,
+    sockets: str,
+    pcie: str,
+    pairs: Sequence[Pair] = (),
+    xgmi: str = "xgmi-mi300",
+) -> Topology:
+    """A machine of PCIe and, between `pairs`, direct xGMI links."""
+    gbps = SPEEDS[xgmi].gbps
+    links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gbps)) for u, v, lanes in pairs)
+    default = SPEEDS[pcie].achievable_gbps or 0.0
+    return Topology(_gpus(model, memory_gb, sockets), links, default, name=name)
+
+
+def _dgx2(name: str) -> Topology:
+    """Sixteen V100 on two boards of six NVSwitches; each switch has eight NVLinks to its fellow on the other board."""
+    boards = [[1] * 8 + [0] * 8] * 6 + [[0] * 8 + [1] * 8] * 6
+    trunks = [(i, i + 6, 8) for i in range(6)]
+    return _switched(name, "V100", 32.0, "0" * 8 + "1" * 8, boards, "pcie3", trunks, 12.5)
+
+
+def _nvl72(name: str) -> Topology:
+    """Eighteen trays of four B200 in one NVLink domain: every pair of the rack has all eighteen NVLinks of a GPU."""
+    gbps = SPEEDS["nvlink5"].gbps * 18
+    pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gbps)) for u in range(4) for v in range(u + 1, 4))
+    default = SPEEDS["pcie5"].achievable_gbps or 0.0
+    nics = tuple(Nic(f"NIC{i}", _own_adapter(i, "0011"), 50.0, i) for i in range(4))
+    tray = Topology(_gpus("GB200", 186.0, "0011"), pairs, default, name="gb200-tray", nics=nics)
+    rack = Fabric.regular(tuple(f"tray{i:02}" for i in range(18)), {"nvlink_domain": 18})
+    rack = rack.with_level("nvlink_domain", kind=LinkKind.NVSWITCH)
+    return Topology.cluster(tray, fabric=rack, network=50.0, name=name)
+
+
 _p100 = functools.partial(_machine, model="P100", kind=LinkKind.NVLINK1)
 _v100 = functools.partial(_machine, model="V100", kind=LinkKind.NVLINK2)
 _FOUR_ROOTS = "0000111122223333"
+_TWO_SOCKETS = "00001111"
+_h100 = functools.partial(
+    _switched,
+    model="H100",
+    memory_gb=80.0,
+    sockets=_TWO_SOCKETS,
+    switches=[[5] * 8, [5] * 8, [4] * 8, [4] * 8],
+    pcie="pcie5",
+    nic_gbps=50.0,
+)
+_a100 = functools.partial(
+    _switched, model="A100", sockets=_TWO_SOCKETS, switches=[[2] * 8] * 6, pcie="pcie4", nic_gbps=25.0
+)
 
+# What each is drawn from stands beside it: the vendor's user guide or data sheet where nothing else is said.
 _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
     {
-        "minsky": functools.partial(_p100, sockets="0011", pairs=_MINSKY),
-        "summit": functools.partial(_v100, sockets="000111", pairs=_SUMMIT),
+        "minsky": functools.partial(_p100, sockets="0011", pairs=_MINSKY),  # SC'17, fig. 1
+        "summit": functools.partial(_v100, sockets="000111", pairs=_SUMMIT),  # MAPA, fig. 1
         "dgx1-p100": functools.partial(
-            _p100, sockets="00001111", pairs=tuple((u, v, 1) for u, v, _ in _DGX1)
+            _p100, sockets=_TWO_SOCKETS, pairs=tuple((u, v, 1) for u, v, _ in _DGX1)
         ),
-        "dgx1-v100": functools.partial(_v100, sockets="00001111", pairs=_DGX1),
+        "dgx1-v100": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
         "torus2d-16": functools.partial(_v100, sockets=_FOUR_ROOTS, pairs=_TORUS2D),
         "cubemesh-16": functools.partial(_v100, sockets=_FOUR_ROOTS, pairs=_CUBEMESH),
+        "dgx2": _dgx2,
+        "dgx-a100": functools.partial(_a100, memory_gb=80.0),
+        "dgx-h100": _h100,
+        # HGX B200: two NVSwitches take nine NVLinks of each GPU.
+        "hgx-b200": functools.partial(
+            _switched,
+            model="B200",
+            memory_gb=180.0,
+            sockets=_TWO_SOCKETS,
+            switches=[[9] * 8] * 2,
+            pcie="pcie5",
+            nic_gbps=50.0,
+        ),
+        "gb200-nvl72": _nvl72,
+        # Amazon EC2's instance types: the GPU boards of DGX-1, DGX A100 and DGX H100.
+        "p3.16xlarge": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
+        "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gbps=None),
+        "p5.48xlarge": functools.partial(_h100, nic_gbps=None),
+        "mi250x": functools.partial(
+            _joined,
+            model="MI250X",
+            memory_gb=64.0,
+            sockets="0" * 8,
+            pcie="pcie4",
+            pairs=_MI250X,
+            xgmi="xgmi-mi200",
+        ),
+        "mi300x": functools.partial(
+            _joined,
+            model="MI300X",
+            memory_gb=192.0,
+            sockets=_TWO_SOCKETS,
+            pcie="pcie5",
+            pairs=_ALL_PAIRS_OF_8,
+        ),
+        "l40s-8": functools.partial(
+            _joined, model="L40S", memory_gb=48.0, sockets=_TWO_SOCKETS, pcie="pcie4"
+        ),
+        # Jouppi et al., ISCA'23: a cube of 4 x 4 x 4 chips is the smallest slice of TPU v4 that wraps around.
+        "tpu-v4-64": lambda name: torus((4, 4, 4), name=name),
     }
 )
+
+
+def torus(
+    shape: Sequence[int],
+    *,
+    model: str = "TPU v4",
+    gbps: float = 50.0,
+    memory_gb: float | None = 32.0,
+    wrap: bool = True,
+    chips_per_machine: int = 4,
+    name: str | None = None,
+) -> Topology:
+    """A slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
+
+    shape: chips along each dimension. gbps: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
+    wrap: whether each dimension of three or more chips closes to a ring. Chips are numbered with the last dimension
+    fastest, and consecutive `chips_per_machine` share a machine. Raises TopologyError naming the argument.
+    """
+    sizes = [
+        _checks.integer(size, f"shape[{i}]", TopologyError, low=1, high=_MAX_CHIPS)
+        for i, size in enumerate(_checks.sequence(shape, "shape", TopologyError))
+    ]
+    count = math.prod(sizes)
+    if not 1 <= len(sizes) <= 3 or count > _MAX_CHIPS:
+        raise TopologyError(
+            f"shape = {_checks.shown(sizes)} is not 1 to 3 dimensions of {_MAX_CHIPS} chips at most"
+        )
+    per_machine = _checks.integer(chips_per_machine, "chips_per_machine", TopologyError, low=1, high=count)
+    _checks.flag(wrap, "wrap", TopologyError)
+    number = np.arange(count).reshape(sizes)
+    pairs: list[tuple[int, int]] = []
+    for axis, size in enumerate(sizes):
+        ring = np.moveaxis(number, axis, 0)
+        pairs += zip(ring[:-1].ravel().tolist(), ring[1:].ravel().tolist(), strict=True)
+        if wrap and size > 2:
+            pairs += zip(ring[-1].ravel().tolist(), ring[0].ravel().tolist(), strict=True)
+    return Topology.from_links(
+        count,
+        [(u, v, gbps, LinkKind.ICI) for u, v in pairs],
+        name=name or f"{model} torus {'x'.join(map(str, sizes))}",
+        model=model,
+        memory_gb=memory_gb,
+        machines=[f"host{i // per_machine}" for i in range(count)],
+        names=[f"chip{i % per_machine}" for i in range(count)],
+    )
 
 
 def names() -> tuple[str, ...]:

@@ -372,6 +372,16 @@ class Topology:
         return _frozen(matrix)
 
     @cached_property
+    def unhealthy_gpus(self) -> tuple[int, ...]:
+        """The GPUs that must not get jobs, ascending."""
+        return tuple(gpu.index for gpu in self.gpus if not gpu.healthy)
+
+    @cached_property
+    def partition_set(self) -> frozenset[frozenset[int]]:
+        """`partitions` for look-ups."""
+        return frozenset(map(frozenset, self.partitions))
+
+    @cached_property
     def speeds(self) -> str:
         """Which figures of `topoplace.links.SPEEDS` the links between GPUs have: "nominal", "achievable" or "given".
 

@@ -224,6 +224,8 @@ def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[Gpu
     if job.gpu_model or job.gpu_memory_gb:
         suits = _suits(job)
         gpus = [gpu for gpu in gpus if suits(topology, gpu)]
+    if topology.partitions:
+        return _legal_sets(job, topology, frozenset(gpus))
     apart = job.anti_affinity and job.num_tasks > 1
     if not apart and (not job.single_node or topology.num_machines == 1):
         return [frozenset(gpus)]
@@ -234,6 +236,19 @@ def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[Gpu
     if apart:
         return [frozenset(min(group) for group in by_machine.values())]
     return [frozenset(group) for group in by_machine.values()]
+
+
+def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
+    """The partitions of the fabric that are as large as `job`, all in `gpus`, and where it may be."""
+    fitting = [frozenset(part) for part in topology.partitions if len(part) == job.num_tasks]
+    machines = {part: len({topology.gpus[gpu].machine for gpu in part}) for part in fitting}
+    return [
+        part
+        for part in fitting
+        if part <= gpus
+        and not (job.single_node and machines[part] > 1)
+        and not (job.anti_affinity and machines[part] < len(part))
+    ]
 
 
 def _suits(job: JobGraph) -> Callable[[Topology, int], bool]:
