@@ -42,6 +42,10 @@ class Format:
 FORMATS = (
     Format("nvidia-smi topo -m", "nvidia_smi"),
     Format("NCCL topology", "nccl"),
+    Format("rocm-smi or amd-smi topology", "rocm"),
+    Format("rocm-bandwidth-test", "rocm_bandwidth"),
+    Format("KFD tree as tar", "kfd"),
+    Format("numactl --hardware", "numactl"),
 )
 
 

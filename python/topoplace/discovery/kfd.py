@@ -1,0 +1,337 @@
+"""The topology that AMD's kernel driver shows below /sys/class/kfd/kfd/topology, as a Topology.
+
+There is a directory nodes/N per NUMA node and per GPU, with a file `properties` of a name and a number per line,
+and the same per link in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs.
+Links of type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link.
+p2p_links only repeat what the io_links on their way say, and are not used. location_id, the PCI address, may be
+there twice: a GPU in parts is several nodes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from topoplace import _checks
+from topoplace.devices import Component, ComponentKind, Gpu
+from topoplace.discovery import _amd, _tar
+from topoplace.errors import TopologyError
+from topoplace.links import PCIE3_X16_GBPS, SPEEDS, Link, LinkKind, xgmi_of
+from topoplace.topology import Topology
+
+MAX_NODES = 4096
+MAX_FILE_BYTES = 1 << 16
+
+_PATH = re.compile(
+    r"(?:(?P<root>.*)/)?nodes/(?P<node>[0-9]{1,5})/(?:(?P<kind>io_links|mem_banks)/(?P<item>[0-9]{1,5})/)?properties"
+)
+_PROPERTY = re.compile(r"([a-z0-9_]{1,40}) ([0-9]{1,20})")
+_XGMI, _PCIE = 11, 2
+_GPU_MEMORY = (1, 2)  # the heap types of a GPU's own memory, visible to the processor or not
+_MAX_MBPS = 1 << 40
+
+Properties = dict[str, int]
+
+
+def recognised(data: str | bytes) -> bool:
+    """Whether `data` looks like a tar archive of the driver's tree."""
+    return isinstance(data, bytes) and _tar.is_tar(data) and b"nodes/" in data[: 1 << 20]
+
+
+def read_directory(directory: str | os.PathLike[str]) -> dict[str, bytes]:
+    """The files of the tree in `directory` that `parse` needs, by their path in it.
+
+    This is what looks at a disk; `directory` is /sys/class/kfd/kfd/topology on the machine itself.
+    """
+    root = Path(directory)
+    found: dict[str, bytes] = {}
+    for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):
+        for path in root.glob(f"nodes/*/{pattern}"):
+            with path.open("rb") as file:
+                found[path.relative_to(root).as_posix()] = file.read(MAX_FILE_BYTES + 1)
+    return found
+
+
+def parse(
+    data: bytes | Mapping[str, str | bytes],
+    *,
+    pcie_gbps: float = PCIE3_X16_GBPS,
+    socket_gbps: float | None = None,
+    name: str = "kfd",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology of the driver's tree, given as an uncompressed tar archive or as its files by path.
+
+    GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs.
+    pcie_gbps: the speed of a PCIe link where the driver tells none; socket_gbps: between NUMA nodes, which it never
+    tells: AMD's figure where it is None. NUMA nodes nearer than 16 share a socket. Raises TopologyError naming the
+    file, the line and the value.
+    """
+    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    if socket_gbps is None:
+        socket_gbps = SPEEDS["socket-amd"].gbps
+    tree = _tree(data)
+    gpus, cpus = [node for node in tree if node.is_gpu], [node for node in tree if not node.is_gpu]
+    if not gpus:
+        raise TopologyError(f"no GPU: none of the {len(tree)} nodes has a simd_count above 0")
+    notes: list[str] = []
+    links = _agreed(tree, notes)
+    place = {node.id: i for i, node in enumerate([*gpus, *cpus])}
+    models = {node.id: node.model for node in gpus}
+    between = _checks.positive(socket_gbps, "socket_gbps", TopologyError)
+    joined, silent = _joined(links, place, models, pcie_gbps, between)
+    near = _near(links, place, len(gpus))
+    sockets = _sockets(links, [node.id for node in cpus])
+    return Topology(
+        tuple(_gpus(gpus, near, sockets, machine)),
+        tuple(link for link in joined if link[1] < len(gpus)),
+        default=pcie_gbps,
+        name=name,
+        components=tuple(Component(ComponentKind.NUMA_NODE, f"NUMA{i}") for i in range(len(cpus))),
+        component_links=tuple(link for link in joined if link[1] >= len(gpus)),
+        notes=(*notes, *silent),
+    )
+
+
+# ---- files -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Node:
+    """One node of the driver's tree; links and banks are by the path of their file."""
+
+    id: int
+    path: str = ""
+    properties: Properties = field(default_factory=Properties)
+    links: dict[str, Properties] = field(default_factory=dict[str, Properties])
+    banks: dict[str, Properties] = field(default_factory=dict[str, Properties])
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.properties.get("simd_count", 0) > 0
+
+    @property
+    def model(self) -> str | None:
+        return _amd.MODEL_OF_DEVICE.get(self.properties.get("device_id", 0))
+
+    @property
+    def address(self) -> str | None:
+        """The PCI address, where it is told."""
+        location, domain = self.properties.get("location_id", 0), self.properties.get("domain", 0)
+        if not 0 < location < 1 << 16 or domain >= 1 << 32:
+            return None
+        return f"{domain:04x}:{location >> 8:02x}:{location >> 3 & 31:02x}.{location & 7}"
+
+    @property
+    def memory_gb(self) -> float | None:
+        sizes = [b.get("size_in_bytes", 0) for b in self.banks.values() if b.get("heap_type") in _GPU_MEMORY]
+        return (sum(sizes) or self.properties.get("local_mem_size", 0)) / 1e9 or None
+
+    @property
+    def uuid(self) -> str | None:
+        unique = self.properties.get("unique_id", 0)
+        return f"GPU-{unique:016x}" if 0 < unique < 1 << 64 else None
+
+
+def _tree(data: object) -> list[_Node]:
+    """The nodes by ascending id; each has its properties."""
+    nodes: dict[int, _Node] = {}
+    roots: set[str] = set()
+    for path, content in _files(data):
+        match = _PATH.fullmatch(path)
+        if not match:
+            continue
+        node = nodes.setdefault(int(match["node"]), _Node(int(match["node"])))
+        roots.add(match["root"] or "")
+        if len(nodes) > MAX_NODES or len(roots) > 1:
+            what = f"more than {MAX_NODES} nodes" if len(roots) == 1 else "the trees of two machines"
+            raise TopologyError(f"{_checks.shown(path)}: {what}")
+        _add_file(node, match["kind"], path, content)
+    if not nodes:
+        raise TopologyError("no file such as nodes/0/properties is there")
+    for node in nodes.values():
+        if not node.properties:
+            raise TopologyError(f"nodes/{node.id}/properties is missing")
+    return [nodes[key] for key in sorted(nodes)]
+
+
+def _files(data: object) -> Iterator[tuple[str, str | bytes]]:
+    if isinstance(data, bytes):
+        if not _tar.is_tar(data):
+            raise TopologyError("data is no uncompressed tar archive")
+        yield from _tar.files(data)
+    elif isinstance(data, Mapping):
+        for path, content in cast("Mapping[object, object]", data).items():
+            if not isinstance(path, str) or not isinstance(content, str | bytes):
+                raise TopologyError(f"data[{_checks.shown(path)}] is no text of a file")
+            yield path, content
+    else:
+        raise TopologyError(f"data = {_checks.shown(data)} is neither a tar archive nor files by path")
+
+
+def _add_file(node: _Node, kind: str | None, path: str, content: str | bytes) -> None:
+    properties = _properties(path, content)
+    if kind is None:
+        if node.properties:
+            raise TopologyError(f"{_checks.shown(path)} is there twice")
+        node.path, node.properties = path, properties
+        return
+    items = node.links if kind == "io_links" else node.banks
+    if path in items:
+        raise TopologyError(f"{_checks.shown(path)} is there twice")
+    items[path] = properties
+
+
+def _properties(path: str, content: str | bytes) -> Properties:
+    if len(content) > MAX_FILE_BYTES:
+        raise TopologyError(f"{_checks.shown(path)} has more than {MAX_FILE_BYTES} bytes")
+    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+    found: Properties = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _PROPERTY.fullmatch(line.rstrip())
+        if match and match[1] not in found:
+            found[match[1]] = int(match[2])
+        elif line.strip():
+            raise TopologyError(
+                f"{_checks.shown(path)} line {number}: {_checks.shown(line)} is no property, or there twice"
+            )
+    if not found:
+        raise TopologyError(f"{_checks.shown(path)} is empty")
+    return found
+
+
+# ---- links -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _IoLink:
+    """One link as the driver tells it, bandwidths in MB/s of one lane and of all; 0 is not told."""
+
+    kind: int
+    weight: int
+    least_mbps: int
+    most_mbps: int
+
+
+Pair = tuple[int, int]
+"""The ids of two nodes, the smaller one first."""
+
+
+def _agreed(tree: Sequence[_Node], notes: list[str]) -> dict[Pair, _IoLink]:
+    """The link of every pair that has one; both ends must tell the same of it, where both tell."""
+    known = {node.id for node in tree}
+    links: dict[Pair, _IoLink] = {}
+    for node in tree:
+        for path, properties in node.links.items():
+            source, target = (_value(properties, key, path) for key in ("node_from", "node_to"))
+            if source != node.id:
+                notes.append(f"{path} is a link of node {source}, not of node {node.id}: it is not used.")
+                continue
+            if target not in known or target == source:
+                raise TopologyError(f"{path}: node_to = {target} is no other node")
+            pair = (source, target) if source < target else (target, source)
+            link = _IoLink(
+                *(
+                    _value(properties, key, path)
+                    for key in ("type", "weight", "min_bandwidth", "max_bandwidth")
+                )
+            )
+            if links.setdefault(pair, link) != link:
+                raise TopologyError(f"{path}: node {target} tells another link to node {source}")
+    return links
+
+
+def _value(properties: Properties, key: str, path: str) -> int:
+    value = properties.get(key)
+    if value is None or value > _MAX_MBPS:
+        raise TopologyError(f"{path}: {key} {'is missing' if value is None else f'= {value} is too large'}")
+    return value
+
+
+def _joined(
+    links: Mapping[Pair, _IoLink],
+    place: Mapping[int, int],
+    models: Mapping[int, str | None],
+    pcie_gbps: float,
+    between_gbps: float,
+) -> tuple[list[tuple[int, int, Link]], list[str]]:
+    """Every link between two vertices, given by their place, and a sentence per speed that was not told.
+
+    models: of the nodes that are GPUs.
+    """
+    joined: list[tuple[int, int, Link]] = []
+    silent: Counter[str] = Counter()
+    for (a, b), found in links.items():
+        model = models.get(a) or models.get(b)
+        if a not in models and b not in models:
+            kind = LinkKind.HOST if found.weight <= _amd.NEAR_WEIGHT else LinkKind.SYSTEM
+            link = Link(kind, 1, between_gbps)
+        elif found.kind == _XGMI:
+            speed = (xgmi_of(model) if model else None) or _amd.SLOWEST_XGMI
+            link = Link(LinkKind.XGMI, 1, speed.gbps)
+        else:
+            link = Link(LinkKind.PCIE if found.kind == _PCIE else LinkKind.UNKNOWN, 1, pcie_gbps)
+        if not found.most_mbps:
+            silent[f"of kind {link.kind.value} have no speed: {link.gbps:g} GB/s is assumed."] += 1
+        elif link.kind is LinkKind.XGMI:
+            link = _amd.xgmi_link(found.least_mbps, found.most_mbps)
+        else:
+            link = Link(link.kind, 1, found.most_mbps / 1000)
+        joined.append((min(place[a], place[b]), max(place[a], place[b]), link))
+    return joined, [f"{count} links {what}" for what, count in silent.items()]
+
+
+def _near(links: Mapping[Pair, _IoLink], place: Mapping[int, int], num_gpus: int) -> dict[int, int]:
+    """The nearest NUMA node of each GPU, both by their place; the first of several."""
+    best: dict[int, Pair] = {}
+    for (a, b), link in links.items():
+        gpu, cpu = sorted((place[a], place[b]))
+        if gpu < num_gpus <= cpu:
+            best[gpu] = min(best.get(gpu, (link.weight, cpu - num_gpus)), (link.weight, cpu - num_gpus))
+    return {gpu: cpu for gpu, (_, cpu) in best.items()}
+
+
+def _sockets(links: Mapping[Pair, _IoLink], cpus: Sequence[int]) -> list[int]:
+    """A number from 0 for each group of NUMA nodes that are near each other."""
+    leader = {cpu: cpu for cpu in cpus}
+    for (a, b), link in links.items():
+        if a in leader and b in leader and link.weight <= _amd.NEAR_WEIGHT:
+            low, high = sorted((leader[a], leader[b]))
+            if low < high:
+                leader.update({cpu: low for cpu, of in leader.items() if of == high})
+    number = {of: i for i, of in enumerate(dict.fromkeys(leader.values()))}
+    return [number[leader[cpu]] for cpu in cpus]
+
+
+# ---- GPUs ------------------------------------------------------------------------------------------------------
+
+
+def _gpus(
+    nodes: Sequence[_Node], near: Mapping[int, int], sockets: Sequence[int], machine: str
+) -> Iterator[Gpu]:
+    """The GPUs; an address or a UUID that several of them have is of none."""
+    addresses = _unique([node.address for node in nodes])
+    uuids = _unique([node.uuid for node in nodes])
+    for i, node in enumerate(nodes):
+        numa_node = near.get(i)
+        yield Gpu(
+            i,
+            f"GPU{i}",
+            node.model,
+            machine,
+            None if numa_node is None else sockets[numa_node],
+            node.memory_gb,
+            uuid=uuids[i],
+            bus_id=addresses[i],
+            numa_node=numa_node,
+        )
+
+
+def _unique(values: Sequence[str | None]) -> list[str | None]:
+    count = Counter(values)
+    return [value if count[value] == 1 else None for value in values]

@@ -1,0 +1,296 @@
+"""The tables that `rocm-smi --showtopo…` and `amd-smi topology` print, as a Topology.
+
+Each table has a title, a header of GPUs (GPU0 or a PCI address) and a row per GPU. What decides how two GPUs are
+connected, best first:
+- the weight: 15 is one xGMI link, 30 is xGMI by way of another GPU, more is PCIe and the sockets on the way;
+- the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" is no direct link;
+- the link type, which is XGMI for a way over other GPUs too.
+Hops tell nothing, being 1 for all pairs of a hive. The NUMA lines alone tell no link at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations
+
+from topoplace import _checks
+from topoplace.devices import Gpu
+from topoplace.discovery import _amd, _text
+from topoplace.errors import TopologyError
+from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, xgmi_of
+from topoplace.topology import Topology
+
+MAX_GPUS = 4096
+
+_SMI_TITLE = re.compile(r"\s*=+\s*([^=]*[^=\s])\s*=+\s*")
+_AMD_TITLE = re.compile(r"\s*([A-Z][A-Z -]*) TABLE:\s*")
+_SUBJECTS = {
+    "Weight between two GPUs": "weight",
+    "WEIGHT": "weight",
+    "Link Type between two GPUs": "type",
+    "LINK TYPE": "type",
+    "Bandwidth": "bandwidth",
+    "NUMA BW": "bandwidth",
+    "Link accessibility between two GPUs": "access",
+    "ACCESS": "access",
+}
+_CELLS = {
+    "weight": re.compile(r"[0-9]{1,6}|N/A"),
+    "type": re.compile(r"XGMI|PCIE|SELF|0|N/A"),
+    "bandwidth": re.compile(r"[0-9]{1,9}-[0-9]{1,9}|N/A"),
+    "access": re.compile(r"ENABLED|DISABLED|True|False|N/A"),
+}
+_DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
+_NUMA = re.compile(r"\s*GPU\[([0-9]{1,5})\]\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
+_NUMA_START = re.compile(r"\s*GPU\[.*\(Topology\)")
+_NODE = re.compile(r"-?[0-9]{1,10}")
+_MAX_NODE = 1 << 16
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like what `rocm-smi --showtopo…` or `amd-smi topology` prints."""
+    lines = text.splitlines()[:5000]
+    return any(_title(line) in _SUBJECTS or _NUMA.fullmatch(line) for line in lines)
+
+
+def parse(
+    data: str | bytes,
+    gpu_model: str | None = None,
+    *,
+    pcie_gbps: float = PCIE3_X16_GBPS,
+    name: str = "rocm-smi",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology that `data`, printed by `rocm-smi --showtopo…` or `amd-smi topology`, shows.
+
+    gpu_model: such as "MI250X"; it sets the speed of an xGMI link where the text has no bandwidth.
+    pcie_gbps: the speed assumed of every pair without a direct link. Each NUMA node is taken as one socket.
+    Raises TopologyError naming the line and the cell.
+    """
+    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    speed = None if gpu_model is None else _known_model(gpu_model)
+    tables, numa = _read(_text.decoded(data))
+    names = _devices(tables, numa)
+    nodes = [numa.get(device) for device in names]
+    known = sorted({node for node in nodes if node is not None})
+    gpus = tuple(
+        Gpu(
+            i,
+            device,
+            gpu_model,
+            machine,
+            None if node is None or None in nodes else known.index(node),
+            bus_id=device if ":" in device else None,
+            numa_node=node,
+        )
+        for i, (device, node) in enumerate(zip(names, nodes, strict=True))
+    )
+    links, notes = _links(names, tables, speed, pcie_gbps)
+    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(notes))
+
+
+def _known_model(gpu_model: str) -> LinkSpeed:
+    speed = xgmi_of(_checks.text(gpu_model, "gpu_model", TopologyError))
+    if speed is None:
+        raise TopologyError(
+            f"gpu_model = {_checks.shown(gpu_model)} is no AMD Instinct such as MI100 or MI250X"
+        )
+    return speed
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Table:
+    """A matrix with the same GPUs in its rows and columns."""
+
+    subject: str
+    line: int
+    devices: list[str]
+    rows: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    lines: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, number: int, device: str, cells: list[str]) -> None:
+        """Adds the row in line `number`; refuses one that does not fit the header."""
+        where = f"line {number}: row {device}"
+        if device in self.rows:
+            raise TopologyError(f"{where} is there twice, first in line {self.lines[device]}")
+        if device not in self.devices:
+            raise TopologyError(f"{where} is not a column of the header in line {self.line}")
+        if len(cells) != len(self.devices):
+            raise TopologyError(f"{where} has {len(cells)} columns, the header has {len(self.devices)}")
+        known = _CELLS[self.subject]
+        for column, cell in zip(self.devices, cells, strict=True):
+            if not known.fullmatch(cell):
+                raise TopologyError(
+                    f"{where} has an unknown {self.subject} {_checks.shown(cell)} in column {column}"
+                )
+        self.rows[device], self.lines[device] = cells, number
+
+    def pairs(self) -> list[str]:
+        """The cell of every pair, in the order of `combinations`; refuses a missing row and an asymmetry."""
+        for device in self.devices:
+            if device not in self.rows:
+                raise TopologyError(
+                    f"row {device} is missing in the {self.subject} table of line {self.line}"
+                )
+        matrix = [self.rows[device] for device in self.devices]
+        for i, j in combinations(range(len(matrix)), 2):
+            if matrix[i][j] != matrix[j][i]:
+                u, v = self.devices[i], self.devices[j]
+                raise TopologyError(
+                    f"line {self.lines[v]}: {self.subject} of {v} to {u} is {matrix[j][i]}, "
+                    f"but line {self.lines[u]}: {u} to {v} is {matrix[i][j]}"
+                )
+        return [cell for i, row in enumerate(matrix) for cell in row[i + 1 :]]
+
+
+def _title(line: str) -> str:
+    match = _SMI_TITLE.fullmatch(line) or _AMD_TITLE.fullmatch(line)
+    return match[1] if match else ""
+
+
+def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
+    """The tables by subject, and the NUMA node by GPU."""
+    tables: dict[str, _Table] = {}
+    nodes: dict[tuple[str, str], int] = {}
+    subject = ""
+    for number, line in _text.numbered_lines(text):
+        if title := _title(line):
+            subject = _SUBJECTS.get(title, "")
+            if subject in tables:
+                raise TopologyError(
+                    f"line {number}: a second {subject} table, first in line {tables[subject].line}"
+                )
+        elif _NUMA_START.match(line):
+            _add_node(nodes, number, line)
+        elif subject:
+            _add_line(tables, subject, number, line.split(None, MAX_GPUS + 1))
+    gpus = dict.fromkeys(gpu for gpu, _ in nodes)
+    return tables, {gpu: _node(nodes.get((gpu, "Node")), nodes.get((gpu, "Affinity"))) for gpu in gpus}
+
+
+def _add_line(tables: dict[str, _Table], subject: str, number: int, words: list[str]) -> None:
+    if not words or not _DEVICE.fullmatch(words[0]):
+        return  # a remark of the tool
+    if subject in tables:
+        tables[subject].add(number, words[0], words[1:])
+        return
+    for word in words:
+        if not _DEVICE.fullmatch(word):
+            raise TopologyError(f"line {number}: {_checks.shown(word)} in the header is no GPU")
+    if len(words) > MAX_GPUS or len(set(words)) < len(words):
+        raise TopologyError(f"line {number}: a header of {len(words)} columns, {len(set(words))} different")
+    tables[subject] = _Table(subject, number, words)
+
+
+def _add_node(nodes: dict[tuple[str, str], int], number: int, line: str) -> None:
+    match = _NUMA.fullmatch(line)
+    if not match or not _NODE.fullmatch(match[3]):
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no NUMA node of a GPU")
+    key = f"GPU{int(match[1])}", match[2]
+    if key in nodes:
+        raise TopologyError(f"line {number}: the NUMA {match[2].lower()} of {key[0]} is there twice")
+    nodes[key] = int(match[3])
+
+
+def _node(node: int | None, affinity: int | None) -> int | None:
+    """The first of the two that is known; -1, also as an unsigned number, is how the tool says unknown."""
+    return next((value for value in (node, affinity) if value is not None and 0 <= value < _MAX_NODE), None)
+
+
+def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> list[str]:
+    """The GPUs, in the order of the tables, which must agree on them."""
+    first = next(iter(tables.values()), None)
+    names = [f"GPU{i}" for i in range(min(len(numa), MAX_GPUS))] if first is None else first.devices
+    if not names:
+        raise TopologyError(
+            "no GPU: neither a table of weights, types or bandwidths nor NUMA nodes are there"
+        )
+    for table in tables.values():
+        if table.devices != names:
+            raise TopologyError(
+                f"line {table.line}: the {table.subject} table has other GPUs than the first table"
+            )
+    for gpu in numa:
+        if gpu not in names:
+            raise TopologyError(f"{gpu} has a NUMA node, but the GPUs are {names[0]} to {names[-1]}")
+    return names
+
+
+# ---- links -----------------------------------------------------------------------------------------------------
+
+Cell = tuple[str, str, str]
+"""Weight, type and bandwidth of a pair, as printed; N/A where they are not."""
+
+
+def _links(
+    names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gbps: float
+) -> tuple[list[tuple[int, int, Link]], list[str]]:
+    """The link of every pair that the tables tell, and what has to be said about them."""
+    pairs = list(combinations(range(len(names)), 2))
+    columns = {subject: table.pairs() for subject, table in tables.items()}
+    unknown = ["N/A"] * len(pairs)
+    if not {"weight", "type", "bandwidth"} & columns.keys():
+        link = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
+        note = (
+            f"Neither weights nor types nor bandwidths: xGMI is not told, every pair has {pcie_gbps:g} GB/s."
+        )
+        return [(u, v, link) for u, v in pairs], [note]
+    cells: list[Cell] = list(
+        zip(*(columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")), strict=True)
+    )
+    link_of = cache(_judge(speed, pcie_gbps))
+    joined = [(u, v, link_of(cell)) for (u, v), cell in zip(pairs, cells, strict=True)]
+    links = [(u, v, link) for u, v, link in joined if link is not None]
+    return links, list(_notes(cells, columns, speed))
+
+
+def _judge(speed: LinkSpeed | None, pcie_gbps: float) -> Callable[[Cell], Link | None]:
+    """What makes a link of a cell; None where GPUs are not linked directly and the text tells no more."""
+    lane = speed or _amd.SLOWEST_XGMI
+
+    def link_of(cell: Cell) -> Link | None:
+        weight, kind, bandwidth = cell
+        if _is_direct(cell):
+            least, _, most = bandwidth.partition("-")
+            if most.isdigit() and int(most):
+                return _amd.xgmi_link(int(least), int(most))
+            return Link(LinkKind.XGMI, 1, lane.gbps)
+        if weight == "N/A" or kind == "XGMI":
+            return None
+        far = int(weight) >= 2 * _amd.PCIE_WEIGHT + _amd.SOCKETS_WEIGHT
+        return Link(LinkKind.SYSTEM if far else LinkKind.HOST, 1, pcie_gbps)
+
+    return link_of
+
+
+def _is_direct(cell: Cell) -> bool:
+    """Whether an xGMI link joins the two GPUs without another GPU between them."""
+    weight, kind, bandwidth = cell
+    if kind == "PCIE":
+        return False
+    if weight != "N/A":
+        return int(weight) <= _amd.XGMI_WEIGHT
+    if bandwidth != "N/A":
+        return not bandwidth.endswith("-0")
+    return kind == "XGMI"
+
+
+def _notes(cells: Sequence[Cell], columns: Mapping[str, list[str]], speed: LinkSpeed | None) -> Iterator[str]:
+    direct = [cell for cell in cells if _is_direct(cell)]
+    silent = sum(bandwidth == "N/A" or bandwidth.endswith("-0") for _, _, bandwidth in direct)
+    if silent and speed is None:
+        gbps = _amd.SLOWEST_XGMI.gbps
+        yield f"{silent} of {len(direct)} xGMI links have no speed: {gbps:g} GB/s is assumed; see gpu_model."
+    if direct and columns.keys() & {"weight", "type", "bandwidth"} == {"type"}:
+        yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
+    relayed = sum("XGMI" in cell or cell[2] == "0-0" for cell in cells if not _is_direct(cell))
+    if relayed:
+        yield f"{relayed} of {len(cells)} pairs have no direct link: xGMI by way of other GPUs is not counted."
+    if closed := sum(cell in ("DISABLED", "False") for cell in columns.get("access", ())):
+        yield f"{closed} of {len(cells)} pairs have no peer access."
