@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_modern_text() -> None:
     assert topology.link_kind(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
     assert topology.link_kind(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
     assert topology.link_kind(2, 3) == tp.Link(LinkKind.HOST, 1, 12.0)
-    assert topology.gpus[3] == tp.Gpu(3, "GPU3", "A100", "node7", 1)
+    assert topology.gpus[3] == tp.Gpu(3, "GPU3", "A100", "node7", 1, numa_node=1, cpus="16-31,48-63")
     assert topology.nics == (
         tp.Nic("mlx5_0", ("PIX", "PXB", "SYS", "SYS")),
         tp.Nic("mlx5_bond_1", ("SYS", "SYS", "PHB", "NODE")),
@@ -276,3 +277,122 @@ def test_recognised() -> None:
     assert not any(
         map(nvidia_smi.recognised, ("", "GPU0 GPU1\n", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n"))
     )
+
+
+PCI_ONLY = """\
+\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tPHB\t0-15\t0
+GPU1\tPHB\t X \t0-15\t0
+
+Legend:
+
+  X    = Self
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PIX  = Connection traversing at most a single PCIe bridge
+"""
+
+
+def test_the_pci_only_matrix_hides_nvlinks() -> None:
+    with pytest.raises(
+        tp.TopologyError, match=r"line 5: the legend has no NV#.*topo -mp.*assume_no_nvlink=True"
+    ):
+        parse(PCI_ONLY)
+    topology = parse(PCI_ONLY, assume_no_nvlink=True)
+    assert topology.link_kind(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology == parse(PCI_ONLY + "  NV#  = Connection traversing a bonded set of # NVLinks\n")
+    assert topology == parse(PCI_ONLY + "  NV1 = Connected via NVLink with 1 hop\n")
+    no_legend = parse(PCI_ONLY.split("Legend")[0])
+    assert "no legend" in no_legend.notes[-1]
+    assert no_legend.links == topology.links
+
+
+def test_what_is_assumed_is_noted() -> None:
+    assert parse(MODERN).notes == (
+        "The GPU model is not told: 25 GB/s per NVLink is assumed.",
+        "The speed of PCIe is not told: 12 GB/s is assumed.",
+    )
+    assert parse(SWITCHED, "A100").notes == ()
+
+
+GLUED = [
+    ("NV12\tNV12", "NV12NV12"),
+    ("GPU0\tGPU1\tGPU2", "GPU0GPU1GPU2"),
+    ("GPU1\tNV12", "GPU1NV12"),
+    ("GPU0\tX", "GPU0X"),
+    ("X\tNV12", "XNV12"),
+    ("NV12\tX", "NV12X"),
+]
+
+
+@pytest.mark.parametrize(("apart", "glued"), GLUED)
+def test_cells_that_touch_are_cut(apart: str, glued: str) -> None:
+    assert apart in SWITCHED
+    assert parse(SWITCHED.replace(apart, glued)) == parse(SWITCHED)
+
+
+def test_labels_that_touch_an_affinity_are_cut() -> None:
+    def text(cell: str) -> str:
+        return f"GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X {cell} 0\nGPU1 {cell[:-4]} X 24-47 1\n"
+
+    for label in ("SYS", "NV4", "NV18", "PHB", "SOC"):
+        topology = parse(text(f"{label}0-23"))
+        assert [gpu.cpus for gpu in topology.gpus] == ["0-23", "24-47"]
+    with pytest.raises(tp.TopologyError, match="line 2: 'NV120-23' can be a label and an affinity in 2 ways"):
+        parse(text("NV120-23"))
+    with pytest.raises(tp.TopologyError, match="line 2: unknown label 'SYSx0-23'"):
+        parse("GPU0 GPU1 CPU Affinity\nGPU0 X SYSx0-23\nGPU1 SYS X 0-3\n")
+
+
+def test_rows_of_adapters_may_be_missing() -> None:
+    text = "\n".join(line for line in MODERN.split("\n") if not line.startswith("NIC"))
+    assert parse(text).nics == parse(MODERN).nics
+    assert parse(text).notes[-1] == "2 network adapters have a column and no row, the first is NIC0."
+    with pytest.raises(tp.TopologyError, match="line 2: NIC0 reaches a GPU by NVLink"):
+        parse(text.replace("PIX", "NV2"))
+
+
+def test_what_stands_around_the_matrix_is_ignored() -> None:
+    rows = "\n".join(MODERN.split("\n")[:7])
+    around = f"user@box:~$ nvidia-smi topo -m\n{rows}\nuser@box:~$ exit\nGPU7 is broken\n"
+    assert parse(around).links == parse(MODERN).links
+
+
+def test_odd_numbers_of_gpus() -> None:
+    seven = [f"GPU{i}" for i in range(7)]
+    cells = [["X" if i == j else "NV18" for j in range(7)] for i in range(7)]
+    text = "\n".join([" ".join(seven), *(f"GPU{i} {' '.join(row)}" for i, row in enumerate(cells))])
+    assert links(parse(text, "H100")) == {(LinkKind.NVSWITCH, 18): 21}
+    assert links(parse(text)) == {(LinkKind.NVSWITCH, 18): 21}
+
+
+def test_affinities_are_kept() -> None:
+    gpus = parse(MODERN).gpus
+    assert [(gpu.numa_node, gpu.cpus) for gpu in gpus][1:3] == [(0, "0-15,32-47"), (1, "16-31,48-63")]
+    odd = MODERN.replace("16-31,48-63\t1", "31-16\t0-1")
+    assert [(gpu.numa_node, gpu.cpus, gpu.socket) for gpu in parse(odd).gpus][3] == (None, None, 1)
+    assert parse(MODERN.encode()) == parse(MODERN)
+
+
+def test_models_without_nvlink_are_taken_where_there_is_none() -> None:
+    assert parse(BLANKS, "NVIDIA L40S").gpus[0].model == "NVIDIA L40S"
+    with pytest.raises(tp.TopologyError, match="gpu_model = 'NVIDIA L40S' is not known"):
+        parse(MODERN, "NVIDIA L40S")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(f"GPU{i}" for i in range(100_000)),
+        "GPU0 " + " ".join(f"nic{i}" for i in range(100_000)),
+        "GPU0 GPU1\nGPU0 " + "X" * 1_000_000,
+        "GPU0 GPU1\nGPU0 " + "XNV1 " * 200_000,
+        "GPU0 GPU1\nGPU0 NV" + "1" * 1_000_000 + "-",
+        "GPU0 GPU1\n" + "\n" * 1_000_000,
+    ],
+    ids=["gpus", "adapters", "one word", "many words", "digits", "blank lines"],
+)
+def test_large_texts_are_refused_quickly(text: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(tp.TopologyError):
+        parse(text)
+    assert time.monotonic() - start < 1.0

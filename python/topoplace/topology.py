@@ -171,22 +171,38 @@ class Topology:
     @classmethod
     def from_nvidia_smi(
         cls,
-        text: str,
+        text: str | bytes,
         gpu_model: str | None = None,
         *,
         pcie_gbps: float = PCIE3_X16_GBPS,
+        assume_no_nvlink: bool = False,
         name: str = "nvidia-smi",
         machine: str = "machine0",
     ) -> Topology:
         """The topology that `text`, printed by `nvidia-smi topo -m`, shows, network adapters included.
 
         The text tells no speeds: an NVLink has that of `gpu_model` (such as "V100" or "NVIDIA A100-SXM4-40GB"),
-        25 GB/s without; every other path is assumed to have `pcie_gbps`. Raises TopologyError naming the line and
-        the cell. See `topoplace.discovery.nvidia_smi`.
+        25 GB/s without; every other path is assumed to have `pcie_gbps`. The text of `topo -mp` hides NVLinks and is
+        refused without `assume_no_nvlink`. Raises TopologyError naming the line and the cell. See
+        `topoplace.discovery.nvidia_smi`.
         """
         from topoplace.discovery import nvidia_smi
 
-        return nvidia_smi.parse(text, gpu_model, pcie_gbps=pcie_gbps, name=name, machine=machine)
+        return nvidia_smi.parse(
+            text,
+            gpu_model,
+            pcie_gbps=pcie_gbps,
+            assume_no_nvlink=assume_no_nvlink,
+            name=name,
+            machine=machine,
+        )
+
+    @classmethod
+    def from_nccl_xml(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
+        """The topology that a file of NCCL or RCCL describes; options: see `topoplace.discovery.nccl.parse`."""
+        from topoplace.discovery import nccl
+
+        return nccl.parse(text, gpu_model, **options)
 
     @classmethod
     def cluster(

@@ -36,6 +36,7 @@ def pairs(topology: tp.Topology) -> Counter[tuple[LinkKind, int, float]]:
 
 def test_nvswitches_join_every_pair_at_full_speed() -> None:
     topology = nccl.parse(NVSWITCH)
+    assert topology == tp.Topology.from_nccl_xml(NVSWITCH.encode())
     assert pairs(topology) == {(LinkKind.NVSWITCH, 18, 450.0): 3, (LinkKind.NVSWITCH, 14, 350.0): 3}
     assert topology.link_kind(0, 2) == Link(LinkKind.NVSWITCH, 18, 450.0)
     assert [gpu.name for gpu in topology.gpus] == ["GPU0", "GPU1", "GPU2", "GPU3"]

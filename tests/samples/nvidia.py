@@ -113,4 +113,78 @@ NCCL = {
     "rccl-collnetn4-22": xgmi(8, 4, {1: 12}, "0123"),
 }
 
-EXPECTED: dict[str, Expected] = {f"{name}.xml": expected for name, expected in NCCL.items()}
+# ---- nvidia-smi topo -m ----------------------------------------------------------------------------------------
+
+KIND_OF_LABEL = {
+    **{"PIX": LinkKind.PCIE, "PXB": LinkKind.PCIE, "PHB": LinkKind.HOST, "NODE": LinkKind.HOST},
+    **{"SYS": LinkKind.SYSTEM, "SOC": LinkKind.SYSTEM},
+}
+
+
+def matrix(gpus: int, nics: int, pairs: str, *, numa: str = "", switch: bool = False) -> Expected:
+    """A matrix with so many pairs of each label, as in "NV1x8, SYSx12", and the NUMA node of each GPU."""
+
+    def check(data: bytes) -> None:
+        topology = tp.Topology.from_nvidia_smi(data)
+        expected: Counter[tuple[LinkKind, int]] = Counter()
+        for label, count in (word.split("x") for word in pairs.split(", ")):
+            lanes = int(label[2:]) if label.startswith("NV") else 1
+            nvlink = LinkKind.NVSWITCH if switch else LinkKind.NVLINK
+            expected[KIND_OF_LABEL.get(label, nvlink), lanes] += int(count)
+        assert (topology.num_gpus, len(topology.nics), kinds(topology)) == (gpus, nics, expected)
+        nodes = "".join("-" if gpu.numa_node is None else str(gpu.numa_node) for gpu in topology.gpus)
+        assert nodes == (numa or "-" * gpus)
+
+    return Expected(f"{gpus} GPUs, {nics} NICs, {pairs}{' through NVSwitches' if switch else ''}", check)
+
+
+def dgx1() -> Expected:
+    lanes = {
+        (0, 1): 1,
+        (0, 2): 1,
+        (0, 3): 2,
+        (0, 4): 2,
+        (1, 2): 2,
+        (1, 3): 1,
+        (1, 5): 2,
+        (2, 3): 2,
+        (2, 6): 1,
+    }
+    lanes |= {(3, 7): 1, (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2}
+    counted = matrix(8, 4, "NV1x8, NV2x8, SYSx12")
+
+    def check(data: bytes) -> None:
+        counted.check(data)
+        topology = tp.Topology.from_nvidia_smi(data, "V100")
+        assert {(u, v): link.lanes for u, v, link in topology.links} == lanes
+        assert sum(lanes.values()) == 24
+        assert [nic.name for nic in topology.nics] == ["mlx5_0", "mlx5_2", "mlx5_1", "mlx5_3"]
+        assert [gpu.socket for gpu in topology.gpus] == [0, 0, 0, 0, 1, 1, 1, 1]
+
+    return Expected(counted.says, check)
+
+
+TOPO_M = {
+    "2gpu-nv2-02": matrix(2, 0, "NV2x1"),
+    "2gpu-phb-03": matrix(2, 0, "PHBx1"),
+    "4gpu-soc-mlx4-01": matrix(4, 1, "PHBx2, SOCx4"),
+    "4xK80-node-07": matrix(4, 0, "NODEx6"),
+    "6gpu-soc-08": matrix(6, 0, "PHBx4, PIXx3, SOCx8"),
+    "8xA100-compact-04": matrix(8, 0, "NV12x28", numa="00001111", switch=True),
+    "8xH100-06": matrix(8, 0, "NV18x28", numa="00001111", switch=True),
+    "8xH100-compact-05": matrix(8, 0, "NV18x28", numa="00001111", switch=True),
+    "adroit-4xV100pcie-49": matrix(4, 1, "NODEx2, SYSx4", numa="0011"),
+    "della-4xA100-51": matrix(4, 1, "NV4x6", numa="0011"),
+    "dgx1v100-ib-09": dgx1(),
+    "litgpt-2x3090-48": matrix(2, 0, "NV1x1", numa="00"),
+    "litgpt-4gpu-nv12-44": matrix(4, 0, "NV12x6", switch=True),
+    "litgpt-4gpu-nv1pairs-45": matrix(4, 0, "NV1x2, SYSx4"),
+    "litgpt-4gpu-phb-46": matrix(4, 0, "PHBx6", numa="0000"),
+    "litgpt-8xA100-10nic-47": matrix(8, 10, "NV12x28", numa="00001111", switch=True),
+    "traverse-ac922-50": matrix(4, 4, "NV3x2, SYSx4", numa="0088"),
+}
+
+EXPECTED: dict[str, Expected] = {
+    **{f"{name}.xml": expected for name, expected in NCCL.items()},
+    **{f"topom-{name}.txt": expected for name, expected in TOPO_M.items()},
+}

@@ -1,53 +1,38 @@
 """The matrix that `nvidia-smi topo -m` prints, as a Topology.
 
 The text has a header of device names and affinity titles, one row per device with a label per column, and a
-legend. Columns are separated by tabs or aligned by blanks; affinity cells may be empty. Labels: X for the device
-itself, NV# for # NVLinks side by side, and the paths PIX and PXB (PCIe switches only), PHB and NODE (through a host
-bridge), SYS, in old drivers SOC (across sockets). The text tells neither the speed of an NVLink nor that of PCIe.
+legend. Columns are separated by tabs or aligned by blanks, where a narrow column may touch the next; affinity cells
+may be empty, and the rows of network adapters missing. Labels: X for the device itself, NV# for # NVLinks side by
+side, and the paths PIX and PXB (PCIe switches only), PHB and NODE (through a host bridge), SYS, in old drivers SOC
+(across sockets). The text tells neither the speed of an NVLink nor that of PCIe; that of `nvidia-smi topo -mp` does
+not tell of NVLinks at all.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from topoplace import _checks
 from topoplace.devices import Gpu, Nic
+from topoplace.discovery import _text
 from topoplace.errors import TopologyError
-from topoplace.links import LANE_GBPS, PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.links import (
+    NVLINK_MODELS,
+    PCIE3_X16_GBPS,
+    Link,
+    LinkKind,
+    LinkSpeed,
+    model_known,
+    nvlink_of,
+)
 from topoplace.topology import Topology
 
-
-@dataclass(frozen=True)
-class NvlinkPort:
-    """The NVLinks of a GPU model."""
-
-    kind: LinkKind
-    lane_gbps: float
-    max_lanes: int
-
-
-def _port(kind: LinkKind, max_lanes: int) -> NvlinkPort:
-    return NvlinkPort(kind, LANE_GBPS[kind], max_lanes)
-
-
-_BRIDGE = NvlinkPort(LinkKind.NVLINK3, 14.0625, 4)  # 112.5 GB/s both ways over four lanes
-
-# What the vendor says of each model; any other is refused, because its speed would be a guess.
-PORTS: Mapping[str, NvlinkPort] = {
-    "P100": _port(LinkKind.NVLINK1, 4),
-    "V100": _port(LinkKind.NVLINK2, 6),
-    "A100": _port(LinkKind.NVLINK3, 12),
-    "A6000": _BRIDGE,
-    "3090": _BRIDGE,
-    "H100": _port(LinkKind.NVLINK4, 18),
-    "H200": _port(LinkKind.NVLINK4, 18),
-    "B200": _port(LinkKind.NVLINK5, 18),
-    "GB200": _port(LinkKind.NVLINK5, 18),
-}
 # Where no model is given: 25 GB/s a lane, as in generations 2, 3 and 4, and the most lanes any GPU has.
-_ANY_PORT = NvlinkPort(LinkKind.NVLINK, 25.0, 18)
+_ANY_PORT = LinkSpeed(LinkKind.NVLINK, 25.0, None, "direct", 18)
 
 _PATHS = {
     "PIX": LinkKind.PCIE,
@@ -59,57 +44,81 @@ _PATHS = {
 _SELF = "X"
 _OLD_LABELS = {"SOC": "SYS"}
 
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _GPU = re.compile(r"GPU[0-9]+")
+_GLUED_DEVICES = re.compile(r"(?:(?:GPU|NIC)[0-9]+){2,}")
+_DEVICE = re.compile(r"(?:GPU|NIC)[0-9]+")
+_WORD = re.compile(r"\S+")
 _NVLINKS = re.compile(r"NV([1-9][0-9]{0,2})")
-_LABEL = re.compile(rf"{_SELF}|{_NVLINKS.pattern}|{'|'.join((*_PATHS, *_OLD_LABELS))}")
+_PATH = re.compile("|".join((_SELF, *_PATHS, *_OLD_LABELS)))
+_LABEL = re.compile(rf"{_NVLINKS.pattern}|{_PATH.pattern}")
 _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
 _LEGEND = re.compile(r"\s*(?:NIC )?Legend\s*:")
+_NVLINK_IN_LEGEND = re.compile(r"\s*NV[0-9#]+\s*=")
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
+_NUMBER = re.compile(r"[0-9]{1,4}")
+_RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
+
+_MAX_GPUS = 128
+_MAX_DEVICES = 512
+_MAX_WORD = 4096
+
+Word = tuple[str, int, int]
+"""A word of a line, where it starts, and where it ends."""
 
 
 def recognised(text: str) -> bool:
     """Whether `text` looks like this matrix: below a header of GPUs, the row of one has a label of a path."""
-    lines = _ESCAPE.sub("", text[:65536]).split("\n")
+    lines = [line for _, line in _text.numbered_lines(text[:65536])]
     header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
         return False
     rows = (line.split() for line in lines[header.index + 1 :])
     rows_of_gpus = (words for words in rows if words and _GPU.fullmatch(words[0]))
     labels = next(rows_of_gpus, [""])[1 : 1 + len(header.devices)]
-    return any(label != _SELF and _LABEL.match(label) for label in labels) or labels == [_SELF]
+    return any(label != _SELF and _LABEL.match(label) for label in labels) or labels[:1] == [_SELF] == labels
 
 
 def parse(
-    text: str,
+    text: str | bytes,
     gpu_model: str | None = None,
     *,
     pcie_gbps: float = PCIE3_X16_GBPS,
+    assume_no_nvlink: bool = False,
     name: str = "nvidia-smi",
     machine: str = "machine0",
 ) -> Topology:
     """The topology that `text`, printed by `nvidia-smi topo -m`, shows.
 
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, which is 25 GB/s without.
-    pcie_gbps: the speed assumed of every path that is no NVLink. Sockets follow the NUMA affinity, or the CPU
-    affinity where that is not known. NVLinks are taken to lead to a switch where a GPU has more of them than it
-    could have wired directly. Raises TopologyError naming the line and the cell.
+    pcie_gbps: the speed assumed of every path that is no NVLink.
+    assume_no_nvlink: the text of `topo -mp`, known by its legend without NV#, hides NVLinks and is refused; True reads
+    it as the text of a machine that has none.
+    Sockets follow the NUMA affinity, or the CPU affinity where that is not known. NVLinks are taken to lead to a
+    switch where a GPU has more of them than it could have wired directly. What had to be assumed is in `notes`.
+    Raises TopologyError naming the line and the cell.
     """
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
-    model, port = _known_model(gpu_model)
+    assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
+    if gpu_model is not None:
+        gpu_model = _checks.text(gpu_model, "gpu_model", TopologyError)
     lines = _clean_lines(text)
     header = _find_header(lines)
     rows = _read_rows(lines, header)
-    _check_symmetry(header.devices, rows)
-    sockets = _sockets([rows[gpu].affinity for gpu in header.gpus])
-    gpus = tuple(
-        Gpu(i, gpu, model, machine, socket)
-        for i, (gpu, socket) in enumerate(zip(header.gpus, sockets, strict=True))
+    _check_symmetry(header, rows)
+    has_nvlink = any(label.startswith("NV") for gpu in header.gpus for label in rows[gpu].labels)
+    notes = _notes(lines, header, rows, gpu_model, pcie_gbps)
+    if not has_nvlink and not assume_no_nvlink and len(header.gpus) > 1:
+        notes += _hidden(lines, header)
+    model, port = _known_model(gpu_model, has_nvlink)
+    return Topology(
+        _gpus(header, rows, model, machine),
+        tuple(_links(header, rows, port, pcie_gbps)),
+        default=pcie_gbps,
+        name=name,
+        nics=tuple(_nics(lines, header, rows)),
+        notes=tuple(notes),
     )
-    links = _links(header.gpus, rows, port, pcie_gbps)
-    nics = _nics(lines, header, rows)
-    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, nics=tuple(nics))
 
 
 # ---- header and rows -------------------------------------------------------------------------------------------
@@ -119,13 +128,18 @@ def parse(
 class _Header:
     index: int
     devices: tuple[str, ...]
-    titles: tuple[tuple[str, int, int], ...]  # title, where it starts, where it ends
+    titles: tuple[Word, ...]
 
-    @property
+    @cached_property
+    def column(self) -> Mapping[str, int]:
+        """The place of each device."""
+        return {device: i for i, device in enumerate(self.devices)}
+
+    @cached_property
     def gpus(self) -> tuple[str, ...]:
         return tuple(device for device in self.devices if _GPU.fullmatch(device))
 
-    @property
+    @cached_property
     def nics(self) -> tuple[str, ...]:
         return tuple(device for device in self.devices if not _GPU.fullmatch(device))
 
@@ -133,20 +147,25 @@ class _Header:
 @dataclass(frozen=True)
 class _Row:
     line: int
-    labels: Mapping[str, str]  # by device
+    labels: tuple[str, ...]  # by column
     affinity: Mapping[str, str]  # by title
 
 
 def _clean_lines(text: object) -> list[str]:
-    if not isinstance(text, str):
+    if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
-    return [line.rstrip("\r") for line in _ESCAPE.sub("", text).split("\n")]
+    return [line for _, line in _text.numbered_lines(_text.decoded(text))]
 
 
 def _as_header(index: int, line: str) -> _Header | None:
     titles = tuple((match[0], *match.span()) for match in _TITLE.finditer(line))
-    devices = line[: titles[0][1]].split() if titles else line.split()
-    if not devices or not _GPU.fullmatch(devices[0]) or any(map(_LABEL.fullmatch, devices)):
+    words = line[: titles[0][1]].split() if titles else line.split()
+    devices = [
+        device
+        for word in words
+        for device in (_DEVICE.findall(word) if _GLUED_DEVICES.fullmatch(word) else [word])
+    ]
+    if not devices or not _GPU.fullmatch(devices[0]) or any(map(_LABEL.match, devices)):
         return None
     return _Header(index, tuple(devices), titles)
 
@@ -155,28 +174,37 @@ def _find_header(lines: Sequence[str]) -> _Header:
     header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
         raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
+    where = f"line {header.index + 1}"
+    if len(header.devices) > _MAX_DEVICES or len(header.gpus) > _MAX_GPUS:
+        raise TopologyError(f"{where}: more than {_MAX_GPUS} GPUs or {_MAX_DEVICES} columns")
     seen: set[str] = set()
     for device in header.devices:
         if device in seen:
-            raise TopologyError(f"line {header.index + 1}: column {device} is there twice")
+            raise TopologyError(f"{where}: column {device} is there twice")
         seen.add(device)
     return header
 
 
 def _read_rows(lines: Sequence[str], header: _Header) -> dict[str, _Row]:
+    """The rows by device; all GPUs have one, network adapters may have none."""
     rows: dict[str, _Row] = {}
+    missing = set(header.gpus)
     for number, line in _matrix_lines(lines, header):
-        device = line.split()[0]
+        words = _words(number, line, header)
+        device = words[0][0]
         if device in rows:
             raise TopologyError(
                 f"line {number}: row {device} is there twice, first in line {rows[device].line}"
             )
-        if device in header.devices:
-            rows[device] = _read_row(number, line, header)
-        elif _GPU.fullmatch(device) or len(rows) < len(header.devices):
+        if device in header.column:
+            rows[device] = _read_row(number, line, words[1:], header)
+            missing.discard(device)
+        elif _GPU.fullmatch(device) or missing:
             raise TopologyError(f"line {number}: {_checks.shown(device)} is not a column of the header")
-    for device in header.devices:
-        if device not in rows:
+        else:
+            break  # a prompt, or whatever else was copied along
+    for device in header.gpus:
+        if device in missing:
             raise TopologyError(f"row {device} is missing, column {device} is in line {header.index + 1}")
     return rows
 
@@ -189,8 +217,7 @@ def _matrix_lines(lines: Sequence[str], header: _Header) -> Iterator[tuple[int, 
             yield number, line
 
 
-def _read_row(number: int, line: str, header: _Header) -> _Row:
-    words = [(match[0], *match.span()) for match in re.finditer(r"\S+", line)][1:]
+def _read_row(number: int, line: str, words: Sequence[Word], header: _Header) -> _Row:
     count = len(header.devices)
     for device, (word, _, _) in zip(header.devices, words, strict=False):
         if not _LABEL.fullmatch(word) and not _AFFINITY.fullmatch(word):
@@ -198,14 +225,11 @@ def _read_row(number: int, line: str, header: _Header) -> _Row:
     found = next((i for i, (word, _, _) in enumerate(words) if not _LABEL.fullmatch(word)), len(words))
     if found != count:
         raise TopologyError(f"line {number}: {found} columns, the header has {count}")
-    labels = [_OLD_LABELS.get(word, word) for word, _, _ in words[:count]]
-    affinity = _affinity(number, line, words[count:], header)
-    return _Row(number, dict(zip(header.devices, labels, strict=True)), affinity)
+    labels = tuple(sys.intern(_OLD_LABELS.get(word, word)) for word, _, _ in words[:count])
+    return _Row(number, labels, _affinity(number, line, words[count:], header))
 
 
-def _affinity(
-    number: int, line: str, words: Sequence[tuple[str, int, int]], header: _Header
-) -> dict[str, str]:
+def _affinity(number: int, line: str, words: Sequence[Word], header: _Header) -> dict[str, str]:
     """The cells after the labels by title: all there, or else by their tab, or else by their place in the line."""
     titles = header.titles
     if len(words) > len(titles):
@@ -220,29 +244,141 @@ def _affinity(
     return {min(titles, key=lambda t: max(t[1] - end, start - t[2]))[0]: word for word, start, end in words}
 
 
-def _check_symmetry(devices: Sequence[str], rows: Mapping[str, _Row]) -> None:
-    for i, u in enumerate(devices):
-        for v in devices[: i + 1]:
-            there, back = rows[u].labels[v], rows[v].labels[u]
-            if (there == _SELF) != (u == v):
-                raise TopologyError(f"line {rows[u].line}: {u} to {v} is {there}")
-            if there != back:
-                raise TopologyError(
-                    f"line {rows[v].line}: {v} to {u} is {back}, but line {rows[u].line}: {u} to {v} is {there}"
-                )
+# ---- cells without a blank between them ------------------------------------------------------------------------
+
+
+def _words(number: int, line: str, header: _Header) -> list[Word]:
+    """The words of a row, cut where narrow columns touch: "GPU0X", "NV18NV18", "SYS0-23"."""
+    words: list[Word] = []
+    for match in _WORD.finditer(line):
+        at, word = match.start(), match[0]
+        pieces = [word] if words else _row_name(word, header)
+        for piece in (cell for part in pieces for cell in _cells(number, part)):
+            words.append((piece, at, at + len(piece)))
+            at += len(piece)
+        if len(words) > 2 * _MAX_DEVICES:
+            raise TopologyError(f"line {number}: more than {_MAX_DEVICES} columns")
+    return words
+
+
+def _row_name(word: str, header: _Header) -> list[str]:
+    """The first word of a row as the name of a device and what touches it."""
+    if word in header.column:
+        return [word]
+    names = [device for device in header.devices if word.startswith(device)]
+    name = max(names, key=len, default="")
+    return [name, word[len(name) :]] if name and _LABEL.match(word, len(name)) else [word]
+
+
+def _cells(number: int, word: str) -> list[str]:
+    """`word` cut into labels and at most one affinity; whole where it is not made of such."""
+    cells: list[str] = []
+    rest = word if len(word) <= _MAX_WORD else ""
+    while rest and not _AFFINITY.fullmatch(rest):
+        cut = _first_label(number, rest)
+        if not cut:
+            return [word]
+        cells.append(rest[:cut])
+        rest = rest[cut:]
+    return ([*cells, rest] if rest else cells) or [word]
+
+
+def _first_label(number: int, word: str) -> int:
+    """How long the label is that `word` begins with; 0 where it does not."""
+    if match := _PATH.match(word):
+        return match.end()
+    match = re.match(r"NV([1-9][0-9]*)", word)
+    if match is None or word[match.end() :][:1] not in ("-", ","):
+        return match.end() if match and len(match[1]) <= 3 else 0
+    cuts = [cut for cut in range(3, min(6, match.end())) if _is_cpu_list(word[cut:])]
+    if len(cuts) != 1:
+        raise TopologyError(
+            f"line {number}: {_checks.shown(word)} can be a label and an affinity in {len(cuts)} ways"
+        )
+    return cuts[0]
+
+
+def _is_cpu_list(word: str) -> bool:
+    ranges = [_RANGE.fullmatch(part) for part in word.split(",")]
+    return all(found and (found[2] is None or int(found[1]) < int(found[2])) for found in ranges)
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------------
 
 
-def _known_model(gpu_model: str | None) -> tuple[str | None, NvlinkPort]:
+def _check_symmetry(header: _Header, rows: Mapping[str, _Row]) -> None:
+    there_are = [(i, device, rows[device]) for i, device in enumerate(header.devices) if device in rows]
+    for count, (i, u, row) in enumerate(there_are, 1):
+        for j, v, other in there_are[:count]:
+            there, back = row.labels[j], other.labels[i]
+            if (there == _SELF) != (i == j):
+                raise TopologyError(f"line {row.line}: {u} to {v} is {there}")
+            if there != back:
+                raise TopologyError(
+                    f"line {other.line}: {v} to {u} is {back}, but line {row.line}: {u} to {v} is {there}"
+                )
+
+
+def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, LinkSpeed]:
+    """The name of the model and its NVLinks; a model whose NVLinks are not known is one without, or refused."""
     if gpu_model is None:
         return None, _ANY_PORT
-    words = re.split(r"[^A-Z0-9]+", _checks.text(gpu_model, "gpu_model", TopologyError).upper())
-    for model, port in PORTS.items():
-        if model in words:
-            return model, port
-    raise TopologyError(f"gpu_model = {_checks.shown(gpu_model)} is not known; known: {', '.join(PORTS)}")
+    speed = nvlink_of(gpu_model)
+    if speed is not None:
+        return model_known(gpu_model), speed
+    if has_nvlink:
+        known = ", ".join(NVLINK_MODELS)
+        raise TopologyError(f"gpu_model = {_checks.shown(gpu_model)} is not known; known: {known}")
+    return gpu_model, _ANY_PORT
+
+
+def _notes(
+    lines: Sequence[str], header: _Header, rows: Mapping[str, _Row], model: str | None, pcie_gbps: float
+) -> list[str]:
+    labels = {label for gpu in header.gpus for label in rows[gpu].labels[: len(header.devices)]}
+    notes: list[str] = []
+    if model is None and any(label.startswith("NV") for label in labels):
+        notes.append(f"The GPU model is not told: {_ANY_PORT.gbps:g} GB/s per NVLink is assumed.")
+    if labels & set(_PATHS):
+        notes.append(f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed.")
+    if missing := [nic for nic in header.nics if nic not in rows]:
+        notes.append(f"{len(missing)} network adapters have a column and no row, the first is {missing[0]}.")
+    return notes
+
+
+def _hidden(lines: Sequence[str], header: _Header) -> list[str]:
+    """What a matrix without NVLinks leaves open; TopologyError where its legend tells that it hides them."""
+    legends = [i for i, line in enumerate(lines) if i > header.index and _LEGEND.match(line)]
+    if not legends:
+        return [
+            "The text has no legend, so it does not tell whether NVLinks are shown (topo -m) or hidden (-mp)."
+        ]
+    if not any(map(_NVLINK_IN_LEGEND.match, lines[legends[0] :])):
+        raise TopologyError(
+            f"line {legends[0] + 1}: the legend has no NV#, so this is `topo -mp`, which hides NVLinks; "
+            "assume_no_nvlink=True reads it as a machine without any"
+        )
+    return []
+
+
+def _gpus(header: _Header, rows: Mapping[str, _Row], model: str | None, machine: str) -> tuple[Gpu, ...]:
+    affinities = [rows[gpu].affinity for gpu in header.gpus]
+    sockets = _sockets(affinities)
+    gpus: list[Gpu] = []
+    for i, (gpu, affinity) in enumerate(zip(header.gpus, affinities, strict=True)):
+        cpus, node = affinity.get("CPU Affinity", ""), affinity.get("NUMA Affinity", "")
+        gpus.append(
+            Gpu(
+                i,
+                gpu,
+                model,
+                machine,
+                sockets[i],
+                numa_node=int(node) if _NUMBER.fullmatch(node) else None,
+                cpus=cpus if _is_cpu_list(cpus) else None,
+            )
+        )
+    return tuple(gpus)
 
 
 def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
@@ -256,22 +392,24 @@ def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
 
 
 def _links(
-    gpus: Sequence[str], rows: Mapping[str, _Row], port: NvlinkPort, pcie_gbps: float
+    header: _Header, rows: Mapping[str, _Row], port: LinkSpeed, pcie_gbps: float
 ) -> Iterator[tuple[int, int, Link]]:
-    lanes = {(u, v): _lanes(rows[u].labels[v]) for u in gpus for v in gpus}
-    switched = {u for u in gpus if sum(lanes[u, v] for v in gpus) > port.max_lanes}
-    for i, u in enumerate(gpus):
-        for j, v in enumerate(gpus[:i]):
-            width = lanes[u, v]
-            if width > port.max_lanes:
+    columns = [header.column[gpu] for gpu in header.gpus]
+    lanes = [[_lanes(rows[gpu].labels[column]) for column in columns] for gpu in header.gpus]
+    switched = [sum(widths) > port.most_links for widths in lanes]
+    known: dict[tuple[LinkKind, int], Link] = {}
+    for i, u in enumerate(header.gpus):
+        for j, v in enumerate(header.gpus[:i]):
+            width = lanes[i][j]
+            if width > port.most_links:
                 raise TopologyError(
-                    f"line {rows[v].line}: {v} to {u} is NV{width}, more than the {port.max_lanes} NVLinks of a GPU"
+                    f"line {rows[v].line}: {v} to {u} is NV{width}, more than the {port.most_links} NVLinks of a GPU"
                 )
-            if width:
-                kind = LinkKind.NVSWITCH if {u, v} & switched else port.kind
-                yield j, i, Link(kind, width, width * port.lane_gbps)
-            else:
-                yield j, i, Link(_PATHS[rows[u].labels[v]], 1, pcie_gbps)
+            kind = _PATHS.get(rows[u].labels[columns[j]], port.kind)
+            if width and (switched[i] or switched[j]):
+                kind = LinkKind.NVSWITCH
+            gbps = width * port.gbps or pcie_gbps
+            yield j, i, known.setdefault((kind, width), Link(kind, width or 1, gbps))
 
 
 def _lanes(label: str) -> int:
@@ -282,7 +420,9 @@ def _lanes(label: str) -> int:
 def _nics(lines: Sequence[str], header: _Header, rows: Mapping[str, _Row]) -> Iterator[Nic]:
     named = {match[1]: match[2] for match in map(_NIC_NAME.fullmatch, lines) if match}
     for nic in header.nics:
-        paths = tuple(rows[nic].labels[gpu] for gpu in header.gpus)
+        column = header.column[nic]
+        paths = tuple(rows[gpu].labels[column] for gpu in header.gpus)
         if not set(paths) <= set(_PATHS):
-            raise TopologyError(f"line {rows[nic].line}: {nic} reaches a GPU by NVLink")
+            line = rows[nic].line if nic in rows else rows[header.gpus[0]].line
+            raise TopologyError(f"line {line}: {nic} reaches a GPU by NVLink")
         yield Nic(named.get(nic, nic), paths)
