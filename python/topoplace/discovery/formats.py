@@ -46,6 +46,14 @@ FORMATS = (
     Format("rocm-bandwidth-test", "rocm_bandwidth"),
     Format("KFD tree as tar", "kfd"),
     Format("numactl --hardware", "numactl"),
+    Format("gres.conf of Slurm", "slurm_gres"),
+    Format("topology.conf of Slurm", "slurm_topology"),
+    Format("Kubernetes nodes", "kubernetes"),
+    Format("HyperNodes of Volcano", "volcano"),
+    Format("HiveD configuration", "hived"),
+    Format("Topograph model", "topograph"),
+    Format("NetQ", "netq"),
+    Format("ibnetdiscover", "ibnetdiscover"),
 )
 
 

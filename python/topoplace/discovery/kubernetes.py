@@ -1,0 +1,363 @@
+"""Kubernetes node labels as the Topology of a cluster: GPUs by GPU feature discovery, domains by any label.
+
+The text is Node objects, or a list of them, in YAML or JSON (`kubectl get nodes -o json`), or the labels of one node
+as `key=value` lines. Labels that are read:
+
+- `nvidia.com/gpu.product`, `.count`, `.memory` (MiB), `.replicas`: the GPUs. Under the MIG strategy "single" they are
+  about slices, and `gpu.slices.gi` is their size; under "mixed" `nvidia.com/mig-1g.5gb.count` and its like are, and
+  whole GPUs are those that `status.capacity` has;
+- `nvidia.com/gpu.clique`: ClusterUUID and CliqueId of the NVLink domain, with a dot between them. Only both together
+  tell domains apart, because cliques are numbered anew in every cluster;
+- what the caller names as levels, such as the node labels of a Kueue Topology or of KAI.
+
+A node whose label is missing is in no domain of that level. Labels tell no link inside a machine: all are of kind
+UNKNOWN unless the caller gives the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topoplace import _checks
+from topoplace.devices import Gpu
+from topoplace.discovery import _text, _tree, _yaml
+from topoplace.discovery._yaml import Fields
+from topoplace.errors import TopologyError
+from topoplace.fabric import Fabric, Level
+from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.topology import Topology
+
+NVLINK_DOMAIN = "nvlink_domain"
+"""What the level of NVLink cliques is called."""
+MAX_GPUS = 256
+"""More GPUs, or slices, than this on one node are refused, as a mistake."""
+
+_GPU = "nvidia.com/gpu"
+_CLIQUE = "nvidia.com/gpu.clique"
+_STRATEGY = "nvidia.com/mig.strategy"
+_MIG_COUNT = re.compile(r"nvidia\.com/mig-(([1-8])g\.[0-9]+gb(?:\.me)?(?:\+[a-z.]+)?)\.count")
+_PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
+_LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
+_REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
+_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)
+_RECOGNISED = re.compile(
+    r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
+    r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",
+    re.MULTILINE,
+)
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like Kubernetes nodes, or the labels of one."""
+    return _RECOGNISED.search(text) is not None
+
+
+def parse(
+    data: str | bytes,
+    *,
+    levels: Mapping[str, str] | None = None,
+    machine: Topology | Mapping[str, Topology] | None = None,
+    whole_gpus: int | None = None,
+    nvlink_gbps: float | None = None,
+    pcie_gbps: float = PCIE3_X16_GBPS,
+    name: str = "kubernetes",
+) -> Topology:
+    """The nodes of `data` that have GPUs.
+
+    levels: label by name of the level, innermost first, such as {"rack": "topology.example.com/rack"}; a domain is
+    told apart by the labels of the outer levels too. They come after the level of NVLink domains.
+    machine: what a node is like inside; one topology, or one for each `nvidia.com/gpu.product`. Its number of GPUs
+    has to be that of the node. whole_gpus: those of a node of the MIG strategy "mixed" that are not in slices, where
+    its capacity does not tell. nvlink_gbps: GB/s of all NVLinks of a GPU into its NVLink domain, where its model does
+    not tell. pcie_gbps: the speed assumed inside a machine that is not given.
+    Raises TopologyError naming the line or the node.
+    """
+    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    keys = _level_keys(levels)
+    notes: list[str] = []
+    templates = _Templates(machine, whole_gpus, pcie_gbps, notes)
+    found = [(node, templates.of(node)) for node in _nodes(_text.decoded(data, "nodes"), notes)]
+    without = [node.name for node, template in found if template is None]
+    machines = {node.name: template for node, template in found if template is not None}
+    if not machines:
+        raise TopologyError(f"no node has a GPU: {_tree.some(without)}" if without else "there is no node")
+    if without:
+        notes.append(f"Without GPUs, and left out: {_tree.some(without)}.")
+    kept = [node for node, template in found if template is not None]
+    levels_found = (
+        *_clique_level(kept, nvlink_gbps, notes),
+        *reversed(list(_label_levels(kept, keys, notes))),
+    )
+    if len(kept) > 1 or levels_found:
+        fabric = Fabric(tuple(machines), levels_found, name, tuple(notes))
+        return Topology.cluster(machines, fabric=fabric, name=name)
+    ((only, template),) = machines.items()
+    gpus = tuple(replace(gpu, machine=only) for gpu in template.gpus)
+    return replace(template, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*template.notes, *notes))))
+
+
+# ---- nodes and labels ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    name: str
+    where: str  # how a message about it begins
+    labels: Mapping[str, str]
+    capacity: Mapping[str, str]
+    allocatable: Mapping[str, str]
+
+    def count(self, source: str, key: str) -> int | None:
+        """The number under `key` of the label, capacity or allocatable records; None where there is none."""
+        values: Mapping[str, str] = getattr(self, source)
+        text = values.get(key)
+        if not text:
+            return None
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise TopologyError(f"{self.where}{source} {key} = {_checks.shown(text)} is no whole number")
+        return int(text)
+
+
+def _nodes(text: str, notes: list[str]) -> Iterator[_Node]:
+    if (lines := _label_lines(text)) is not None:
+        yield _Node("machine0", "", lines, {}, {})
+        return
+    if elided := len(_ELLIPSIS.findall(text)):
+        text = _ELLIPSIS.sub("", text)
+        notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
+    seen: set[str] = set()
+    for i, one in enumerate(_yaml.objects(text, "nodes")):
+        node = _node(one, i)
+        if node is None:
+            continue
+        if node.name in seen:
+            raise TopologyError(f"{node.where}is there twice")
+        seen.add(node.name)
+        yield node
+
+
+def _node(one: Fields, i: int) -> _Node | None:
+    kind = _yaml.scalar(one, "kind")
+    if kind not in (None, "Node"):
+        return None
+    metadata = _yaml.fields(one.get("metadata"), "metadata")
+    name = _yaml.scalar(metadata, "name") or f"machine{i}"
+    where = f"{_yaml.at(one)}node {_checks.shown(name)}: "
+    status = _yaml.fields(one.get("status"), f"{where}status")
+    capacity, allocatable, labels = (
+        _texts(parent.get(key), where + key)
+        for parent, key in ((status, "capacity"), (status, "allocatable"), (metadata, "labels"))
+    )
+    if kind is None and not labels:
+        raise TopologyError(f"{_yaml.at(one)}an object that is no Node and has no labels")
+    return _Node(name, where, labels, capacity, allocatable)
+
+
+def _texts(value: object, what: str) -> dict[str, str]:
+    found = _yaml.fields(value, what)
+    for key, text in found.items():
+        if text is not None and not isinstance(text, str):
+            raise TopologyError(f"{what}: {_checks.shown(key)} = {_checks.shown(text)} is no plain value")
+    return {key: text or "" for key, text in found.items()}
+
+
+def _label_lines(text: str) -> dict[str, str] | None:
+    """The labels, where all lines of `text` are `key=value`; None for anything else."""
+    lines = [(number, line) for number, line in _text.numbered_lines(text) if line.strip()]
+    labels: dict[str, str] = {}
+    if not lines or "=" not in lines[0][1] or lines[0][1].lstrip()[0] in "{[#":
+        return None
+    for number, line in lines:
+        match = _LABEL.fullmatch(line)
+        if _REGEX.search(line):
+            raise TopologyError(
+                f"line {number}: {_checks.shown(line)} is a pattern that labels are tested against, not a label"
+            )
+        if match is None:
+            raise TopologyError(f"line {number}: {_checks.shown(line)} is no label as key=value")
+        if match[1] in labels:
+            raise TopologyError(f"line {number}: label {_checks.shown(match[1])} is there twice")
+        labels[match[1]] = match[2].strip()
+    return labels
+
+
+# ---- machines --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """Devices of one kind on a node."""
+
+    count: int
+    model: str | None
+    memory_gb: float | None
+    fraction: float
+    profile: str | None = None
+
+
+class _Templates:
+    """One topology for all nodes that are alike."""
+
+    def __init__(
+        self,
+        machine: Topology | Mapping[str, Topology] | None,
+        whole_gpus: int | None,
+        pcie_gbps: float,
+        notes: list[str],
+    ) -> None:
+        if not isinstance(machine, Topology) and machine is not None:
+            _checks.instance(machine, Mapping, "machine", TopologyError)
+        if whole_gpus is not None:
+            whole_gpus = _checks.integer(whole_gpus, "whole_gpus", TopologyError, low=0, high=MAX_GPUS)
+        self._machine = machine
+        self._whole_gpus = whole_gpus
+        self._pcie_gbps = pcie_gbps
+        self._notes = notes
+        self._built: dict[tuple[_Slices, ...], Topology] = {}
+
+    def of(self, node: _Node) -> Topology | None:
+        """What `node` is like inside; None for one without GPUs."""
+        devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
+        total = sum(found.count for found in devices)
+        if not total:
+            return None
+        if total > MAX_GPUS:
+            raise TopologyError(f"{node.where}{total} GPUs; at most {MAX_GPUS} on one node are read")
+        self._note_sharing(node, total)
+        if self._machine is not None:
+            return self._given(node, total)
+        if devices not in self._built:
+            self._built[devices] = self._unknown(devices)
+        return self._built[devices]
+
+    def _given(self, node: _Node, total: int) -> Topology:
+        machine = self._machine
+        if isinstance(machine, Mapping):
+            product = node.labels.get(f"{_GPU}.product", "")
+            if product not in machine:
+                raise TopologyError(
+                    f"{node.where}machine has no topology for product {_checks.shown(product)}"
+                )
+            machine = machine[product]
+        _checks.instance(machine, Topology, "machine", TopologyError)
+        if machine is not None and machine.num_gpus == total:
+            return machine
+        raise TopologyError(f"{node.where}{total} GPUs, and the machine given has another number of them")
+
+    def _unknown(self, devices: Sequence[_Slices]) -> Topology:
+        gpus: list[Gpu] = []
+        for kind in devices:
+            for _ in range(kind.count):
+                i = len(gpus)
+                label = f"GPU{i}" if kind.profile is None else f"MIG{i}"
+                gpus.append(Gpu(i, label, kind.model, memory_gb=kind.memory_gb, fraction=kind.fraction))
+        link = Link(LinkKind.UNKNOWN, 1, self._pcie_gbps)
+        links = [(u, v, link) for v in range(len(gpus)) for u in range(v)]
+        notes = ["Labels do not tell how the GPUs of a machine are connected."] * bool(links)
+        if any(kind.profile is not None for kind in devices):
+            notes.append("Labels do not tell which MIG slices are parts of the same GPU.")
+        return Topology(gpus, links, default=self._pcie_gbps, notes=tuple(notes))
+
+    def _note_sharing(self, node: _Node, total: int) -> None:
+        replicas = node.count("labels", f"{_GPU}.replicas")
+        if replicas is not None and replicas > 1:
+            self._notes.append(f"Node {node.name} shares each GPU among {replicas}; a GPU is counted once.")
+        ready, there = node.count("allocatable", _GPU), node.count("capacity", _GPU)
+        if ready is not None and there is not None and ready < there:
+            self._notes.append(
+                f"Node {node.name} can give away {ready} of {there} GPUs; which ones are unhealthy is not told."
+            )
+
+
+def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
+    """The GPUs and slices of `node`."""
+    count = node.count("labels", f"{_GPU}.count")
+    capacity = node.count("capacity", _GPU)
+    product = node.labels.get(f"{_GPU}.product") or None
+    memory = _gigabytes(node.count("labels", f"{_GPU}.memory"))
+    strategy = node.labels.get(_STRATEGY, "")
+    mixed = list(_mixed_slices(node)) if strategy != "single" else []
+    if mixed:
+        whole = whole_gpus if whole_gpus is not None else capacity
+        if whole is None:
+            raise TopologyError(
+                f"{node.where}has MIG slices of the strategy 'mixed', and nothing tells how many GPUs are whole: "
+                "give Node objects with their status, or whole_gpus="
+            )
+        yield _Slices(whole, product, memory, 1.0)
+        yield from mixed
+    elif strategy == "single" and (size := node.count("labels", f"{_GPU}.slices.gi")):
+        model = _PROFILE.sub("", product) if product else None
+        fraction = _fraction(size, model, node)
+        yield _Slices(count or 0, model, memory, fraction, f"{size}g")
+    else:
+        model = _PROFILE.sub("", product) if product else None
+        yield _Slices(count if count is not None else capacity or 0, model, memory, 1.0)
+
+
+def _mixed_slices(node: _Node) -> Iterator[_Slices]:
+    for key in node.labels:
+        if match := _MIG_COUNT.fullmatch(key):
+            stem = key.removesuffix(".count")
+            product = _PROFILE.sub("", node.labels.get(f"{stem}.product", "")) or None
+            memory = _gigabytes(node.count("labels", f"{stem}.memory"))
+            count = node.count("labels", key) or 0
+            yield _Slices(count, product, memory, _fraction(int(match[2]), product, node), match[1])
+
+
+def _fraction(slices: int, model: str | None, node: _Node) -> float:
+    """The share of a GPU that an instance of so many slices is: of 4 on an A30, of 7 on all others."""
+    whole = 4 if model and re.search(r"\bA30\b", model) else 7
+    if slices > whole:
+        raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
+    return slices / whole
+
+
+def _gigabytes(mebibytes: int | None) -> float | None:
+    return mebibytes * 1.048576e-3 if mebibytes else None
+
+
+# ---- levels ----------------------------------------------------------------------------------------------------
+
+
+def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
+    if levels is None:
+        return {}
+    _checks.instance(levels, Mapping, "levels", TopologyError)
+    for name, key in levels.items():
+        _checks.text(name, "levels: a level's name", TopologyError)
+        _checks.text(key, f"levels[{name!r}]", TopologyError)
+        if name == NVLINK_DOMAIN:
+            raise TopologyError(f"levels: {NVLINK_DOMAIN} is the level of {_CLIQUE}")
+    return dict(levels)
+
+
+def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
+    """The levels that the caller names, outermost first."""
+    paths: list[tuple[str, ...]] = [()] * len(nodes)
+    for level, key in reversed(list(keys.items())):
+        values = [node.labels.get(key, "") for node in nodes]
+        paths = [(*path, value) for path, value in zip(paths, values, strict=True)]
+        missing = values.count("")
+        if missing == len(nodes):
+            raise TopologyError(f"levels[{level!r}]: no node with GPUs has the label {_checks.shown(key)}")
+        if missing:
+            notes.append(f"{missing} nodes have no label {key}: they are in no known {level}.")
+        yield Level(level, tuple("/".join(path) if path[-1] else None for path in paths))
+
+
+def _clique_level(nodes: Sequence[_Node], gbps: float | None, notes: list[str]) -> Iterator[Level]:
+    cliques = tuple(_clique(node) for node in nodes)
+    if any(cliques):
+        yield Level(NVLINK_DOMAIN, cliques, gbps, kind=LinkKind.NVSWITCH)
+    if any(node.labels.get(_CLIQUE) and clique is None for node, clique in zip(nodes, cliques, strict=True)):
+        notes.append(f"A {_CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
+
+
+def _clique(node: _Node) -> str | None:
+    """The NVLink domain of `node`; None where it is not told, or by its CliqueId alone."""
+    cluster, dot, clique = node.labels.get(_CLIQUE, "").rpartition(".")
+    known = dot and clique and cluster.strip("0-")
+    return f"{cluster}.{clique}" if known else None

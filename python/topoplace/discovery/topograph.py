@@ -1,0 +1,123 @@
+"""Topograph's cluster models as a Fabric: a tree of switches, and blocks of nodes below its leaves.
+
+The text is YAML (or JSON) with `switches`, which tell the switches below them, and `blocks`, which tell a switch and
+its nodes as host lists; annotations of a block whose names end in `/domain` and `/sub-domain` are the accelerated
+(NVLink) domain its nodes are in. A block may be of part of a domain, and a domain may span many switches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from topoplace import _checks
+from topoplace.discovery import _text, _tree, _yaml, hostlist
+from topoplace.discovery._yaml import Fields
+from topoplace.errors import TopologyError
+from topoplace.fabric import Fabric, Level
+from topoplace.links import LinkKind
+
+_SWITCHES = re.compile(r'^"?switches"?:', re.MULTILINE)
+_BLOCKS = re.compile(r'^"?blocks"?:', re.MULTILINE)
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like a model of Topograph."""
+    return _SWITCHES.search(text) is not None and _BLOCKS.search(text) is not None
+
+
+def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
+    """The fabric that the model in `data` describes.
+
+    Levels: "nvlink_subdomain" and "nvlink_domain" where blocks tell them, then "leaf", "spine", "core" and so on; a
+    switch without nodes is left out with a note.
+    Raises TopologyError naming the line: anything malformed, a block below an unknown switch, what is no tree.
+    """
+    text = _text.decoded(data, "model")
+    documents = [one for one in _yaml.documents(text, "a model") if one is not None]
+    if len(documents) != 1 or not isinstance(documents[0], Fields):
+        raise TopologyError("a model is one document with switches and blocks")
+    blocks = list(_blocks(documents[0]))
+    if not blocks:
+        raise TopologyError("the model has no blocks, which tell the nodes")
+    switches = _switches(documents[0], blocks)
+    empty = [switch.name for switch in switches if not switch.machines and not switch.switches]
+    tree = _tree.from_tree(switches)
+    notes = [f"Without nodes: switch {_tree.some(empty, 20)}."] if empty else []
+    fabric = _tree.fabric(tree, name, [*notes, "Models tell no speeds."])
+    inner = [level for level in _domain_levels(blocks, fabric.machines) if any(level.domains)]
+    return Fabric(fabric.machines, (*inner, *fabric.levels), name, fabric.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    where: str
+    switch: str
+    nodes: list[str]
+    annotations: Mapping[str, str | None]
+
+
+def _blocks(model: Fields) -> Iterator[_Block]:
+    left = hostlist.MAX_HOSTS
+    for i, item in enumerate(_yaml.items(model, "blocks")):
+        block = _yaml.fields(item, f"blocks[{i}]")
+        where = f"line {block.line}" if block.line else f"blocks[{i}]"
+        switch = _yaml.scalar(block, "switch")
+        if switch is None:
+            raise TopologyError(f"{where}: a block without a switch")
+        nodes: list[str] = []
+        for listed in _yaml.items(block, "nodes"):
+            nodes += hostlist.expanded(listed, f"{where}: nodes", limit=left - len(nodes))
+        left -= len(nodes)
+        annotations = _yaml.fields(block.get("annotations"), f"{where}: annotations")
+        yield _Block(where, switch, nodes, {key: _yaml.scalar(annotations, key) for key in annotations})
+
+
+def _switches(model: Fields, blocks: list[_Block]) -> list[_tree.Switch]:
+    """The switches of the tree, then those that only their parents and blocks name: the leaves."""
+    switches = {switch.name: switch for switch in _described(model)}
+    named = {child: parent.where for parent in switches.values() for child in parent.switches}
+    for child, where in named.items():
+        switches.setdefault(child, _tree.Switch(child, where))
+    has_tree = bool(switches)
+    nodes: dict[str, list[str]] = {}
+    for block in blocks:
+        if block.switch not in switches and has_tree:
+            raise TopologyError(
+                f"{block.where}: switch {_checks.shown(block.switch)} is below no switch of the model"
+            )
+        switches.setdefault(block.switch, _tree.Switch(block.switch, block.where))
+        nodes.setdefault(block.switch, []).extend(block.nodes)
+    for switch, machines in nodes.items():
+        switches[switch].machines = machines
+    return list(switches.values())
+
+
+def _described(model: Fields) -> Iterator[_tree.Switch]:
+    for switch, value in _yaml.fields(model.get("switches"), "switches").items():
+        described = _yaml.fields(value, f"switch {_checks.shown(switch)}")
+        where = f"line {described.line}" if described.line else f"switch {_checks.shown(switch)}"
+        children = _yaml.items(described, "switches")
+        for child in children:
+            if not isinstance(child, str):
+                raise TopologyError(f"{where}: switches has {_checks.shown(child)}, which is no name")
+        yield _tree.Switch(switch, where, (), children)
+
+
+def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[Level]:
+    domain_of: dict[str, str | None] = {}
+    subdomain_of: dict[str, str | None] = {}
+    for block in blocks:
+        domain, subdomain = _told(block, "/domain"), _told(block, "/sub-domain")
+        domain_of.update(dict.fromkeys(block.nodes, domain))
+        subdomain_of.update(dict.fromkeys(block.nodes, subdomain and f"{domain or ''}/{subdomain}"))
+    for level, found in (("nvlink_subdomain", subdomain_of), ("nvlink_domain", domain_of)):
+        yield Level(level, tuple(found[machine] for machine in machines), kind=LinkKind.NVSWITCH)
+
+
+def _told(block: _Block, ending: str) -> str | None:
+    told = [value for key, value in block.annotations.items() if key.endswith(ending) and value]
+    if len(told) > 1:
+        raise TopologyError(f"{block.where}: two annotations end in {ending}")
+    return told[0] if told else None
