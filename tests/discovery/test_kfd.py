@@ -93,8 +93,8 @@ def test_links_over_xgmi_pcie_and_processors() -> None:
     }
     assert topology.notes == (
         "1 links of kind host have no speed: 16 GB/s is assumed.",
-        "2 links of kind system have no speed: 16 GB/s is assumed.",
         "1 links of kind pcie have no speed: 10 GB/s is assumed.",
+        "2 links of kind system have no speed: 16 GB/s is assumed.",
     )
     assert kfd.parse(TREE, socket_gbps=5.0).bandwidth(0, 2) == 5.0
 

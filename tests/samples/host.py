@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 from samples import Expected
 from topoplace import Link, LinkKind, Topology, TopologyError
-from topoplace.discovery import kfd, numactl, rocm, rocm_bandwidth
+from topoplace.devices import ComponentKind
+from topoplace.discovery import hiest, hwloc, kfd, lstopo, numactl, rocm, rocm_bandwidth
 
 Check = Callable[[bytes], None]
 XGMI, HOST, SYSTEM, UNKNOWN = LinkKind.XGMI, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN
@@ -108,7 +110,117 @@ def aurora(data: bytes) -> None:
     assert numa.notes
 
 
+def parts(topology: Topology) -> Counter[ComponentKind]:
+    return Counter(part.kind for part in topology.components)
+
+
+def dgx2(data: bytes) -> None:
+    assert hwloc.recognised(data.decode())
+    topology = hwloc.parse(data)
+    assert [gpu.model for gpu in topology.gpus] == ["Tesla V100-SXM3-32GB-H"] * 16
+    assert [gpu.socket for gpu in topology.gpus] == [0] * 8 + [1] * 8
+    kinds = parts(topology)
+    assert (kinds[ComponentKind.SOCKET], kinds[ComponentKind.NUMA_NODE], kinds[ComponentKind.NVSWITCH]) == (
+        2,
+        2,
+        12,
+    )
+    assert kinds[ComponentKind.PCIE_SWITCH] == 12  # of two GPUs each, and one above two of those
+    assert direct(topology) == {}
+    pairs = combinations(range(16), 2)
+    assert {topology.link_kind(u, v) for u, v in pairs} == {Link(LinkKind.NVSWITCH, 6, 150.0)}
+    switch = len(topology.gpus) + len(topology.components) - 12
+    ports = [link for a, b, link in topology.component_links if a < 16 and b >= switch]
+    assert ports == [Link(LinkKind.NVLINK2, 1, 25.0)] * 96
+    assert "links between those are not told" in topology.notes[0]
+
+
+def minsky(data: bytes) -> None:
+    assert hwloc.recognised(data.decode())
+    topology = hwloc.parse(data)
+    assert [gpu.model for gpu in topology.gpus] == ["Tesla P100-SXM2-16GB"] * 4
+    assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1, 1]
+    assert parts(topology) == {ComponentKind.SOCKET: 2, ComponentKind.NUMA_NODE: 2}
+    nvlinks = Link(LinkKind.NVLINK1, 2, 40.0)
+    assert direct(topology) == {(0, 1): nvlinks, (2, 3): nvlinks}
+    to_sockets = {(a, b): link for a, b, link in topology.component_links if a < 4}
+    assert to_sockets == dict.fromkeys([(0, 4), (1, 4), (2, 5), (3, 5)], nvlinks)
+    assert topology.link_kind(1, 2) == SYSTEM
+
+
+def sandybridge(data: bytes) -> None:
+    assert hwloc.recognised(data.decode())
+    topology = hwloc.parse(data)
+    assert [(gpu.bus_id, gpu.socket) for gpu in topology.gpus] == [
+        ("0000:03:00.0", 0),
+        ("0000:83:00.0", 1),
+        ("0000:84:00.0", 1),
+        ("0000:84:00.1", 1),
+    ]
+    models = [gpu.model or "" for gpu in topology.gpus]
+    assert [model.split()[0] for model in models] == ["Tesla", "Tesla", "Tesla", "AMD"]
+    kinds = parts(topology)
+    assert (kinds[ComponentKind.SOCKET], kinds[ComponentKind.NUMA_NODE]) == (2, 2)
+    assert [nic.name for nic in topology.nics] == ["mlx5_0"]
+    assert topology.link_kind(0, 1) == SYSTEM
+    assert topology.link_kind(1, 2) == HOST
+    assert topology.link_kind(2, 3) == LinkKind.PCIE
+
+
+def power9(memory: bool) -> Check:
+    """A check of the six GPUs of a POWER9 machine, whose memory is shown or not."""
+
+    def check(data: bytes) -> None:
+        assert lstopo.recognised(data.decode())
+        topology = lstopo.parse(data)
+        assert [gpu.socket for gpu in topology.gpus] == [0, 0, 0, 1, 1, 1]
+        assert [gpu.numa_node for gpu in topology.gpus] == [0, 0, 0, 8, 8, 8]
+        assert [part.name for part in topology.components] == ["socket0", "socket1", "NUMA0", "NUMA8"]
+        assert {gpu.memory_gb is not None for gpu in topology.gpus} == {memory}
+        assert any("taken as GPUs" in note for note in topology.notes) != memory
+
+    return check
+
+
+def hiest_machines(count: int) -> Check:
+    """A check of machines of two sockets of two linked GPUs."""
+
+    def check(data: bytes) -> None:
+        assert hiest.recognised(data.decode())
+        topology = hiest.parse(data)
+        assert topology.num_machines == count
+        assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1, 1] * count
+        assert {gpu.memory_gb for gpu in topology.gpus} == {16.0}
+        assert topology.distance_matrix()[0, :4].tolist() == [0, 1, 20, 20]
+        assert len(direct(topology)) == 2 * count
+        assert f"socket_distance of {count} machines is not symmetric" in topology.notes[1]
+
+    return check
+
+
 EXPECTED = {
+    "hwloc-dgx2-16xV100-01.xml": Expected("16 GPUs on 12 NVSwitches, 150 GB/s for all pairs", dgx2),
+    "hwloc-power8-minsky-4xP100-02.xml": Expected(
+        "4 GPUs, 2 NVLinks in pairs and to their socket, 40 GB/s", minsky
+    ),
+    "hwloc-2s-sandybridge-3xM2090-03.xml": Expected("4 GPUs, 3 of them NVIDIA; no VGA", sandybridge),
+    "hwloc-2s-sandybridge-normalio-04.xml": Expected("4 GPUs, 3 of them NVIDIA; no VGA", sandybridge),
+    "hwloc-dgx-spark-gb10-05.xml": Expected(
+        "refused: no accelerator", refused(hwloc.parse, "no accelerator: none of the 0 PCI devices")
+    ),
+    "hwloc-4s-nogpu-06.xml": Expected(
+        "refused: no accelerator, only the board's VGA",
+        refused(hwloc.parse, "no accelerator", "0000:01:00.0 [1002:515e]"),
+    ),
+    "hwloc-2s-manyvfs-07.xml": Expected(
+        "refused: no accelerator", refused(hwloc.parse, "no accelerator: none of the 18 PCI devices")
+    ),
+    "hwlocconsole-power9-ac922-6xV100-01.txt": Expected("6 GPUs on 2 sockets and 2 NUMA nodes", power9(True)),
+    "hwlocconsole-power9-ac922-nogpumem-02.txt": Expected(
+        "6 GPUs on 2 sockets and 2 NUMA nodes, taken as GPUs with a note", power9(False)
+    ),
+    "hiest-infra-minsky-1m-01.json": Expected("1 machine of 4 GPUs, distances 1 and 20", hiest_machines(1)),
+    "hiest-infra-4m-02.json": Expected("3 machines of 4 GPUs (4m is only in its name)", hiest_machines(3)),
     "amdsmitopology-changelog-01.txt": Expected(
         "8 GPUs by PCI address, xGMI on all pairs, 50 GB/s",
         all_linked(8, Link(XGMI, 1, 50.0), lambda i: f"0000:{BUSES[i]}:00.0"),

@@ -75,26 +75,23 @@ def parse(
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
     if socket_gbps is None:
         socket_gbps = SPEEDS["socket-amd"].gbps
-    tree = _tree(data)
-    gpus, cpus = [node for node in tree if node.is_gpu], [node for node in tree if not node.is_gpu]
-    if not gpus:
-        raise TopologyError(f"no GPU: none of the {len(tree)} nodes has a simd_count above 0")
-    notes: list[str] = []
-    links = _agreed(tree, notes)
+    between = _checks.positive(socket_gbps, "socket_gbps", TopologyError)
+    gpus, cpus = _nodes(data)
+    links, strays = _agreed([*gpus, *cpus])
     place = {node.id: i for i, node in enumerate([*gpus, *cpus])}
     models = {node.id: node.model for node in gpus}
-    between = _checks.positive(socket_gbps, "socket_gbps", TopologyError)
     joined, silent = _joined(links, place, models, pcie_gbps, between)
     near = _near(links, place, len(gpus))
     sockets = _sockets(links, [node.id for node in cpus])
+    inside, outside = _parted(joined, len(gpus))
     return Topology(
         tuple(_gpus(gpus, near, sockets, machine)),
-        tuple(link for link in joined if link[1] < len(gpus)),
+        inside,
         default=pcie_gbps,
         name=name,
         components=tuple(Component(ComponentKind.NUMA_NODE, f"NUMA{i}") for i in range(len(cpus))),
-        component_links=tuple(link for link in joined if link[1] >= len(gpus)),
-        notes=(*notes, *silent),
+        component_links=outside,
+        notes=(*strays, *silent),
     )
 
 
@@ -136,6 +133,15 @@ class _Node:
     def uuid(self) -> str | None:
         unique = self.properties.get("unique_id", 0)
         return f"GPU-{unique:016x}" if 0 < unique < 1 << 64 else None
+
+
+def _nodes(data: object) -> tuple[list[_Node], list[_Node]]:
+    """The nodes that are GPUs and the others, each by ascending id."""
+    tree = _tree(data)
+    gpus = [node for node in tree if node.is_gpu]
+    if not gpus:
+        raise TopologyError(f"no GPU: none of the {len(tree)} nodes has a simd_count above 0")
+    return gpus, [node for node in tree if not node.is_gpu]
 
 
 def _tree(data: object) -> list[_Node]:
@@ -218,32 +224,39 @@ class _IoLink:
     most_mbps: int
 
 
+_LINK_KEYS = ("type", "weight", "min_bandwidth", "max_bandwidth")
 Pair = tuple[int, int]
 """The ids of two nodes, the smaller one first."""
+Entry = tuple[int, int, Link]
+"""Two vertices by their place, the smaller one first, and the link between them."""
 
 
-def _agreed(tree: Sequence[_Node], notes: list[str]) -> dict[Pair, _IoLink]:
-    """The link of every pair that has one; both ends must tell the same of it, where both tell."""
-    known = {node.id for node in tree}
+def _agreed(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
+    """The link of every pair that has one, and a note per link that is in the directory of another node.
+
+    Both ends must tell the same of a link, where both tell.
+    """
+    known = {node.id for node in nodes}
     links: dict[Pair, _IoLink] = {}
-    for node in tree:
+    strays: list[str] = []
+    for node in nodes:
         for path, properties in node.links.items():
             source, target = (_value(properties, key, path) for key in ("node_from", "node_to"))
             if source != node.id:
-                notes.append(f"{path} is a link of node {source}, not of node {node.id}: it is not used.")
-                continue
-            if target not in known or target == source:
+                strays.append(f"{path} is a link of node {source}, not of node {node.id}: it is not used.")
+            elif target == source or target not in known:
                 raise TopologyError(f"{path}: node_to = {target} is no other node")
-            pair = (source, target) if source < target else (target, source)
-            link = _IoLink(
-                *(
-                    _value(properties, key, path)
-                    for key in ("type", "weight", "min_bandwidth", "max_bandwidth")
-                )
-            )
-            if links.setdefault(pair, link) != link:
-                raise TopologyError(f"{path}: node {target} tells another link to node {source}")
-    return links
+            else:
+                link = _IoLink(*(_value(properties, key, path) for key in _LINK_KEYS))
+                if links.setdefault((min(source, target), max(source, target)), link) != link:
+                    raise TopologyError(f"{path}: node {target} tells another link to node {source}")
+    return links, strays
+
+
+def _parted(joined: Sequence[Entry], num_gpus: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """The links between GPUs, and the others."""
+    inside = tuple(link for link in joined if link[1] < num_gpus)
+    return inside, tuple(link for link in joined if link[1] >= num_gpus)
 
 
 def _value(properties: Properties, key: str, path: str) -> int:
@@ -259,31 +272,36 @@ def _joined(
     models: Mapping[int, str | None],
     pcie_gbps: float,
     between_gbps: float,
-) -> tuple[list[tuple[int, int, Link]], list[str]]:
+) -> tuple[list[Entry], list[str]]:
     """Every link between two vertices, given by their place, and a sentence per speed that was not told.
 
     models: of the nodes that are GPUs.
     """
-    joined: list[tuple[int, int, Link]] = []
+    joined: list[Entry] = []
     silent: Counter[str] = Counter()
     for (a, b), found in links.items():
-        model = models.get(a) or models.get(b)
         if a not in models and b not in models:
-            kind = LinkKind.HOST if found.weight <= _amd.NEAR_WEIGHT else LinkKind.SYSTEM
-            link = Link(kind, 1, between_gbps)
+            link = Link(
+                LinkKind.HOST if found.weight <= _amd.NEAR_WEIGHT else LinkKind.SYSTEM, 1, between_gbps
+            )
         elif found.kind == _XGMI:
-            speed = (xgmi_of(model) if model else None) or _amd.SLOWEST_XGMI
+            speed = xgmi_of(models.get(a) or models.get(b) or "") or _amd.SLOWEST_XGMI
             link = Link(LinkKind.XGMI, 1, speed.gbps)
         else:
             link = Link(LinkKind.PCIE if found.kind == _PCIE else LinkKind.UNKNOWN, 1, pcie_gbps)
-        if not found.most_mbps:
-            silent[f"of kind {link.kind.value} have no speed: {link.gbps:g} GB/s is assumed."] += 1
-        elif link.kind is LinkKind.XGMI:
-            link = _amd.xgmi_link(found.least_mbps, found.most_mbps)
+        if found.most_mbps:
+            link = _told(found, link.kind)
         else:
-            link = Link(link.kind, 1, found.most_mbps / 1000)
+            silent[f"of kind {link.kind.value} have no speed: {link.gbps:g} GB/s is assumed."] += 1
         joined.append((min(place[a], place[b]), max(place[a], place[b]), link))
-    return joined, [f"{count} links {what}" for what, count in silent.items()]
+    return joined, [f"{count} links {what}" for what, count in sorted(silent.items())]
+
+
+def _told(found: _IoLink, kind: LinkKind) -> Link:
+    """The link at the speed that the driver tells."""
+    if kind is LinkKind.XGMI:
+        return _amd.xgmi_link(found.least_mbps, found.most_mbps)
+    return Link(kind, 1, found.most_mbps / 1000)
 
 
 def _near(links: Mapping[Pair, _IoLink], place: Mapping[int, int], num_gpus: int) -> dict[int, int]:

@@ -74,22 +74,19 @@ def parse(
     speed = None if gpu_model is None else _known_model(gpu_model)
     tables, numa = _read(_text.decoded(data))
     names = _devices(tables, numa)
-    nodes = [numa.get(device) for device in names]
-    known = sorted({node for node in nodes if node is not None})
-    gpus = tuple(
-        Gpu(
-            i,
-            device,
-            gpu_model,
-            machine,
-            None if node is None or None in nodes else known.index(node),
-            bus_id=device if ":" in device else None,
-            numa_node=node,
-        )
-        for i, (device, node) in enumerate(zip(names, nodes, strict=True))
-    )
+    gpus = tuple(_gpus(names, [numa.get(device) for device in names], gpu_model, machine))
     links, notes = _links(names, tables, speed, pcie_gbps)
     return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(notes))
+
+
+def _gpus(
+    names: Sequence[str], nodes: Sequence[int | None], model: str | None, machine: str
+) -> Iterator[Gpu]:
+    number = {node: i for i, node in enumerate(sorted(node for node in {*nodes} if node is not None))}
+    for i, (device, node) in enumerate(zip(names, nodes, strict=True)):
+        socket = None if node is None or None in nodes else number[node]
+        address = device if ":" in device else None
+        yield Gpu(i, device, model, machine, socket, bus_id=address, numa_node=node)
 
 
 def _known_model(gpu_model: str) -> LinkSpeed:

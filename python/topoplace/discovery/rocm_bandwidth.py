@@ -7,7 +7,7 @@ processor by its PCI address, or else by its copy to itself, which the tool does
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -54,19 +54,13 @@ def parse(
     gpus = [] if table is None else [d for d in table.columns if _is_gpu(d, table, known)]
     if table is None or not gpus:
         raise TopologyError(_why_not(tables))
-    links: list[tuple[int, int, Link]] = []
-    silent = 0
-    for i, j in combinations(range(len(gpus)), 2):
-        there, back = table.get(gpus[i], gpus[j]), table.get(gpus[j], gpus[i])
-        if there is None or back is None:
-            silent += 1
-        else:
-            links.append((i, j, Link(LinkKind.UNKNOWN, 1, min(there, back))))
-    pairs = len(links) + silent
+    pairs = len(gpus) * (len(gpus) - 1) // 2
+    links = tuple(_links(gpus, table))
+    silent = pairs - len(links)
     note = f"{silent} of {pairs} pairs were not measured: {default_gbps:g} GB/s is assumed."
     return Topology(
         tuple(_gpu(i, device, known, machine) for i, device in enumerate(gpus)),
-        tuple(links),
+        links,
         default=default_gbps,
         name=name,
         notes=(note,) if silent else (),
@@ -86,6 +80,13 @@ def _check_rows(tables: Mapping[str, _Table]) -> None:
             raise TopologyError(
                 f"line {table.line}: row {_checks.shown((missing or table.columns)[0])} is missing in the matrix"
             )
+
+
+def _links(gpus: Sequence[str], table: _Table) -> Iterator[tuple[int, int, Link]]:
+    for i, j in combinations(range(len(gpus)), 2):
+        there, back = table.get(gpus[i], gpus[j]), table.get(gpus[j], gpus[i])
+        if there is not None and back is not None:
+            yield i, j, Link(LinkKind.UNKNOWN, 1, min(there, back))
 
 
 def _gpu(index: int, device: str, known: Mapping[str, tuple[str, str | None]], machine: str) -> Gpu:

@@ -1,0 +1,487 @@
+"""What hwloc knows of a machine, whichever way it was written down, as a Topology.
+
+hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges,
+PCI devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor,
+or a display device of NVIDIA or AMD; the small display chips that boards have for their console are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+
+from topoplace import _checks
+from topoplace.devices import Component, ComponentKind, Gpu, Nic
+from topoplace.discovery.numactl import list_of
+from topoplace.errors import TopologyError
+from topoplace.links import SPEEDS, Link, LinkKind, nvlink_of, xgmi_of
+from topoplace.topology import Topology
+
+MAX_GPUS = 4096
+MAX_PACKAGES = 256
+_MAX_LANES = 1024
+_MAX_PATHS = 1 << 16
+
+GPU_MEMORY = "GPUMemory"
+"""The subtype of a NUMA node that is the memory of a GPU, which its PCIBusID names."""
+
+NVIDIA, AMD = 0x10DE, 0x1002
+VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR = 0x0300, 0x0302, 0x0380, 0x1200
+_DISPLAYS = (VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR)
+# AMD's display chips on server boards, by PCI device id: ES1000 (two), Rage XL, Radeon 7000.
+_BOARD_CHIPS = (0x515E, 0x5969, 0x4752, 0x5159)
+
+# What the speed between sockets is taken from: words of the processor's model, or CPUVendor and CPUModelNumber.
+_SOCKETS_OF_MODEL = {"POWER9": "socket-power9", "AMD": "socket-amd", "EPYC": "socket-amd"}
+_SOCKETS_OF_NUMBER = {
+    ("GenuineIntel", "79"): "socket-broadwell",
+    ("GenuineIntel", "85"): "socket-skylake",
+    ("GenuineIntel", "143"): "socket-sapphire-rapids",
+    ("GenuineIntel", "207"): "socket-emerald-rapids",
+}
+_SLOWEST_SOCKETS = SPEEDS["socket-broadwell"]
+
+
+@dataclass(slots=True, eq=False)
+class Thing:
+    """One object of hwloc's tree; what does not apply to its type stays empty."""
+
+    type: str
+    """As hwloc calls it: Package, NUMANode, PU, Bridge, PCIDev, OSDev, ..."""
+    parent: Thing | None = None
+    line: int = 0
+    """Of the text, from 1."""
+    os_index: int | None = None
+    gp_index: int | None = None
+    name: str = ""
+    subtype: str = ""
+    infos: Mapping[str, str] = field(default_factory=dict[str, str])
+    children: list[Thing] = field(default_factory=list["Thing"])
+    cpus: int = 0
+    """The set of CPUs below it, as bits."""
+    nodes: int = 0
+    """The set of NUMA nodes it is near, as bits."""
+    bus_id: str | None = None
+    """PCI address, where it has one."""
+    is_port: bool = False
+    """A bridge from PCI to PCI: a root port, or a port of a switch."""
+    pci_class: int = 0
+    vendor: int | None = None
+    """PCI vendor, 0 where the system does not tell, None where the text does not."""
+    device: int = 0
+    gbps: float = 0.0
+    """Of the PCIe link in one direction, 0 where not told."""
+    is_coprocessor: bool = False
+    is_fabric: bool = False
+    """An OS device that is a port of an RDMA network."""
+    memory_bytes: float = 0.0
+    """Of a NUMA node, 0 where not told."""
+
+    def walk(self) -> Iterator[Thing]:
+        """The object and all below it, parents before children."""
+        left: list[Thing] = [self]
+        while left:
+            thing = left.pop()
+            yield thing
+            left.extend(reversed(thing.children))
+
+    def ancestors(self) -> Iterator[Thing]:
+        """The objects above it, nearest first."""
+        thing = self.parent
+        while thing is not None:
+            yield thing
+            thing = thing.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidths:
+    """A matrix of the bandwidths of direct links, in MB/s."""
+
+    name: str
+    line: int
+    things: Sequence[Thing]
+    values: Sequence[int]
+    """(n * n) row by row."""
+
+    def pairs(self) -> Iterator[tuple[Thing, Thing, int]]:
+        """Every pair with a link, and the lesser of its two directions."""
+        n = len(self.things)
+        for i in range(n):
+            for j in range(i + 1, n):
+                if mbps := min(self.values[i * n + j], self.values[j * n + i]):
+                    yield self.things[i], self.things[j], mbps
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What is assumed where hwloc does not tell."""
+
+    pcie_gbps: float
+    socket_gbps: float | None
+    """None: the speed of the processor's model."""
+
+    def __post_init__(self) -> None:
+        _checks.positive(self.pcie_gbps, "pcie_gbps", TopologyError)
+        if self.socket_gbps is not None:
+            _checks.positive(self.socket_gbps, "socket_gbps", TopologyError)
+
+
+def topology(
+    root: Thing,
+    matrices: Sequence[Bandwidths],
+    assumed: Assumed,
+    *,
+    name: str,
+    machine: str,
+    notes: Sequence[str],
+) -> Topology:
+    """The topology of the machine below `root`; TopologyError where it has no accelerator."""
+    return _Builder(root, assumed, machine).built(matrices, name, notes)
+
+
+class _Builder:
+    """Collects vertices (accelerators, then components) and the links between them."""
+
+    def __init__(self, root: Thing, assumed: Assumed, machine: str) -> None:
+        self._assumed = assumed
+        self._machine = machine
+        parts: dict[str, list[Thing]] = {part: [] for part in _PARTS}
+        for thing in root.walk():
+            if part := _part(thing):
+                parts[part].append(thing)
+        self._packages, self._nodes = parts["package"], parts["node"]
+        self._switches, self._ports = parts["switch"], parts["port"]
+        self._memory_of = {thing.infos.get("PCIBusID", ""): thing.memory_bytes for thing in parts["memory"]}
+        self._memory_nodes = sum(1 << (thing.os_index or 0) for thing in parts["memory"])
+        self._gpus = self._accelerators(parts["device"])
+        self._meetings = _meetings(self._gpus)
+        things = [*self._gpus, *self._packages, *self._nodes, *self._meetings, *self._switches]
+        self._place = {id(thing): i for i, thing in enumerate(things)}
+        self._first_switch = len(things) - len(self._switches)
+        self._links: dict[tuple[int, int], Link] = {}
+        self._silent = 0
+
+    def _accelerators(self, devices: Sequence[Thing]) -> list[Thing]:
+        """Those of the PCI devices that are accelerators, by address."""
+        found = [thing for thing in devices if is_accelerator(thing) or thing.bus_id in self._memory_of]
+        if not found:
+            raise TopologyError(_why_none(devices))
+        for what, things, most in (
+            ("accelerators", found, MAX_GPUS),
+            ("packages", self._packages, MAX_PACKAGES),
+            ("RDMA ports", self._ports, _MAX_PATHS // len(found)),
+        ):
+            if len(things) > most:
+                raise TopologyError(f"{len(things)} {what} are too many")
+        return sorted(found, key=_address)
+
+    def built(self, matrices: Sequence[Bandwidths], name: str, notes: Sequence[str]) -> Topology:
+        """The topology with the direct links of `matrices`."""
+        for thing in (*self._gpus, *self._meetings):
+            self._climb(thing)
+        more = [*notes, *self._join_sockets()]
+        for matrix in matrices:
+            self._add(matrix)
+        more += [*self._join_switches(), *self._silence(matrices)]
+        n = len(self._gpus)
+        return Topology(
+            tuple(self._gpu(i, thing) for i, thing in enumerate(self._gpus)),
+            tuple((u, v, link) for (u, v), link in self._links.items() if v < n),
+            default=self._assumed.pcie_gbps,
+            name=name,
+            nics=tuple(self._nics()),
+            components=tuple(self._components()),
+            component_links=tuple((u, v, link) for (u, v), link in self._links.items() if v >= n),
+            notes=tuple(more),
+        )
+
+    # ---- links -------------------------------------------------------------------------------------------------
+
+    def _link(self, a: Thing, b: Thing, link: Link) -> None:
+        """Joins two vertices, if no faster link does so already."""
+        u, v = sorted((self._place[id(a)], self._place[id(b)]))
+        known = self._links.get((u, v))
+        if known is None or known.gbps < link.gbps:
+            self._links[u, v] = link
+
+    def _climb(self, thing: Thing) -> None:
+        """Joins an accelerator, or a bridge where several meet, to the next such bridge or the socket above."""
+        way: list[Thing] = [thing]
+        target: Thing | None = None
+        for above in thing.ancestors():
+            if not above.is_port or id(above) in self._place:
+                target = above if above.is_port else self._package(thing)
+                break
+            way.append(above)
+        if target is not None:
+            told = [gbps for gbps in _speeds(way) if gbps > 0.0]
+            self._silent += not told
+            gbps = min(told, default=self._assumed.pcie_gbps)
+            self._link(thing, target, Link(LinkKind.PCIE, 1, gbps))
+
+    def _package(self, thing: Thing) -> Thing | None:
+        """The package that `thing` is near; None where that is not one."""
+        for above in thing.ancestors():
+            if above.type == "Package":
+                return above
+            if above.cpus:
+                inside = [package for package in self._packages if above.cpus & ~package.cpus == 0]
+                if inside:
+                    return inside[0]
+        return self._packages[0] if len(self._packages) == 1 else None
+
+    def _join_sockets(self) -> Iterator[str]:
+        if len(self._packages) < 2:
+            return
+        gbps = self._assumed.socket_gbps or _socket_gbps(self._packages[0])
+        if gbps is None:
+            gbps = _SLOWEST_SOCKETS.gbps
+            yield f"The speed between sockets is not told: {gbps:g} GB/s is assumed; see socket_gbps."
+        link = Link(LinkKind.SYSTEM, 1, gbps)
+        for a, b in combinations(self._packages, 2):
+            self._link(a, b, link)
+
+    def _add(self, matrix: Bandwidths) -> None:
+        for a, b, mbps in matrix.pairs():
+            ends = [self._vertex(thing) for thing in (a, b)]
+            if ends[0] is None or ends[1] is None:
+                what = (a, b)[ends[1] is None and ends[0] is not None]
+                raise TopologyError(
+                    f"line {matrix.line}: {matrix.name} has a link of {what.type} {what.name or what.gp_index}, "
+                    "which is no accelerator, package or NVSwitch"
+                )
+            if ends[0] is not ends[1]:
+                self._link(ends[0], ends[1], self._direct(matrix.name, ends[0], ends[1], mbps / 1000))
+
+    def _vertex(self, thing: Thing) -> Thing | None:
+        """The vertex that an object of a matrix stands for: an OS device for its PCI device."""
+        for candidate in (thing, *thing.ancestors()):
+            if id(candidate) in self._place:
+                return candidate
+            if candidate.type != "OSDev":
+                return None
+        return None
+
+    def _direct(self, name: str, a: Thing, b: Thing, gbps: float) -> Link:
+        model = next((found for thing in (a, b, *self._gpus) if (found := _model(thing))), "")
+        if name == "XGMIBandwidth":
+            speed = xgmi_of(model)
+            kind = LinkKind.XGMI
+        else:
+            speed = nvlink_of(model)
+            kind = speed.kind if speed else LinkKind.NVLINK
+        lanes = gbps / speed.gbps if speed else 1.0
+        return Link(kind, int(lanes) if lanes.is_integer() and 1 <= lanes <= _MAX_LANES else 1, gbps)
+
+    def _join_switches(self) -> Iterator[str]:
+        """Joins the groups of NVSwitches that share no accelerator: hwloc never tells links between switches."""
+        attached: dict[int, dict[int, Link]] = {}
+        for (u, v), link in self._links.items():
+            if v >= self._first_switch and u < len(self._gpus):
+                attached.setdefault(v, {})[u] = link
+        groups = _groups(attached)
+        for before, group in pairwise(groups):
+            for i in range(max(len(before), len(group))):
+                pair = sorted((before[i % len(before)], group[i % len(group)]))
+                self._links[pair[0], pair[1]] = _trunk([attached[switch] for switch in pair])
+        if len(groups) > 1:
+            yield (
+                f"The NVSwitches are in {len(groups)} groups, and links between those are not told: "
+                "they are taken as wide enough for all GPUs."
+            )
+
+    def _silence(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
+        if self._silent:
+            yield f"The speed of {self._silent} PCIe links is not told: {self._assumed.pcie_gbps:g} GB/s is assumed."
+        if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
+            yield f"{nameless} display devices of no known vendor are taken as GPUs."
+        if not matrices:
+            yield "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told."
+
+    # ---- vertices ----------------------------------------------------------------------------------------------
+
+    def _gpu(self, index: int, thing: Thing) -> Gpu:
+        package = self._package(thing)
+        near = next((above for above in thing.ancestors() if above.cpus or above.nodes), Thing(""))
+        nodes = near.nodes & ~self._memory_nodes
+        memory = self._memory_of.get(thing.bus_id or "", 0.0)
+        return Gpu(
+            index,
+            f"GPU{index}",
+            _model(thing),
+            self._machine,
+            None if package is None else self._packages.index(package),
+            _memory_gb(thing, memory),
+            uuid=_info(thing, "NVIDIAUUID", "AMDUUID", "LevelZeroUUID"),
+            bus_id=thing.bus_id,
+            numa_node=nodes.bit_length() - 1 if nodes.bit_count() == 1 else None,
+            cpus=list_of(bits(near.cpus)) or None,
+        )
+
+    def _components(self) -> Iterator[Component]:
+        for i, _ in enumerate(self._packages):
+            yield Component(ComponentKind.SOCKET, f"socket{i}")
+        for i, node in enumerate(self._nodes):
+            yield Component(ComponentKind.NUMA_NODE, f"NUMA{i if node.os_index is None else node.os_index}")
+        for i, bridge in enumerate(self._meetings):
+            yield Component(ComponentKind.PCIE_SWITCH, f"PCIe {bridge.bus_id or i}")
+        for switch in self._switches:
+            yield Component(ComponentKind.NVSWITCH, f"NVSwitch {switch.bus_id}")
+
+    def _nics(self) -> Iterator[Nic]:
+        for port in self._ports:
+            device = next((above for above in port.ancestors() if above.type == "PCIDev"), None)
+            if device is not None:
+                yield Nic(port.name, tuple(_path(device, gpu) for gpu in self._gpus))
+
+
+# ---- what the parts are ----------------------------------------------------------------------------------------
+
+_PARTS = ("package", "node", "memory", "switch", "device", "port")
+
+
+def _part(thing: Thing) -> str:
+    """Which of `_PARTS` an object is, or ""."""
+    if thing.is_fabric:
+        return "port"
+    if thing.type == "NUMANode":
+        return "memory" if thing.subtype == GPU_MEMORY else "node"
+    if thing.type == "PCIDev":
+        return "switch" if thing.subtype == "NVSwitch" else "device"
+    return "package" if thing.type == "Package" else ""
+
+
+def is_accelerator(thing: Thing) -> bool:
+    """Whether a PCI device is one: a driver offers it as a co-processor, or it is a GPU by class and vendor."""
+    of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
+    is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
+    return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS)
+
+
+def is_nameless(thing: Thing) -> bool:
+    """Whether all that speaks for a GPU is its class: a display device of a system that tells no vendors.
+
+    Where the text has no vendor, only a device without a screen is taken for one.
+    """
+    known = thing.vendor if thing.vendor is not None or thing.pci_class != CONTROLLER_3D else 0
+    return thing.pci_class in _DISPLAYS and known == 0 and not _is_offered(thing)
+
+
+def _is_offered(thing: Thing) -> bool:
+    return any(child.is_coprocessor for child in thing.children)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, ascending."""
+    digits = f"{mask:b}"[::-1]
+    return (match.start() for match in re.finditer("1", digits))
+
+
+def _why_none(devices: Sequence[Thing]) -> str:
+    shown = [_described(thing) for thing in devices if thing.pci_class in _DISPLAYS]
+    what = f"; display devices of the board: {', '.join(shown[:4])}" if shown else ""
+    return f"no accelerator: none of the {len(devices)} PCI devices is a GPU or a co-processor{what}"
+
+
+def _described(thing: Thing) -> str:
+    return f"{thing.bus_id}" + ("" if thing.vendor is None else f" [{thing.vendor:04x}:{thing.device:04x}]")
+
+
+def _address(thing: Thing) -> tuple[int, ...]:
+    return tuple(int(part, 16) for part in re.split("[:.]", thing.bus_id or "0"))
+
+
+def _speeds(way: Sequence[Thing]) -> list[float]:
+    """The speeds of the PCIe links of a way up.
+
+    Both ends of a link tell its speed; that of the lower end counts: accelerators and the upper ports of switches.
+    Root ports and the lower ports of switches, which every second bridge is, only repeat it.
+    """
+    first = way[0]
+    begins_with_root = first.is_port and (first.parent is None or not first.parent.is_port)
+    return [thing.gbps for thing in way[begins_with_root::2]]
+
+
+def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
+    """The bridges where the ways up from several accelerators meet, nearest to them first."""
+    below: dict[int, Thing] = {}
+    found: dict[int, Thing] = {}
+    for gpu in gpus:
+        child = gpu
+        for above in gpu.ancestors():
+            if not above.is_port:
+                break
+            if id(above) in below:  # what is above it has been climbed already
+                if below[id(above)] is not child:
+                    found[id(above)] = above
+                break
+            below[id(above)] = child
+            child = above
+    return list(found.values())
+
+
+def _groups(attached: Mapping[int, Mapping[int, Link]]) -> list[list[int]]:
+    """Switches by the accelerators they share, each group and the groups in ascending order."""
+    groups: list[tuple[list[int], set[int]]] = []
+    for switch in sorted(attached):
+        joined: tuple[list[int], set[int]] = ([switch], set(attached[switch]))
+        apart: list[tuple[list[int], set[int]]] = []
+        for group in groups:
+            if group[1] & joined[1]:
+                joined = ([*group[0], *joined[0]], group[1] | joined[1])
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    return sorted(sorted(group) for group, _ in groups)
+
+
+def _trunk(attached: Sequence[Mapping[int, Link]]) -> Link:
+    """A link between two switches that is as wide as those of one of them to its accelerators."""
+    ports = list(min(attached, key=len).values())
+    lanes = min(sum(link.lanes for link in ports), _MAX_LANES)
+    return Link(ports[0].kind, lanes, sum(link.gbps for link in ports))
+
+
+def _info(thing: Thing, *names: str) -> str | None:
+    """The first of the infos `names` that an OS device of a PCI device has."""
+    return next((child.infos[key] for key in names for child in thing.children if child.infos.get(key)), None)
+
+
+def _model(thing: Thing) -> str | None:
+    return _info(thing, "GPUModel") or thing.infos.get("PCIDevice") or None
+
+
+def _memory_gb(thing: Thing, otherwise: float) -> float | None:
+    """In GB, where it is known; hwloc writes KiB, with the unit since its version 3.
+
+    otherwise: in bytes, 0 for unknown.
+    """
+    text = _info(thing, "CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize") or ""
+    match = re.fullmatch(r"([0-9]{1,15})(?:KiB)?", text)
+    return (int(match[1]) * 1024 if match else otherwise) / 1e9 or None
+
+
+def _socket_gbps(package: Thing) -> float | None:
+    """The speed between sockets of a known processor."""
+    infos = package.infos
+    key = _SOCKETS_OF_NUMBER.get((infos.get("CPUVendor", ""), infos.get("CPUModelNumber", "")))
+    words = {*re.split(r"[^A-Z0-9]+", infos.get("CPUModel", "").upper())}
+    key = key or next((known for word, known in _SOCKETS_OF_MODEL.items() if word in words), None)
+    if key is None and "CPUImplementer" in infos:
+        key = "socket-arm"
+    return SPEEDS[key].gbps if key else None
+
+
+def _path(nic: Thing, gpu: Thing) -> str:
+    """The path class from a network adapter to an accelerator: where the ways up from both meet."""
+    height = {id(above): i for i, above in enumerate(nic.ancestors())}
+    for i, above in enumerate(gpu.ancestors()):
+        if id(above) in height:
+            if above.is_port:
+                return "PIX" if max(i, height[id(above)]) <= 1 else "PXB"
+            if above.type == "Bridge":
+                return "PHB"
+            return "NODE" if above.nodes.bit_count() == 1 or above.type == "NUMANode" else "SYS"
+    return "SYS"

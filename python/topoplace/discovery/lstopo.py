@@ -1,0 +1,158 @@
+"""The text that `lstopo-no-graphics -v` prints on a console, as a Topology.
+
+One line per object, indented by two blanks per level, with its attributes in brackets, such as
+`PCI L#2 (busid=0006:00:00.0 id=10de:1db1 class=0302(3D))`; the short form without -v, `PCI 06:00.0 (3D)`, is read
+too. A summary with the number of objects of each type may follow. Direct links between GPUs are not in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from topoplace import _checks
+from topoplace.discovery import _hwloc, _text
+from topoplace.discovery._hwloc import Thing
+from topoplace.errors import TopologyError
+from topoplace.links import PCIE3_X16_GBPS
+from topoplace.topology import Topology
+
+MAX_OBJECTS = 100_000
+MAX_DEPTH = 64
+_MAX_INDEX = 1 << 16
+
+_MACHINE = re.compile(r"Machine (?:L#0 )?\(.*\)\s*")
+_OBJECT = re.compile(r"( *)([A-Za-z0-9]+)(?:\(([^)]{1,40})\))?(?: .*)?")
+_SUMMARY = re.compile(r"\s*(?:Special )?depth -?[0-9]+:\s+([0-9]{1,9}) (\w+) \(type #[0-9]+\)\s*")
+_COUNTED = ("Package", "NUMANode", "PCIDev")
+_NUMBER = re.compile(r"\bP#([0-9]{1,9})\b")
+_INFO = re.compile(r"\b([A-Za-z][A-Za-z0-9]{0,60})=(?:\"([^\"]*)\"|([^\s()\"]+))")
+_NAME = re.compile(r"(?<!=)\"([^\"]{1,80})\"")
+_ADDRESS = re.compile(
+    r"(?:PCI |busid=)(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])\b"
+)
+_VENDOR = re.compile(r"\bid=([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\b")
+_CLASS = re.compile(r"\bclass=([0-9a-fA-F]{4})\b|\((VGA|3D|Display)\)")
+_CLASS_OF_NAME = {"VGA": _hwloc.VGA, "3D": _hwloc.CONTROLLER_3D, "Display": _hwloc.DISPLAY}
+_SPEED = re.compile(r"\blink=([0-9]{1,6}(?:\.[0-9]{1,9})?)GB/s")
+_MEMORY = re.compile(r"\blocal=([0-9]{1,9})(KiB|MiB|GiB|TiB|KB|MB|GB|TB)\b")
+_UNIT = {
+    unit: 1024.0**power for power, prefix in enumerate("KMGT", 1) for unit in (f"{prefix}iB", f"{prefix}B")
+}
+_TYPES = {"PCI": "PCIDev", "HostBridge": "Bridge", "PCIBridge": "Bridge"}
+_OS_DEVICES = ("CoProc", "GPU", "Net", "OpenFabrics", "Block", "DMA", "Storage", "Memory")
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like what `lstopo-no-graphics` prints on a console."""
+    return any(_MACHINE.fullmatch(line) for line in text[:4096].split("\n"))
+
+
+def parse(
+    data: str | bytes,
+    *,
+    pcie_gbps: float = PCIE3_X16_GBPS,
+    socket_gbps: float | None = None,
+    name: str = "lstopo",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology of the machine that `data`, printed by `lstopo-no-graphics [-v]`, shows.
+
+    Display devices of a system that tells no vendors are taken as GPUs, with a note; where their lines have no vendor
+    at all, only those without a screen are. GPUs are in the order of their PCI addresses. pcie_gbps: the speed of PCIe
+    links where none is told. socket_gbps: between sockets; where it is None that of the processor's model.
+    Raises TopologyError naming the line, and for a machine without an accelerator.
+    """
+    assumed = _hwloc.Assumed(pcie_gbps, socket_gbps)
+    text = _text.decoded(data)
+    notes = [
+        f"The matrix {matrix} of the text is not read, but that of hwloc's XML is."
+        for matrix in ("NVLinkBandwidth", "XGMIBandwidth")
+        if matrix in text
+    ]
+    return _hwloc.topology(_tree(text), (), assumed, name=name, machine=machine, notes=notes)
+
+
+def _tree(text: str) -> Thing:
+    """The machine with all its objects; what comes before it is skipped, what comes after only counted."""
+    path: list[Thing] = []
+    seen: Counter[str] = Counter()
+    after = False
+    for number, line in _text.numbered_lines(text):
+        after = after or bool(path and line and not line.startswith("  "))
+        if after:
+            _check_summary(number, line, seen)
+        elif path and line.strip():
+            _add(number, line, path, seen)
+        elif _MACHINE.fullmatch(line):
+            path.append(Thing("Machine", line=number))
+    if not path:
+        raise TopologyError("no line such as `Machine (total=342GiB)` is there")
+    return path[0]
+
+
+def _check_summary(number: int, line: str, seen: Counter[str]) -> None:
+    match = _SUMMARY.fullmatch(line)
+    if match and match[2] in _COUNTED and seen[match[2]] != int(match[1]):
+        raise TopologyError(
+            f"line {number}: {int(match[1])} objects {match[2]} are counted, but {seen[match[2]]} are there"
+        )
+
+
+def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
+    """Adds the object of `line` to the last object of `path` that is less indented; `path` then ends with it."""
+    match = _OBJECT.fullmatch(line.rstrip())
+    if not match:
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no object of hwloc")
+    depth, rest = divmod(len(match[1]), 2)
+    if rest or depth > len(path) or depth >= MAX_DEPTH:
+        raise TopologyError(f"line {number}: an object is indented by {len(match[1])} blanks")
+    del path[depth:]
+    thing = _thing(number, line, match[2], match[3] or "", path)
+    path[-1].children.append(thing)
+    path.append(thing)
+    seen[thing.type] += 1
+    if seen.total() > MAX_OBJECTS:
+        raise TopologyError(f"line {number}: more than {MAX_OBJECTS} objects")
+
+
+def _thing(number: int, line: str, word: str, subtype: str, path: list[Thing]) -> Thing:
+    thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
+    thing.subtype = subtype
+    thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
+    thing.is_coprocessor, thing.is_fabric = word == "CoProc", word == "OpenFabrics"
+    thing.is_port = word == "PCIBridge"
+    if found := _NAME.search(line):
+        thing.name = found[1]
+    if thing.type in ("PCIDev", "Bridge"):
+        _add_pci(thing, line)
+    elif thing.type in ("NUMANode", "PU"):
+        _add_number(thing, number, line, path)
+    return thing
+
+
+def _add_pci(thing: Thing, line: str) -> None:
+    if found := _ADDRESS.search(line):
+        thing.bus_id = f"{found[1] or '0000'}:{found[2]}"
+    if found := _VENDOR.search(line):
+        thing.vendor, thing.device = int(found[1], 16), int(found[2], 16)
+    if found := _CLASS.search(line):
+        thing.pci_class = int(found[1], 16) if found[1] else _CLASS_OF_NAME[found[2]]
+    if found := _SPEED.search(line):
+        thing.gbps = float(found[1])
+
+
+def _add_number(thing: Thing, number: int, line: str, path: list[Thing]) -> None:
+    """The system's number of a NUMA node or CPU; all objects above it are near it."""
+    found = _NUMBER.search(line)
+    if not found or int(found[1]) > _MAX_INDEX:
+        raise TopologyError(f"line {number}: {thing.type} has no number P# up to {_MAX_INDEX}")
+    thing.os_index = int(found[1])
+    bit = 1 << thing.os_index
+    for above in path:
+        if thing.type == "PU":
+            above.cpus |= bit
+        else:
+            above.nodes |= bit
+    if size := _MEMORY.search(line):
+        thing.memory_bytes = int(size[1]) * _UNIT[size[2]]
