@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,66 @@ def test_show_prints_the_matrix_and_draws(tmp_path: Path) -> None:
     row = next(line.split() for line in shown.splitlines() if line.startswith("GPU 0"))
     assert row[2:] == ["-", "25", "25", "50", "50", "12", "12", "12"]
     assert (tmp_path / "dgx1-v100.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_of_a_cluster_counts_levels_and_kinds_of_machines() -> None:
+    shown = succeed("show", "gb200-nvl72")
+    assert "gb200-nvl72: 18 machines, 72 GPUs" in shown
+    assert "18 x gb200-tray" in shown
+    assert "tray03: GB/s between GPUs" in succeed("show", "gb200-nvl72", "--one", "tray03").replace(
+        "gb200-tray:", "tray03:"
+    )
+
+
+def test_show_draws_machines_of_switches_as_svg(tmp_path: Path) -> None:
+    succeed("show", "dgx-h100", "--svg", "-o", tmp_path)
+    assert "NVSwitch" in (tmp_path / "dgx-h100.svg").read_text()
+
+
+def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
+    topology = tp.machines.get("dgx1-v100")
+    links = [
+        (u, v, tp.Link(link.kind, 1, 25.0) if (u, v) == (0, 3) else link) for u, v, link in topology.links
+    ]
+    worn = tmp_path / "worn.json"
+    worn.write_text(replace(topology, links=links).to_json())
+    assert succeed("diff", "dgx1-v100", "dgx1-v100") == "no difference\n"
+    done = run("diff", "dgx1-v100", str(worn))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "1 differences, 1 for the worse"
+    assert done.stdout.splitlines()[2].split()[:4] == ["-", "GPU0", "-", "GPU3"]
+    changes = json.loads(run("diff", "dgx1-v100", str(worn), "--json").stdout)
+    assert changes == [
+        {"what": "GPU0 - GPU3", "before": "2 x NVLINK2, 50 GB/s", "after": "NVLINK2, 25 GB/s", "worse": True}
+    ]
+    checked = run("discover", "--from", str(worn), "--check")
+    assert checked.returncode == 1
+    assert "dgx1-v100: GPU0: has 5 links where most of its kind have 6" in checked.stdout
+
+
+def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:
+    one, two = tmp_path / "node1.json", tmp_path / "node2.json"
+    one.write_text(tp.machines.get("minsky").to_json())
+    two.write_text(tp.machines.get("dgx1-v100").to_json())
+    topology = tp.Topology.from_json(succeed("discover", "--json", "--from", one))
+    assert topology == tp.machines.get("minsky")
+    both = tp.Topology.from_json(succeed("discover", "--json", "--from", one, two))
+    assert both.machine_names == ("node1", "node2")
+    assert "nothing to look at" in succeed("discover", "--check", "--from", one)
+    assert "nvidia-smi topo -m" in succeed("discover", "--formats")
+
+
+def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [COMMAND, "discover"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": str(tmp_path), "HOME": ""},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("topoplace: no accelerator found; NVML: ")
+    assert "nvidia-smi: is not on the PATH" in done.stderr
 
 
 def test_place_takes_the_best_and_says_how_to_use_it() -> None:
@@ -180,8 +241,8 @@ def odd(tmp_path: Path) -> Path:
         ("show dgx1-v10", "dgx1-v10: no such file, and no built-in machine; did you mean dgx1-v100"),
         ("show no/such/file", "no/such/file: no such file"),
         ("show folder", "folder: Is a directory"),
-        ("show binary", "binary: not a text file (byte 4 is 0xff)"),
-        ("show zeros", "zeros: not a text file (byte 4 is 0)"),
+        ("show binary", "binary: text is no text: byte 4 is 0xff"),
+        ("show zeros", "zeros: text is no text: character 4 is 0"),
         ("show empty", "empty: empty"),
         ("show prose", "prose: "),
         ("show cut.json", "cut.json: not JSON"),

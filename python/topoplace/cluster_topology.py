@@ -94,6 +94,11 @@ class ClusterTopology(Topology):
         return self._templates
 
     @property
+    def machine_templates(self) -> tuple[Topology, ...]:
+        """(m,) what each machine is like; machines that are alike share one object."""
+        return tuple(map(self._templates.__getitem__, self._template_of))
+
+    @property
     def template_of(self) -> tuple[int, ...]:
         """(m,) the index into `templates` of each machine."""
         return self._template_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from topoplace import _checks, _link_lists, _topology_json, devices, link_speeds
+from topoplace import _checks, _link_lists, _topology_json, comparison, devices, link_speeds
 from topoplace._link_lists import LinkSpec
 from topoplace.devices import Component, Gpu, Nic
 from topoplace.errors import TopologyError
@@ -233,6 +233,16 @@ class Topology:
         return join(machines, count, fabric, racks, names, network, name)
 
     @classmethod
+    def discover(cls) -> Topology:
+        """This host's accelerators and how they are connected, as its vendor's tools tell.
+
+        Raises TopologyError that says what was tried where there is no accelerator. See `topoplace.discovery.live`.
+        """
+        from topoplace.discovery import live
+
+        return live.discover()
+
+    @classmethod
     def from_json(cls, text: str) -> Topology:
         """The topology that `to_json` wrote; TopologyError names what is wrong with any other text."""
         return _topology_json.parsed(text)
@@ -281,6 +291,11 @@ class Topology:
     @property
     def templates(self) -> tuple[Topology, ...]:
         """The different machines of a topology made by `cluster`, each once; any other has itself."""
+        return (self,)
+
+    @property
+    def machine_templates(self) -> tuple[Topology, ...]:
+        """(m,) what each machine of a topology made by `cluster` is like; machines that are alike share one object."""
         return (self,)
 
     def machine(self, name: str) -> Topology:
@@ -424,6 +439,19 @@ class Topology:
                 )
             distances = DISTANCES[distances]
         return replace(self, distances=distances)
+
+    def diff(self, other: Topology) -> tuple[comparison.Change, ...]:
+        """What is different in `other`, such as a link that was lost: nothing where the two are equal.
+
+        GPUs and machines are the same where their names are. Machines of clusters that share templates cost nothing;
+        any other topology is compared pair by pair. Raises TopologyError for one that is too large for that.
+        """
+        _checks.instance(other, Topology, "other", TopologyError)
+        return comparison.changes(self, other)
+
+    def check(self) -> tuple[comparison.Finding, ...]:
+        """What an operator should look at: notes, sick GPUs, unknown links, GPUs or machines unlike their fellows."""
+        return comparison.findings(self)
 
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
         """`build(self)`, built on first use and kept as long as the topology: for tables of those who read it."""

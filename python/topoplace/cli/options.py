@@ -40,9 +40,19 @@ def add_topology(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "topology",
         metavar="TOPO",
-        help="a built-in machine, a JSON file, a file of `nvidia-smi topo -m` text, or - for standard input",
+        help="a built-in machine, a file in any format that `topoplace discover` reads, or - for standard input",
     )
-    parser.add_argument("--gpu-model", help="model, such as V100, where `nvidia-smi` text does not tell")
+    add_assumptions(parser)
+
+
+def add_assumptions(parser: argparse.ArgumentParser) -> None:
+    """What some formats do not tell."""
+    parser.add_argument("--gpu-model", help="model, such as V100, where the text does not tell")
+    parser.add_argument(
+        "--assume-no-nvlink",
+        action="store_true",
+        help="where the text hides NVLinks, take it that there are none",
+    )
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

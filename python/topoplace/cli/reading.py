@@ -7,53 +7,78 @@ import os
 import sys
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topoplace.topology import Topology
 
 
 def topology(arguments: argparse.Namespace) -> Topology:
-    """TOPO: a built-in machine, or text whose content tells what it is."""
+    """TOPO: a built-in machine, or a file whose content tells what it is."""
+    return described(arguments.topology, arguments)
+
+
+def described(source: str, arguments: argparse.Namespace) -> Topology:
+    """What the word `source` names: a built-in machine, or a file whose content tells what it is."""
     from topoplace import machines
     from topoplace.topology import Topology
 
-    source: str = arguments.topology
     if source in machines.names():
         return machines.get(source)
     if source != "-" and not os.path.exists(source):
         close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
-    content = text(source)
+    found = parsed(source, arguments)
+    if not isinstance(found, Topology):
+        raise ValueError(
+            f"{_shown(source)}: describes a {type(found).__name__}, not machines with GPUs; "
+            "`topoplace discover --from FILE --machine TOPO` joins the two"
+        )
+    return found
+
+
+def parsed(source: str, arguments: argparse.Namespace) -> Any:
+    """What a file, or standard input for `-`, describes: a Topology, or what else its format tells."""
+    from topoplace import discovery
+
+    data = content(source)
+    options = {
+        key: getattr(arguments, key)
+        for key in ("gpu_model", "assume_no_nvlink")
+        if getattr(arguments, key, None)
+    }
     try:
-        if content.lstrip().startswith("{"):
-            return Topology.from_json(content)
-        return Topology.from_nvidia_smi(content, gpu_model=arguments.gpu_model)
+        return discovery.read(data, **options)
     except ValueError as error:
         raise ValueError(f"{_shown(source)}: {error}") from None
 
 
-def text(source: str) -> str:
-    """The text of a file, or of standard input for `-`; ValueError where there is none."""
-    where = _shown(source)
+def content(source: str) -> bytes:
+    """The bytes of a file, or of standard input for `-`; ValueError where there are none."""
     if source != "-":
         data = Path(source).read_bytes()
     elif sys.stdin:
         data = sys.stdin.buffer.read()
     else:
-        raise ValueError(f"{where}: closed")
+        raise ValueError(f"{_shown(source)}: closed")
     if not data.strip():
-        raise ValueError(f"{where}: empty")
+        raise ValueError(f"{_shown(source)}: empty")
+    return data
+
+
+def text(source: str) -> str:
+    """The text of a file, or of standard input for `-`; ValueError where there is none."""
+    where, data = _shown(source), content(source)
     try:
-        content = data.decode("utf-8-sig")
+        decoded = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{where}: not a text file (byte {error.start} is 0x{data[error.start]:02x})"
         ) from None
-    if "\0" in content:
+    if "\0" in decoded:
         raise ValueError(f"{where}: not a text file (byte {data.index(0)} is 0)")
-    return content
+    return decoded
 
 
 def output(directory: Path | None, name: str = "") -> Path | None:

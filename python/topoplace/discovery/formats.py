@@ -57,6 +57,7 @@ FORMATS = (
     Format("Topograph model", "topograph"),
     Format("NetQ", "netq"),
     Format("ibnetdiscover", "ibnetdiscover"),
+    Format("topoplace JSON", "topoplace_json"),  # takes what begins as JSON and is no other's
 )
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+Colours = Sequence[str | Sequence[str]]
+"""A colour, or "", for each row or for each of its cells, as rich names them."""
 
-def show(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a table; floats with three decimals, columns of numbers to the right."""
+
+def show(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", colours: Colours = ()
+) -> None:
+    """Print a table; floats with three decimals, columns of numbers to the right; coloured on a terminal only."""
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
-    if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title):
+    if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title, colours):
         return
     widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     if title:
@@ -24,7 +29,11 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = 
 
 
 def _show_rich(
-    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], title: str
+    columns: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    title: str,
+    colours: Colours,
 ) -> bool:
     try:
         from rich.box import SIMPLE_HEAD
@@ -36,8 +45,10 @@ def _show_rich(
     table = Table(title=Text(_plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
     for column, right in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if right else "left")
-    for row in cells:
-        table.add_row(*map(Text, row))
+    for i, row in enumerate(cells):
+        colour = colours[i] if colours else ""
+        shades = [colour] * len(row) if isinstance(colour, str) else colour
+        table.add_row(*map(Text, row, shades))
     Console().print(table)
     return True
 

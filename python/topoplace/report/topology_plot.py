@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from topoplace.errors import TopologyError
 from topoplace.links import LinkKind
 from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
 from topoplace.report import figures
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from topoplace.jobgraph import JobGraph
+    from topoplace.links import Link
     from topoplace.topology import Topology
 
 _INDIRECT: Final = frozenset({LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE})
 _DOUBLE_COLOUR: Final = "#1b7837"
 _SINGLE_COLOUR: Final = "#7fbf7b"
+_UNKNOWN_COLOUR: Final = "#d6604d"
 _PCIE_COLOUR: Final = "#c9c9c9"
 _FREE_COLOUR: Final = "#f7f7f7"
 _BUSY_COLOUR: Final = "#9e9e9e"
 _CHOSEN_COLOUR: Final = "#f4a582"
+MAX_GPUS: Final = 256
+"""More GPUs than this make no readable picture."""
+_MAX_MACHINES_BY_SOCKET: Final = 4
 _LABEL_BOX: Final = {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
 
 
@@ -39,10 +45,17 @@ def topology(
 ) -> None:
     """Draw `topo`: GPUs grouped by socket, direct links coloured by kind, `busy` GPUs grey, `chosen` highlighted.
 
+    GPUs that NVSwitches join are drawn with one link each to the switches; pairs of unknown kind are dashed.
+    TopologyError for more GPUs than a picture can show.
     A chosen GPU carries its task's number; with `job` the links its edges use are underlaid, dashed where they go
     through the host. Other links through the host are left out, they join every pair.
     """
-    figure, axes = figures.new(6.4, 5.6)
+    if topo.num_gpus > MAX_GPUS:
+        raise TopologyError(
+            f"{topo.num_gpus} GPUs are too many for a picture (at most {MAX_GPUS}); draw one machine"
+        )
+    columns = math.ceil(math.sqrt(len(_groups(topo))))
+    figure, axes = figures.new(max(6.4, 2.1 * columns), max(5.6, 1.8 * columns))
     positions = _layout(topo)
     _draw_groups(axes, topo, positions)
     used = _draw_links(axes, topo, positions)
@@ -75,10 +88,11 @@ def topology(
 
 
 def _groups(topo: Topology) -> list[list[int]]:
-    """GPUs by machine and socket; where sockets are unknown, in rows of at most four."""
+    """GPUs by machine and, of few machines, by socket; where neither tells them apart, in rows."""
     groups: dict[tuple[str, int | None], list[int]] = {}
+    by_socket = topo.num_machines <= _MAX_MACHINES_BY_SOCKET
     for gpu in topo.gpus:
-        groups.setdefault((gpu.machine, gpu.socket), []).append(gpu.index)
+        groups.setdefault((gpu.machine, gpu.socket if by_socket else None), []).append(gpu.index)
     if len(groups) > 1 or topo.num_gpus <= 4:
         return list(groups.values())
     width = math.ceil(math.sqrt(topo.num_gpus))
@@ -106,7 +120,8 @@ def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, fl
 
     for group in _groups(topo):
         gpu = topo.gpus[group[0]]
-        if gpu.socket is None:
+        by_socket = topo.num_machines <= _MAX_MACHINES_BY_SOCKET
+        if by_socket and gpu.socket is None:
             continue
         xs, ys = zip(*(positions[i] for i in group), strict=True)
         box = FancyBboxPatch(
@@ -119,11 +134,12 @@ def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, fl
             zorder=0,
         )
         axes.add_patch(box)
-        machine = "" if topo.num_machines == 1 else f"{figures.literal(gpu.machine)}, "
+        names = [figures.literal(gpu.machine)] if topo.num_machines > 1 else []
+        names += [f"socket {gpu.socket}"] if by_socket else []
         axes.text(
             min(xs) - 0.36,
             max(ys) + 0.5,
-            f"{machine}socket {gpu.socket}",
+            ", ".join(names),
             fontsize=8,
             color="#4a6785",
             va="bottom",
@@ -139,7 +155,7 @@ def _draw_links(
     classes = link_class(topo)
     drawn: dict[str, tuple[str, str, float]] = {}
     for u, v, link in sorted(topo.links, key=lambda item: item[2].gbps):
-        if link.kind in _INDIRECT:
+        if link.kind in _INDIRECT or link.kind in (LinkKind.NVSWITCH, LinkKind.UNKNOWN):
             continue
         style = {DOUBLE_NVLINK: (_DOUBLE_COLOUR, 3.4), SINGLE_NVLINK: (_SINGLE_COLOUR, 1.8)}
         colour, width = style.get(int(classes[u, v]), (_PCIE_COLOUR, 1.0))
@@ -147,7 +163,62 @@ def _draw_links(
         label = f"{lanes}{link.kind.name} ({link.gbps:g} GB/s)"
         drawn[label] = (label, colour, width)
         axes.add_patch(_arc(positions[u], positions[v], positions, colour, width))
+    _draw_unknown(axes, topo, positions, drawn)
+    _draw_switches(axes, topo, positions, drawn)
     return list(drawn.values())[::-1]
+
+
+def _pairs_of(topo: Topology, kind: LinkKind) -> list[tuple[int, int, Link]]:
+    n = topo.num_gpus
+    pairs = ((u, v, topo.link_kind(u, v)) for u in range(n) for v in range(u + 1, n))
+    return [pair for pair in pairs if pair[2].kind is kind]
+
+
+def _draw_unknown(
+    axes: Axes,
+    topo: Topology,
+    positions: Sequence[tuple[float, float]],
+    drawn: dict[str, tuple[str, str, float]],
+) -> None:
+    for u, v, _ in _pairs_of(topo, LinkKind.UNKNOWN):
+        drawn["unknown"] = ("unknown", _UNKNOWN_COLOUR, 1.0)
+        axes.add_patch(_arc(positions[u], positions[v], positions, _UNKNOWN_COLOUR, 1.0, linestyle=":"))
+
+
+def _draw_switches(
+    axes: Axes,
+    topo: Topology,
+    positions: Sequence[tuple[float, float]],
+    drawn: dict[str, tuple[str, str, float]],
+) -> None:
+    """One box for the NVSwitches of each group of GPUs that they join, and a line to it from each of these GPUs."""
+    fastest: dict[int, Link] = {}
+    group: dict[int, int] = {}
+    for u, v, link in _pairs_of(topo, LinkKind.NVSWITCH):
+        group[u] = group[v] = group.get(u, u)
+        for gpu in (u, v):
+            fastest[gpu] = max(link, fastest.get(gpu, link), key=lambda found: found.gbps)
+    for first in sorted(set(group.values())):
+        members = [gpu for gpu in group if group[gpu] == first]
+        middle = (
+            sum(positions[gpu][0] for gpu in members) / len(members),
+            sum(positions[gpu][1] for gpu in members) / len(members),
+        )
+        for gpu in members:
+            label = f"{fastest[gpu].lanes} x NVLink to NVSwitches ({fastest[gpu].gbps:g} GB/s)"
+            drawn[label] = (label, _DOUBLE_COLOUR, 3.4)
+            ends = (positions[gpu][0], middle[0]), (positions[gpu][1], middle[1])
+            width = 3.4 if topo.num_gpus <= 16 else 1.2
+            axes.plot(*ends, color=_DOUBLE_COLOUR, linewidth=width, zorder=0.6)
+        axes.text(
+            *middle,
+            "NVSwitch",
+            ha="center",
+            va="center",
+            fontsize=9,
+            zorder=5,
+            bbox={"boxstyle": "round,pad=0.4", "facecolor": "#d9f0d3", "edgecolor": _DOUBLE_COLOUR},
+        )
 
 
 def _underlay(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]], u: int, v: int) -> None:

@@ -1,0 +1,41 @@
+"""`topoplace diff` tells what changed between two topologies."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from topoplace.cli import options, reading
+
+DIFFERENT = 1
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    diff = options.command(
+        commands, "diff", "what changed between two topologies; exit code 1 where anything did", _run
+    )
+    diff.add_argument("before", metavar="A", help="a topology, as in `topoplace show`")
+    diff.add_argument("after", metavar="B", help="the one to compare with it")
+    options.add_assumptions(diff)
+    options.add_json(diff)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace.report import tables
+
+    before, after = (reading.described(source, arguments) for source in (arguments.before, arguments.after))
+    changes = before.diff(after)
+    if arguments.json:
+        print(json.dumps([asdict(change) for change in changes], indent=1))
+    elif changes:
+        rows = [("-" if one.worse else "", one.what, one.before or "-", one.after or "-") for one in changes]
+        worse = sum(one.worse for one in changes)
+        colours = ["red" if one.worse else "" for one in changes]
+        title = f"{len(changes)} differences, {worse} for the worse"
+        tables.show(("worse", "what", arguments.before, arguments.after), rows, title, colours)
+    else:
+        print("no difference")
+    return DIFFERENT if changes else 0

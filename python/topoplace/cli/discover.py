@@ -1,0 +1,104 @@
+"""`topoplace discover` reads what machines say about themselves: this one, or files in any format that is known."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading
+
+if TYPE_CHECKING:
+    from topoplace.topology import Topology
+
+SUSPICIOUS = 1
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    discover = options.command(
+        commands, "discover", "this machine's GPUs and links, or those that files describe", _run
+    )
+    discover.add_argument(
+        "--from",
+        dest="files",
+        metavar="FILE",
+        nargs="+",
+        help="read this instead, in any known format; several files are the machines of a cluster",
+    )
+    discover.add_argument(
+        "--machine", metavar="TOPO", help="what the machines of a file about the network are like"
+    )
+    discover.add_argument("--formats", action="store_true", help="list the formats that are known")
+    discover.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with code 1 where there is something to look at, and say what",
+    )
+    options.add_assumptions(discover)
+    options.add_json(discover)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace.report import topology_text
+
+    if arguments.formats:
+        from topoplace import discovery
+
+        print("\n".join(found.name for found in discovery.FORMATS))
+        return 0
+    topology = _found(arguments)
+    findings = topology.check() if arguments.check else ()
+    if arguments.json and arguments.check:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    elif arguments.json:
+        print(topology.to_json())
+    else:
+        topology_text.show(topology)
+        for finding in findings:
+            print(f"{finding.where}: {finding.why}")
+        if arguments.check and not findings:
+            print("nothing to look at")
+    return SUSPICIOUS if findings else 0
+
+
+def _found(arguments: argparse.Namespace) -> Topology:
+    from topoplace.fabric import Fabric
+    from topoplace.topology import Topology
+
+    if not arguments.files:
+        if arguments.machine:
+            raise ValueError("--machine says what the machines of a file are like; name the file with --from")
+        return Topology.discover()
+    machine = reading.described(arguments.machine, arguments) if arguments.machine else None
+    if len(arguments.files) > 1:
+        if machine is not None:
+            raise ValueError("--machine goes with one file about the network; several were given")
+        return _joined(arguments)
+    (source,) = arguments.files
+    found = reading.parsed(source, arguments)
+    if isinstance(found, Fabric):
+        if machine is None:
+            raise ValueError(
+                f"{source}: describes a network of {len(found.machines)} machines; "
+                "say what they are like with --machine"
+            )
+        return Topology.cluster(machine, fabric=found, name=found.name)
+    if machine is not None:
+        raise ValueError(f"{source}: describes machines itself; --machine goes with a file about the network")
+    return reading.described(source, arguments) if not isinstance(found, Topology) else found
+
+
+def _joined(arguments: argparse.Namespace) -> Topology:
+    """The machines of several files, each called as its file is."""
+    from topoplace.topology import Topology
+
+    named: dict[str, Topology] = {}
+    for source in arguments.files:
+        name = Path(source).stem
+        if name in named:
+            raise ValueError(f"{source}: a second machine called {name}")
+        named[name] = reading.described(source, arguments)
+    return Topology.cluster(named)

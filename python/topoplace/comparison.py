@@ -1,0 +1,216 @@
+"""What differs between two topologies, and what looks wrong in one: degraded links, sick GPUs, odd machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topoplace.devices import written_device
+from topoplace.errors import TopologyError
+from topoplace.links import NONE, NVLINKS, Link, LinkKind
+
+if TYPE_CHECKING:
+    from topoplace.topology import Topology
+
+_WIRED = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI, LinkKind.C2C, LinkKind.ICI}
+_MAX_GPUS = 1024
+"""Topologies that are no clusters are compared pair by pair up to here."""
+
+Facts = Mapping[str, tuple[str, float]]
+"""By what it is about: how it reads, and a number that falls when it gets worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that differs between two topologies; the text of what is not there is ""."""
+
+    what: str
+    """Such as "GPU0 - GPU3", "machine7: GPU2" or "network"."""
+    before: str
+    after: str
+    worse: bool
+    """True where something was lost, or became slower or sick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a topology that an operator should look at."""
+
+    where: str
+    why: str
+
+
+def shown(link: Link) -> str:
+    """A link in few words, such as "2 x NVLINK2, 50 GB/s"."""
+    if link == NONE:
+        return "no path"
+    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gbps:g} GB/s"
+
+
+# ---- differences -----------------------------------------------------------------------------------------------
+
+
+def changes(before: Topology, after: Topology) -> tuple[Change, ...]:
+    """See `Topology.diff`."""
+    if before == after:
+        return ()
+    found = [*_changed(_settings(before), _settings(after))]
+    if before.fabric is None or after.fabric is None:
+        return (*found, *_changed(_facts(before), _facts(after)))
+    old, new = _machines(before), _machines(after)
+    found += _changed(_names(old), _names(new))
+    known: dict[tuple[int, int], tuple[Change, ...]] = {}
+    for name in old.keys() & new.keys() if old.keys() != new.keys() else old:
+        pair = (id(old[name]), id(new[name]))
+        if pair not in known:
+            known[pair] = tuple(_changed(_facts(old[name]), _facts(new[name])))
+        found += [Change(f"{name}: {one.what}", one.before, one.after, one.worse) for one in known[pair]]
+    return (*found, *_changed(_domains(before), _domains(after)))
+
+
+def _changed(before: Facts, after: Facts) -> Iterator[Change]:
+    for what in dict.fromkeys((*before, *after)):
+        old, new = before.get(what), after.get(what)
+        if old != new:
+            (old_text, old_worth), (new_text, new_worth) = old or ("", 0.0), new or ("", 0.0)
+            yield Change(what, old_text, new_text, new_worth < old_worth)
+
+
+def _settings(topology: Topology) -> Facts:
+    facts = {
+        "name": (topology.name, 0.0),
+        "network": (f"{topology.network:g} GB/s", topology.network),
+        "distances": (str(topology.distances), 0.0),
+        "notes": ("; ".join(topology.notes), 0.0),
+    }
+    for level in topology.fabric.levels if topology.fabric else ():
+        gbps = "as the network" if level.gbps is None else f"{level.gbps:g} GB/s"
+        text = f"{level.kind.name}, {gbps}, {level.oversubscription:g}:1{', rails' if level.rail else ''}"
+        facts[f"level {level.name}"] = (text, (level.gbps or topology.network) / level.oversubscription)
+    return facts
+
+
+def _facts(topology: Topology) -> Facts:
+    """Everything about one machine, or about a few machines pair by pair."""
+    if topology.num_gpus > _MAX_GPUS:
+        raise TopologyError(
+            f"{topology.num_gpus} GPUs are too many to compare pair by pair, which clusters need not be; "
+            f"at most {_MAX_GPUS}"
+        )
+    one = topology.num_machines == 1
+    names = [gpu.name if one else f"{gpu.machine}/{gpu.name}" for gpu in topology.gpus]
+    facts: dict[str, tuple[str, float]] = {}
+    for name, gpu in zip(names, topology.gpus, strict=True):
+        record = {
+            key: value
+            for key, value in written_device(gpu).items()
+            if key not in ("name", "machine", "healthy")
+        }
+        words = [f"{key} {value}" for key, value in record.items() if value is not None]
+        facts[name] = (", ".join(("healthy" if gpu.healthy else "not healthy", *words)), 1.0 + gpu.healthy)
+    for u, first in enumerate(names):
+        for v in range(u + 1, len(names)):
+            link = topology.link_kind(u, v)
+            facts[f"{first} - {names[v]}"] = (shown(link), link.gbps)
+    for nic in topology.nics:
+        facts[f"NIC {nic.name}"] = (
+            f"{'' if nic.gbps is None else f'{nic.gbps:g} GB/s, '}{' '.join(nic.paths)}",
+            nic.gbps or 1.0,
+        )
+    for part in topology.components:
+        facts[f"{part.kind.value} {part.name}"] = ("there", 1.0)
+    facts["partitions"] = (" ".join(map(str, topology.partitions)), 0.0)
+    return facts
+
+
+def _machines(cluster: Topology) -> dict[str, Topology]:
+    """The template of each machine: machines that are alike have the same object."""
+    return dict(zip(cluster.machine_names, cluster.machine_templates, strict=True))
+
+
+def _names(machines: Mapping[str, Topology]) -> Facts:
+    return {name: (f"{template.num_gpus} GPUs", 1.0) for name, template in machines.items()}
+
+
+def _domains(cluster: Topology) -> Facts:
+    return {
+        f"{machine}: {level.name}": (domain, 1.0)
+        for level in (cluster.fabric.levels if cluster.fabric else ())
+        for machine, domain in zip(cluster.machine_names, level.domains, strict=True)
+        if domain is not None
+    }
+
+
+# ---- findings --------------------------------------------------------------------------------------------------
+
+
+def findings(topology: Topology) -> tuple[Finding, ...]:
+    """See `Topology.check`."""
+    found = [Finding(topology.name, note) for note in topology.notes]
+    for template, machines in _by_template(topology).items():
+        where = machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} like it"
+        found += _of_machine(where, topology.templates[template])
+    return (*found, *_odd_ones_out(topology))
+
+
+def _by_template(topology: Topology) -> dict[int, list[str]]:
+    if topology.fabric is None:
+        return {0: [topology.name]}
+    number = {id(template): i for i, template in enumerate(topology.templates)}
+    found: dict[int, list[str]] = {}
+    for name, template in _machines(topology).items():
+        found.setdefault(number[id(template)], []).append(name)
+    return found
+
+
+def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
+    for gpu in machine.gpus:
+        if not gpu.healthy:
+            yield Finding(f"{where}: {gpu.name}", "is not healthy")
+    if machine.num_gpus > _MAX_GPUS:
+        return
+    links = {
+        (u, v): machine.link_kind(u, v)
+        for u in range(machine.num_gpus)
+        for v in range(u + 1, machine.num_gpus)
+    }
+    unknown = sum(link == LinkKind.UNKNOWN for link in links.values())
+    if unknown:
+        yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs are connected by what is not known")
+    lanes = [0] * machine.num_gpus
+    for (u, v), link in links.items():
+        if link.kind in _WIRED:
+            for end in (u, v):
+                # Through a switch the same lanes reach every neighbour; direct links add up.
+                switched = link == LinkKind.NVSWITCH
+                lanes[end] = max(lanes[end], link.lanes) if switched else lanes[end] + link.lanes
+    for kind, most in _most_lanes(machine, lanes).items():
+        for gpu in machine.gpus:
+            if (gpu.machine, gpu.model) == kind and lanes[gpu.index] < most:
+                yield Finding(
+                    f"{where}: {gpu.name}", f"has {lanes[gpu.index]} links where most of its kind have {most}"
+                )
+
+
+def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | None], int]:
+    """By machine and model, the number of links that more than half of the GPUs have."""
+    groups: dict[tuple[str, str | None], Counter[int]] = {}
+    for gpu in machine.gpus:
+        groups.setdefault((gpu.machine, gpu.model), Counter())[lanes[gpu.index]] += 1
+    return {
+        key: count.most_common(1)[0][0]
+        for key, count in groups.items()
+        if 2 * count.most_common(1)[0][1] > count.total()
+    }
+
+
+def _odd_ones_out(topology: Topology) -> Iterator[Finding]:
+    """Machines that few are like, where most are of one kind."""
+    groups = sorted(_by_template(topology).values(), key=len, reverse=True)
+    usual = len(groups[0])
+    for group in groups[1:]:
+        if 10 * len(group) <= usual:
+            for machine in group:
+                yield Finding(machine, f"is unlike the {usual} machines that are like {groups[0][0]}")

@@ -1,0 +1,193 @@
+"""NVIDIA's management library, NVML, as a Topology: the module `pynvml` of nvidia-ml-py is asked, not a process.
+
+Of every GPU: model, UUID, PCI address, memory, near CPUs, whether its memory has rows that could not be repaired, its
+active NVLinks and what is at their other ends, and its MIG slices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from topoplace.devices import Component, ComponentKind, Gpu
+from topoplace.discovery.numactl import list_of
+from topoplace.errors import TopologyError
+from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, nvlink_of, nvlink_of_capability, pcie_gbps
+from topoplace.topology import Topology
+
+_CPU_WORDS, _NODE_WORDS, _WORD_BITS = 64, 16, 64
+_RATES = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
+_MOST_LINKS = 18
+_REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # nvmlIntNvLinkDeviceType_t
+_SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
+_SLICES_OF_A_GPU = 7
+
+
+@dataclass(frozen=True)
+class _Device:
+    """A whole GPU as the library has it."""
+
+    handle: Any
+    gpu: Gpu
+    lane: Link
+    pcie_gbps: float | None
+    remote: Counter[tuple[int, str]]
+    """The active NVLinks by the kind and address of what is at their other end."""
+    slices: tuple[Gpu, ...]
+
+
+def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
+    """The topology of the host that `library`, an initialised `pynvml` or its like, speaks for.
+
+    NVLinks have the nominal speed of their generation, PCIe paths that of the slowest GPU's slot; where a driver
+    does not tell, 12 GB/s, and a note says so. The slices of a GPU stand for it, and reach all others through the host.
+    Raises TopologyError where there is no GPU.
+    """
+    ask = _Questions(library)
+    devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
+    if not devices:
+        raise TopologyError("no GPU: the library counts 0")
+    speeds = [device.pcie_gbps for device in devices]
+    default = min((speed for speed in speeds if speed), default=PCIE3_X16_GBPS)
+    notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
+    gpus: list[Gpu] = []
+    first: dict[int, int] = {}  # where each whole GPU stands; a GPU that is cut in slices stands nowhere
+    for i, device in enumerate(devices):
+        if not device.slices:
+            first[i] = len(gpus)
+        gpus += device.slices or (device.gpu,)
+    sockets = {cpus: i for i, cpus in enumerate(dict.fromkeys(gpu.cpus for gpu in gpus))}
+    known = None not in sockets
+    placed = [
+        replace(gpu, index=i, socket=sockets[gpu.cpus] if known else None) for i, gpu in enumerate(gpus)
+    ]
+    direct = {(first[i], first[j]): link for i, j, link in _direct(devices) if {i, j} <= first.keys()}
+    near = {
+        (first[i], first[j]): link for i, j, link in ask.paths(devices, default) if {i, j} <= first.keys()
+    }
+    switches = sorted(
+        {address for device in devices for kind, address in device.remote if kind == _REMOTE_SWITCH}
+    )
+    uplinks = [
+        (first[i], len(placed) + switches.index(address), _lanes(device, count))
+        for i, device in enumerate(devices)
+        for (kind, address), count in device.remote.items()
+        if kind == _REMOTE_SWITCH and i in first
+    ]
+    switched = {gpu for gpu, _, _ in uplinks}
+    paths = {pair: link for pair, link in near.items() if not set(pair) <= switched}
+    return Topology(
+        tuple(placed),
+        tuple((u, v, link) for (u, v), link in (paths | direct).items()),
+        default,
+        name="nvml",
+        components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
+        component_links=tuple(uplinks),
+        notes=tuple(notes),
+    )
+
+
+def _direct(devices: Sequence[_Device]) -> Iterator[tuple[int, int, Link]]:
+    place = {device.gpu.bus_id: i for i, device in enumerate(devices)}
+    for i, device in enumerate(devices):
+        for (kind, address), count in device.remote.items():
+            j = place.get(address)
+            if kind == _REMOTE_GPU and j is not None and i < j:
+                yield i, j, _lanes(device, count)
+
+
+def _lanes(device: _Device, count: int) -> Link:
+    return Link(device.lane.kind, count, count * device.lane.gbps)
+
+
+class _Questions:
+    """What the library is asked; what a driver does not support it does not tell."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def _try(self, function: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._library, function)(*arguments)
+        except (self._library.NVMLError, AttributeError):
+            return None
+
+    def device(self, i: int, machine: str) -> _Device:
+        library = self._library
+        handle = library.nvmlDeviceGetHandleByIndex(i)
+        model = _text(library.nvmlDeviceGetName(handle))
+        nodes = _bits(self._try("nvmlDeviceGetMemoryAffinity", handle, _NODE_WORDS, 0))
+        remapped = self._try("nvmlDeviceGetRemappedRows", handle)
+        memory = self._try("nvmlDeviceGetMemoryInfo", handle)
+        gpu = Gpu(
+            i,
+            f"GPU{i}",
+            model,
+            machine,
+            memory_gb=memory.total / 1e9 if memory and memory.total else None,
+            uuid=_text(library.nvmlDeviceGetUUID(handle)),
+            bus_id=_text(library.nvmlDeviceGetPciInfo(handle).busId),
+            numa_node=nodes[0] if len(nodes) == 1 else None,
+            cpus=list_of(_bits(self._try("nvmlDeviceGetCpuAffinity", handle, _CPU_WORDS))) or None,
+            healthy=not (remapped and remapped[3]),
+        )
+        capability = self._try("nvmlDeviceGetCudaComputeCapability", handle)
+        speed = nvlink_of(model) or (
+            nvlink_of_capability(10 * capability[0] + capability[1]) if capability else None
+        )
+        lane = Link(speed.kind, 1, speed.gbps) if speed else Link(LinkKind.NVLINK, 1, 25.0)
+        generation = self._try("nvmlDeviceGetMaxPcieLinkGeneration", handle)
+        width = self._try("nvmlDeviceGetMaxPcieLinkWidth", handle)
+        slot = pcie_gbps(_RATES.get(generation, 0.0), width) if generation and width else None
+        slices = tuple(self._slices(handle, gpu))
+        return _Device(handle, gpu, lane, slot, Counter(self._remote(handle)), slices)
+
+    def _remote(self, handle: Any) -> Iterator[tuple[int, str]]:
+        for link in range(_MOST_LINKS):
+            if self._try("nvmlDeviceGetNvLinkState", handle, link) == 1:
+                kind = self._try("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link)
+                remote = self._try("nvmlDeviceGetNvLinkRemotePciInfo", handle, link)
+                if kind is not None and remote is not None:
+                    yield kind, _text(remote.busId)
+
+    def _slices(self, handle: Any, gpu: Gpu) -> Iterator[Gpu]:
+        mode = self._try("nvmlDeviceGetMigMode", handle)
+        if not mode or mode[0] != 1:
+            return
+        for i in range(self._try("nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
+            part = self._try("nvmlDeviceGetMigDeviceHandleByIndex", handle, i)
+            shape = self._try("nvmlDeviceGetAttributes", part) if part is not None else None
+            if shape:
+                yield replace(
+                    gpu,
+                    name=f"{gpu.name}/MIG{i}",
+                    uuid=_text(self._library.nvmlDeviceGetUUID(part)),
+                    parent=gpu.name,
+                    fraction=shape.gpuInstanceSliceCount / _SLICES_OF_A_GPU,
+                    memory_gb=shape.memorySizeMB * (1 << 20) / 1e9,
+                )
+
+    def paths(self, devices: Sequence[_Device], gbps: float) -> Iterator[tuple[int, int, Link]]:
+        """How each pair hangs together over PCIe."""
+        for j, second in enumerate(devices):
+            for i, first in enumerate(devices[:j]):
+                level = self._try("nvmlDeviceGetTopologyCommonAncestor", first.handle, second.handle)
+                if level is not None:
+                    kind = LinkKind.SYSTEM if level >= _SYSTEM else LinkKind.HOST
+                    yield i, j, Link(kind if level >= _HOST_BRIDGE else LinkKind.PCIE, 1, gbps)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _bits(words: Sequence[int] | None) -> list[int]:
+    """The places of the bits that are set in 64-bit words, lowest first."""
+    return [
+        _WORD_BITS * i + bit
+        for i, word in enumerate(words or ())
+        for bit in range(_WORD_BITS)
+        if word >> bit & 1
+    ]

@@ -1,0 +1,116 @@
+"""A topology as text for a terminal: its links by kind and speed, its fabric, and what to know about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from topoplace.links import NONE, NVLINKS, Link, LinkKind
+from topoplace.report import tables
+
+if TYPE_CHECKING:
+    from topoplace.topology import Topology
+
+_MAX_SHOWN = 16
+"""More GPUs than this are counted by kind of link, not shown pair by pair."""
+_MAX_COUNTED = 1024
+_COLOURS = {
+    LinkKind.NVSWITCH: "bright_green",
+    LinkKind.C2C: "bright_green",
+    LinkKind.XGMI: "green",
+    LinkKind.ICI: "green",
+    LinkKind.PCIE: "yellow",
+    LinkKind.HOST: "bright_black",
+    LinkKind.SYSTEM: "bright_black",
+    LinkKind.NETWORK: "blue",
+    LinkKind.NONE: "red",
+    LinkKind.UNKNOWN: "red",
+} | dict.fromkeys(NVLINKS, "green")
+
+
+def show(topology: Topology) -> None:
+    """Print everything about `topology`: of a cluster, its levels and each kind of machine."""
+    if topology.fabric is not None:
+        _show_fabric(topology)
+        if topology.num_gpus > _MAX_SHOWN:
+            for template in topology.templates:
+                _show_machine(template)
+            return
+    _show_machine(topology)
+
+
+def wiring(topology: Topology) -> str:
+    """How many pairs of GPUs have which link, fastest first: "8 NVLINK2 x2, 8 NVLINK2, 12 SYSTEM"."""
+    counted = _pairs_by_link(topology)
+    if not counted:
+        return "-"
+    return ", ".join(f"{count} {_label(link)}" for link, count in counted)
+
+
+def _pairs_by_link(topology: Topology) -> list[tuple[Link, int]]:
+    counted: Counter[tuple[LinkKind, int, float]] = Counter()
+    for u in range(min(topology.num_gpus, _MAX_COUNTED)):
+        for v in range(u):
+            link = topology.link_kind(u, v)
+            counted[link.kind, link.lanes, link.gbps] += 1
+    found = [(Link(*key), count) for key, count in counted.items()]
+    return sorted(found, key=lambda item: (-item[0].gbps, item[0].kind.name, -item[0].lanes))
+
+
+def _label(link: Link) -> str:
+    return "none" if link == NONE else link.kind.name + (f" x{link.lanes}" if link.lanes > 1 else "")
+
+
+def _show_machine(topology: Topology) -> None:
+    if topology.num_gpus <= _MAX_SHOWN:
+        _show_pairs(topology)
+    rows = [
+        (_label(link), count, f"{link.gbps:g}", topology.distances.of(link) if link != NONE else "-")
+        for link, count in _pairs_by_link(topology)
+    ]
+    colours = [_COLOURS.get(link.kind, "") for link, _ in _pairs_by_link(topology)]
+    model = topology.gpus[0].model or "GPUs of no known model"
+    title = f"{topology.name}: {topology.num_gpus} x {model}; speeds: {topology.speeds}"
+    tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
+    parts = Counter(part.kind.value.replace("_", " ") for part in topology.components)
+    for what, count in parts.items():
+        print(f"{what}: {count}")
+    if topology.nics:
+        print(f"network adapters: {', '.join(nic.name for nic in topology.nics)}")
+    if topology.partitions:
+        print(f"only these sets of GPUs may be given to a job: {' '.join(map(str, topology.partitions))}")
+    for gpu in topology.unhealthy_gpus:
+        print(f"not healthy: {topology.gpus[gpu].name}")
+    for note in topology.notes:
+        print(f"note: {note}")
+
+
+def _show_pairs(topology: Topology) -> None:
+    n = topology.num_gpus
+    rows: list[tuple[object, ...]] = []
+    for u in range(n):
+        cells = ["-" if u == v else f"{topology.bandwidth(u, v):g}" for v in range(n)]
+        rows.append((f"GPU {u}", *cells))
+    shades = [
+        ["", *("" if u == v else _COLOURS.get(topology.link_kind(u, v).kind, "") for v in range(n))]
+        for u in range(n)
+    ]
+    tables.show(("", *map(str, range(n))), rows, f"{topology.name}: GB/s between GPUs, one direction", shades)
+
+
+def _show_fabric(topology: Topology) -> None:
+    assert topology.fabric is not None
+    rows: list[tuple[object, ...]] = []
+    for level in topology.fabric.levels:
+        domains = Counter(level.domains)
+        unknown = domains.pop(None, 0)
+        gbps = level.gbps or (topology.network if level.kind is LinkKind.NETWORK else "all NVLinks")
+        sizes = f"{min(domains.values())}-{max(domains.values())}" if domains else "-"
+        rows.append(
+            (level.name, len(domains), sizes, unknown or "-", level.kind.name, gbps, level.oversubscription)
+        )
+    title = f"{topology.name}: {topology.num_machines} machines, {topology.num_gpus} GPUs"
+    columns = ("level", "domains", "machines each", "in none", "kind", "GB/s", "oversubscription")
+    tables.show(columns, rows, title)
+    machines = Counter(map(id, topology.machine_templates))
+    print(", ".join(f"{machines[id(template)]} x {template.name}" for template in topology.templates))
