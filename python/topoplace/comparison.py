@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from topoplace.devices import written_device
+from topoplace.devices import Gpu, written_device
 from topoplace.errors import TopologyError
 from topoplace.links import NONE, NVLINKS, Link, LinkKind
 
@@ -101,15 +101,7 @@ def _facts(topology: Topology) -> Facts:
         )
     one = topology.num_machines == 1
     names = [gpu.name if one else f"{gpu.machine}/{gpu.name}" for gpu in topology.gpus]
-    facts: dict[str, tuple[str, float]] = {}
-    for name, gpu in zip(names, topology.gpus, strict=True):
-        record = {
-            key: value
-            for key, value in written_device(gpu).items()
-            if key not in ("name", "machine", "healthy")
-        }
-        words = [f"{key} {value}" for key, value in record.items() if value is not None]
-        facts[name] = (", ".join(("healthy" if gpu.healthy else "not healthy", *words)), 1.0 + gpu.healthy)
+    facts = {name: _gpu_fact(gpu) for name, gpu in zip(names, topology.gpus, strict=True)}
     for u, first in enumerate(names):
         for v in range(u + 1, len(names)):
             link = topology.link_kind(u, v)
@@ -123,6 +115,16 @@ def _facts(topology: Topology) -> Facts:
         facts[f"{part.kind.value} {part.name}"] = ("there", 1.0)
     facts["partitions"] = (" ".join(map(str, topology.partitions)), 0.0)
     return facts
+
+
+def _gpu_fact(gpu: Gpu) -> tuple[str, float]:
+    record = written_device(gpu)
+    words = [
+        f"{key} {value}"
+        for key, value in record.items()
+        if value is not None and key not in ("name", "machine", "healthy")
+    ]
+    return ", ".join(("healthy" if gpu.healthy else "not healthy", *words)), 1.0 + gpu.healthy
 
 
 def _machines(cluster: Topology) -> dict[str, Topology]:
@@ -179,19 +181,23 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
     unknown = sum(link == LinkKind.UNKNOWN for link in links.values())
     if unknown:
         yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs are connected by what is not known")
-    lanes = [0] * machine.num_gpus
-    for (u, v), link in links.items():
-        if link.kind in _WIRED:
-            for end in (u, v):
-                # Through a switch the same lanes reach every neighbour; direct links add up.
-                switched = link == LinkKind.NVSWITCH
-                lanes[end] = max(lanes[end], link.lanes) if switched else lanes[end] + link.lanes
-    for kind, most in _most_lanes(machine, lanes).items():
-        for gpu in machine.gpus:
-            if (gpu.machine, gpu.model) == kind and lanes[gpu.index] < most:
-                yield Finding(
-                    f"{where}: {gpu.name}", f"has {lanes[gpu.index]} links where most of its kind have {most}"
-                )
+    lanes = _lanes(links, machine.num_gpus)
+    usual = _most_lanes(machine, lanes)
+    for gpu in machine.gpus:
+        most = usual.get((gpu.machine, gpu.model), 0)
+        if lanes[gpu.index] < most:
+            yield Finding(
+                f"{where}: {gpu.name}", f"has {lanes[gpu.index]} links where most of its kind have {most}"
+            )
+
+
+def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
+    """The links of each GPU: direct ones add up, and those into switches reach every neighbour."""
+    lanes = [0] * num_gpus
+    for pair, link in links.items():
+        for end in pair if link.kind in _WIRED else ():
+            lanes[end] = max(lanes[end], link.lanes) if link == LinkKind.NVSWITCH else lanes[end] + link.lanes
+    return lanes
 
 
 def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | None], int]:

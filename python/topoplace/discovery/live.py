@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from topoplace.devices import Gpu
-from topoplace.discovery import kfd, numactl, nvidia_smi, nvml, rocm
+from topoplace.discovery import hwloc, kfd, numactl, nvidia_smi, nvml, rocm
 from topoplace.errors import TopologyError
 from topoplace.topology import Topology
 
@@ -33,8 +33,8 @@ class _NotHereError(Exception):
 def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
     """This host's accelerators: the first source that knows any, its NUMA nodes completed by `numactl`.
 
-    Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi. Raises
-    TopologyError that says why each of them told nothing.
+    Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi, lstopo of
+    hwloc. Raises TopologyError that says why each of them told nothing.
     """
     sources: dict[str, Callable[[], Topology]] = {
         "NVML": _from_nvml,
@@ -43,6 +43,7 @@ def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
             Path(kfd_tree)
         ),
         "rocm-smi": _from_rocm_smi,
+        "lstopo": _from_lstopo,
     }
     silent: list[str] = []
     for name, source in sources.items():
@@ -123,6 +124,11 @@ def _files(tree: Path) -> dict[str, bytes]:
 
 def _from_rocm_smi() -> Topology:
     return rocm.parse(_output("rocm-smi", "--showtopo"))
+
+
+def _from_lstopo() -> Topology:
+    program = "lstopo-no-graphics" if shutil.which("lstopo-no-graphics") else "lstopo"
+    return hwloc.parse(_output(program, "--of", "xml", "--whole-io"))
 
 
 def _with_numa(topology: Topology) -> Topology:

@@ -7,7 +7,7 @@ active NVLinks and what is at their other ends, and its MIG slices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,44 +49,54 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
     if not devices:
         raise TopologyError("no GPU: the library counts 0")
+    gpus, first = _placed(devices)
     speeds = [device.pcie_gbps for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GBPS)
-    notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
+    notes = () if all(speeds) else (f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed.",)
+    switches, uplinks = _switches(devices, first, len(gpus))
+    switched = {gpu for gpu, _, _ in uplinks}
+    links: dict[tuple[int, int], Link] = {}
+    for i, j, link in (*ask.paths(devices, default), *_direct(devices)):  # a direct link stands for the path
+        if {i, j} <= first.keys() and not {first[i], first[j]} <= switched:
+            links[first[i], first[j]] = link
+    return Topology(
+        tuple(gpus),
+        tuple((u, v, link) for (u, v), link in links.items()),
+        default,
+        name="nvml",
+        components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
+        component_links=tuple(uplinks),
+        notes=notes,
+    )
+
+
+def _placed(devices: Sequence[_Device]) -> tuple[list[Gpu], dict[int, int]]:
+    """All GPUs and slices, and where each whole GPU stands among them: one that is cut in slices stands nowhere."""
     gpus: list[Gpu] = []
-    first: dict[int, int] = {}  # where each whole GPU stands; a GPU that is cut in slices stands nowhere
+    first: dict[int, int] = {}
     for i, device in enumerate(devices):
         if not device.slices:
             first[i] = len(gpus)
         gpus += device.slices or (device.gpu,)
     sockets = {cpus: i for i, cpus in enumerate(dict.fromkeys(gpu.cpus for gpu in gpus))}
     known = None not in sockets
-    placed = [
-        replace(gpu, index=i, socket=sockets[gpu.cpus] if known else None) for i, gpu in enumerate(gpus)
-    ]
-    direct = {(first[i], first[j]): link for i, j, link in _direct(devices) if {i, j} <= first.keys()}
-    near = {
-        (first[i], first[j]): link for i, j, link in ask.paths(devices, default) if {i, j} <= first.keys()
-    }
-    switches = sorted(
+    numbered = enumerate(gpus)
+    return [replace(gpu, index=i, socket=sockets[gpu.cpus] if known else None) for i, gpu in numbered], first
+
+
+def _switches(
+    devices: Sequence[_Device], first: Mapping[int, int], num_gpus: int
+) -> tuple[list[str], list[tuple[int, int, Link]]]:
+    """The addresses of the NVSwitches, and the NVLinks into them."""
+    addresses = sorted(
         {address for device in devices for kind, address in device.remote if kind == _REMOTE_SWITCH}
     )
-    uplinks = [
-        (first[i], len(placed) + switches.index(address), _lanes(device, count))
+    return addresses, [
+        (first[i], num_gpus + addresses.index(address), _lanes(device, count))
         for i, device in enumerate(devices)
         for (kind, address), count in device.remote.items()
         if kind == _REMOTE_SWITCH and i in first
     ]
-    switched = {gpu for gpu, _, _ in uplinks}
-    paths = {pair: link for pair, link in near.items() if not set(pair) <= switched}
-    return Topology(
-        tuple(placed),
-        tuple((u, v, link) for (u, v), link in (paths | direct).items()),
-        default,
-        name="nvml",
-        components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
-        component_links=tuple(uplinks),
-        notes=tuple(notes),
-    )
 
 
 def _direct(devices: Sequence[_Device]) -> Iterator[tuple[int, int, Link]]:
