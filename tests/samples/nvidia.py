@@ -9,7 +9,7 @@ import pytest
 
 import topoplace as tp
 from samples import Expected
-from topoplace.discovery import nccl
+from topoplace.discovery import nccl, nvlink, p2p
 
 LinkKind = tp.LinkKind
 
@@ -184,7 +184,32 @@ TOPO_M = {
     "traverse-ac922-50": matrix(4, 4, "NV3x2, SYSx4", numa="0088"),
 }
 
+# ---- nvidia-smi topo -p2p and nvlink ---------------------------------------------------------------------------
+
+
+def peers(gpus: int, status: str) -> Expected:
+    """A matrix with one status for all pairs."""
+
+    def check(data: bytes) -> None:
+        access = p2p.read(data)
+        rows = [["X" if u == v else status for v in range(gpus)] for u in range(gpus)]
+        assert access.statuses == tuple(map(tuple, rows))
+        kind = LinkKind.UNKNOWN if status == "OK" else LinkKind.HOST
+        assert kinds(p2p.parse(data)) == {(kind, 1): gpus * (gpus - 1) // 2}
+
+    return Expected(f"{gpus} GPUs, {status} for all {gpus * (gpus - 1) // 2} pairs", check)
+
+
+PEERS = {
+    "2xL4-02": peers(2, "CNS"),
+    "8gpu-pcie-03": peers(8, "OK"),
+    "8xH100-01": peers(8, "OK"),
+}
+NVLINKS = {"h100-elided-01": refused(nvlink.parse, r"line 3: \[\.\.\.\] stands for text that was left out")}
+
 EXPECTED: dict[str, Expected] = {
+    **{f"topop2p-{name}.txt": expected for name, expected in PEERS.items()},
+    **{f"nvlinks-{name}.txt": expected for name, expected in NVLINKS.items()},
     **{f"{name}.xml": expected for name, expected in NCCL.items()},
     **{f"topom-{name}.txt": expected for name, expected in TOPO_M.items()},
 }

@@ -51,6 +51,7 @@ _WORD = re.compile(r"\S+")
 _NVLINKS = re.compile(r"NV([1-9][0-9]{0,2})")
 _PATH = re.compile("|".join((_SELF, *_PATHS, *_OLD_LABELS)))
 _LABEL = re.compile(rf"{_NVLINKS.pattern}|{_PATH.pattern}")
+_LABELS = re.compile(rf"(?:{_LABEL.pattern})+")
 _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
 _LEGEND = re.compile(r"\s*(?:NIC )?Legend\s*:")
@@ -76,7 +77,7 @@ def recognised(text: str) -> bool:
     rows = (line.split() for line in lines[header.index + 1 :])
     rows_of_gpus = (words for words in rows if words and _GPU.fullmatch(words[0]))
     labels = next(rows_of_gpus, [""])[1 : 1 + len(header.devices)]
-    return any(label != _SELF and _LABEL.match(label) for label in labels) or labels[:1] == [_SELF] == labels
+    return any(label != _SELF and _LABELS.fullmatch(label) for label in labels) or labels == [_SELF]
 
 
 def parse(

@@ -1,0 +1,40 @@
+"""The line by which `nvidia-smi` introduces a GPU: "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topoplace.errors import TopologyError
+
+_LINE = re.compile(r"\s*GPU ([0-9]{1,4}): ([^()]{1,100}?)(?: \(UUID: ([^()\s]{1,100})\))?\s*")
+_ELIDED = re.compile(r"\s*(\[?\.\.\.+\]?|\[?…\]?)\s*")
+
+MAX_GPUS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGpu:
+    """A GPU as such a line names it."""
+
+    number: int
+    model: str
+    uuid: str | None
+    line: int
+
+    @property
+    def name(self) -> str:
+        """Its name in a topology."""
+        return f"GPU{self.number}"
+
+
+def named_gpu(number: int, line: str) -> NamedGpu | None:
+    """The GPU that line `number` introduces, or None where it is no such line."""
+    match = _LINE.fullmatch(line)
+    return NamedGpu(int(match[1]), match[2].strip(), match[3], number) if match else None
+
+
+def refuse_elided(number: int, line: str) -> None:
+    """TopologyError where the line says that something was left out, as in "[...]"."""
+    if _ELIDED.fullmatch(line):
+        raise TopologyError(f"line {number}: {line.strip()} stands for text that was left out")

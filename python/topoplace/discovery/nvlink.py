@@ -1,0 +1,319 @@
+"""What `nvidia-smi nvlink -s` and `nvidia-smi nvlink -R` print, or both in one text, as a Topology.
+
+Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device each leads to. The rates
+are those of the signals: 25.781 and 26.562 GB/s carry 25, 53.125 carries 50. -s does not tell where links lead, and -R
+neither how fast they are nor which PCI device a GPU is; see `parse` for what that means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from topoplace import _checks
+from topoplace.devices import Component, ComponentKind, Gpu
+from topoplace.discovery import _smi_gpus, _text
+from topoplace.discovery._smi_gpus import NamedGpu
+from topoplace.errors import TopologyError
+from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, model_known, nvlink_of
+from topoplace.topology import Topology
+
+PAYLOAD_GBPS: Mapping[str, float] = {
+    "20": 20.0,
+    "25": 25.0,
+    "25.781": 25.0,
+    "26.562": 25.0,
+    "50": 50.0,
+    "53.125": 50.0,
+    "14.062": 14.0625,
+}
+"""What a link carries, in GB/s one direction, by the rate that -s prints of it."""
+
+_STATUS = re.compile(
+    r"\s*Link ([0-9]{1,3}): (?:([0-9]{1,4}(?:\.[0-9]{1,3})?) GB/s|<inactive>)\s*", re.IGNORECASE
+)
+_REMOTE = re.compile(
+    r"\s*Link ([0-9]{1,3}): (?:Remote Device ([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])(?:: Link [0-9]{1,3})?"
+    r"|(?:Remote Device )?<inactive>)\s*",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"\s*Link\b")
+_ALL_INACTIVE = re.compile(
+    r"\s*NVML: Unable to retrieve NVLink information as all links are inactive\s*", re.IGNORECASE
+)
+_MAX_LINK = 64
+
+
+@dataclass(slots=True)
+class GpuLinks:
+    """The NVLinks of one GPU."""
+
+    gpu: NamedGpu
+    rates: dict[int, float | None] = field(default_factory=dict[int, float | None])
+    """GB/s one direction by the number of the link, None where it is inactive; empty where -s was not asked for."""
+    remotes: dict[int, str] = field(default_factory=dict[int, str])
+    """The bus id at the other end by the number of the link, which -R counts without the inactive ones."""
+
+    @property
+    def active(self) -> int:
+        """How many links work."""
+        return max(sum(rate is not None for rate in self.rates.values()), len(self.remotes))
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like one of the two: below a GPU, a link or that there is none."""
+    last_was_gpu = False
+    for number, line in _text.numbered_lines(text[:65536]):
+        if last_was_gpu and (
+            _STATUS.fullmatch(line) or _REMOTE.fullmatch(line) or _ALL_INACTIVE.fullmatch(line)
+        ):
+            return True
+        last_was_gpu = _smi_gpus.named_gpu(number, line) is not None
+    return False
+
+
+def read(data: str | bytes) -> tuple[GpuLinks, ...]:
+    """The links of every GPU in `data`, GPUs in the order of their numbers.
+
+    Raises TopologyError naming the line, also where the text was shortened: links 0 to 17 without those between.
+    """
+    found: dict[int, GpuLinks] = {}
+    here: GpuLinks | None = None
+    for number, line in _text.numbered_lines(_text.decoded(data, "the NVLinks")):
+        _smi_gpus.refuse_elided(number, line)
+        gpu = _smi_gpus.named_gpu(number, line)
+        if gpu is not None:
+            here = found.setdefault(gpu.number, GpuLinks(gpu))
+            if (here.gpu.model, here.gpu.uuid) != (gpu.model, gpu.uuid):
+                raise TopologyError(f"line {number}: {gpu.name} is another one than in line {here.gpu.line}")
+        elif _LINK.match(line):
+            _read_link(number, line, here)
+        if len(found) > _smi_gpus.MAX_GPUS:
+            raise TopologyError(f"line {number}: more than {_smi_gpus.MAX_GPUS} GPUs")
+    for links in found.values():
+        _check_numbers(links)
+    return tuple(found[number] for number in sorted(found))
+
+
+def parse(
+    data: str | bytes,
+    gpu_model: str | None = None,
+    *,
+    bus_ids: Collection[str] = (),
+    lane_gbps: float | None = None,
+    pcie_gbps: float = PCIE3_X16_GBPS,
+    name: str = "nvidia-smi nvlink",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology that `data`, the text of -R, of -s, or of both, shows.
+
+    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gbps, or else what -s
+    says, or else that of the model.
+    bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R leaves out. Without them the devices
+    at the other ends are taken for the GPUs, in that order, where each then has links to others only and as many back;
+    else for NVSwitches, where of two GPUs that share one of them, one leads to all those of the other; anything else
+    is refused.
+    pcie_gbps: the speed assumed where there is no NVLink. Without -R any pair of GPUs with active links has the kind
+    `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
+    """
+    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    lane_gbps = None if lane_gbps is None else _checks.positive(lane_gbps, "lane_gbps", TopologyError)
+    links = read(data)
+    if not links:
+        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA H100 (UUID: GPU-5d5b...)"')
+    numbered = _gpus_by_bus_id(links, bus_ids)
+    speeds = [_speed(gpu, gpu_model, lane_gbps) for gpu in links]
+    leading = Counter(bus_id for gpu in links for bus_id in set(gpu.remotes.values()) - set(numbered))
+    switches = sorted(bus_id for bus_id, gpus in leading.items() if gpus > 1)
+    notes = [
+        f"What {bus_id} is, to which one GPU has links, is not known."
+        for bus_id in sorted(leading)
+        if leading[bus_id] == 1
+    ]
+    notes += _notes(links, bus_ids, numbered)
+    pairs = [*_pairs(links, numbered, speeds)]
+    if not any(gpu.remotes for gpu in links):
+        pairs += _unknown_pairs(links, pcie_gbps)
+        notes.append("Where the links lead is not told; `nvidia-smi nvlink -R` tells it.")
+    return Topology(
+        tuple(_described(i, gpu, gpu_model, machine) for i, gpu in enumerate(links)),
+        tuple(pairs),
+        default=pcie_gbps,
+        name=name,
+        components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {bus_id}") for bus_id in switches),
+        component_links=tuple(_to_switches(links, switches, speeds)),
+        notes=(*notes, f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed."),
+    )
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------
+
+
+def _read_link(number: int, line: str, here: GpuLinks | None) -> None:
+    status, remote = _STATUS.fullmatch(line), _REMOTE.fullmatch(line)
+    match = status or remote
+    if match is None:
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no link")
+    if here is None:
+        raise TopologyError(f"line {number}: a link without a GPU above it")
+    link = int(match[1])
+    if link >= _MAX_LINK:
+        raise TopologyError(f"line {number}: link {link} is not in 0..{_MAX_LINK - 1}")
+    to_device = remote is not None and remote[2] is not None
+    if link in (here.remotes if to_device else here.rates):
+        raise TopologyError(f"line {number}: link {link} of {here.gpu.name} is there twice")
+    if to_device:
+        here.remotes[link] = _bus_id(match[2])
+    else:
+        here.rates[link] = _payload(number, match[2]) if match[2] else None
+
+
+def _payload(number: int, rate: str) -> float:
+    plain = rate.rstrip("0").rstrip(".") if "." in rate else rate
+    if plain not in PAYLOAD_GBPS:
+        known = ", ".join(PAYLOAD_GBPS)
+        raise TopologyError(f"line {number}: what {rate} GB/s carries is not known; known: {known}")
+    return PAYLOAD_GBPS[plain]
+
+
+def _bus_id(word: str) -> str:
+    """A PCI address in lower case, its domain in four digits where they do."""
+    domain, _, rest = word.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _check_numbers(links: GpuLinks) -> None:
+    """No link may be missing below the last, and as many work as lead somewhere."""
+    where, name = f"line {links.gpu.line}", links.gpu.name
+    active = sum(rate is not None for rate in links.rates.values())
+    listed = (set(links.rates), set(links.remotes)) if active else ({*links.rates, *links.remotes},)
+    for numbers in listed:
+        last = max(numbers, default=-1)
+        missing = min(set(range(last)) - numbers, default=None)
+        if missing is not None:
+            raise TopologyError(f"{where}: link {missing} of {name} is missing, and link {last} is there")
+    if active and links.remotes and active != len(links.remotes):
+        raise TopologyError(
+            f"{where}: {active} links of {name} are active, but {len(links.remotes)} lead somewhere"
+        )
+
+
+# ---- meaning ---------------------------------------------------------------------------------------------------
+
+
+def _described(i: int, links: GpuLinks, model: str | None, machine: str) -> Gpu:
+    named = model_known(links.gpu.model) or links.gpu.model
+    return Gpu(i, links.gpu.name, model or named, machine, uuid=links.gpu.uuid)
+
+
+def _speed(links: GpuLinks, model: str | None, lane_gbps: float | None) -> LinkSpeed:
+    """The kind and speed of the links of one GPU, the slowest where they differ."""
+    known = nvlink_of(model or links.gpu.model)
+    rates = [rate for rate in links.rates.values() if rate is not None]
+    gbps = lane_gbps or min(rates, default=known.gbps if known else None)
+    if gbps is None and links.remotes:
+        of = _checks.shown(model or links.gpu.model)
+        raise TopologyError(
+            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; give lane_gbps"
+        )
+    return LinkSpeed(known.kind if known else LinkKind.NVLINK, gbps or 0.0, None, "direct", _MAX_LINK)
+
+
+def _gpus_by_bus_id(links: Sequence[GpuLinks], given: Collection[str]) -> dict[str, int]:
+    """The bus ids of the GPUs; {} where all links lead to switches."""
+    if given:
+        words = _checks.sequence(given, "bus_ids", TopologyError)
+        if len(words) != len(links):
+            raise TopologyError(f"bus_ids has {len(words)} entries for {len(links)} GPUs")
+        checked = [_checks.text(word, "bus_ids", TopologyError) for word in words]
+        return {_checked_bus_id(word): i for i, word in enumerate(checked)}
+    leading = [i for i, gpu in enumerate(links) if gpu.remotes]
+    ends = sorted({bus_id for i in leading for bus_id in links[i].remotes.values()}, key=_address)
+    if len(ends) == len(leading):
+        guess = dict(zip(ends, leading, strict=True))
+        if _is_both_ways(links, guess):
+            return guess
+    _refuse_what_is_no_switch([links[i] for i in leading])
+    return {}
+
+
+def _refuse_what_is_no_switch(links: Sequence[GpuLinks]) -> None:
+    """A GPU shares its switches with another, and then all of them, but for links that failed."""
+    ends = [set(gpu.remotes.values()) for gpu in links]
+    for i, (gpu, own) in enumerate(zip(links, ends, strict=True)):
+        shared = [other for j, other in enumerate(ends) if j != i and own & other]
+        if len(links) > 1 and (not shared or any(own - other and other - own for other in shared)):
+            raise TopologyError(
+                f"line {gpu.gpu.line}: which GPUs the links of {gpu.gpu.name} lead to cannot be told from this text; "
+                "bus_ids= tells it"
+            )
+
+
+def _checked_bus_id(word: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]", word):
+        raise TopologyError(f'bus_ids: {_checks.shown(word)} is not like "00000000:07:00.0"')
+    return _bus_id(word)
+
+
+def _address(bus_id: str) -> list[int]:
+    return [int(part, 16) for part in re.split("[:.]", bus_id)]
+
+
+def _lanes(links: Sequence[GpuLinks], numbered: Mapping[str, int]) -> Counter[tuple[int, int]]:
+    """How many links each GPU has to each other."""
+    return Counter(
+        (i, numbered[bus_id])
+        for i, gpu in enumerate(links)
+        for bus_id in gpu.remotes.values()
+        if bus_id in numbered
+    )
+
+
+def _is_both_ways(links: Sequence[GpuLinks], numbered: Mapping[str, int]) -> bool:
+    lanes = _lanes(links, numbered)
+    return all(u != v and lanes[v, u] == count for (u, v), count in lanes.copy().items())
+
+
+def _pairs(
+    links: Sequence[GpuLinks], numbered: Mapping[str, int], speeds: Sequence[LinkSpeed]
+) -> Iterator[tuple[int, int, Link]]:
+    lanes = _lanes(links, numbered)
+    for (u, v), count in sorted(lanes.copy().items()):
+        back = lanes[v, u]
+        if u == v or back != count:
+            first, second = links[u].gpu, links[v].gpu
+            raise TopologyError(
+                f"line {first.line}: {count} links from {first.name} to {second.name}, but {back} back"
+            )
+        if u < v:
+            slower = min(speeds[u], speeds[v], key=lambda speed: speed.gbps)
+            yield u, v, Link(slower.kind, count, count * slower.gbps)
+
+
+def _unknown_pairs(links: Sequence[GpuLinks], pcie_gbps: float) -> Iterator[tuple[int, int, Link]]:
+    active = [i for i, gpu in enumerate(links) if gpu.active]
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
+    return ((u, v, unknown) for v in active for u in active if u < v)
+
+
+def _to_switches(
+    links: Sequence[GpuLinks], switches: Sequence[str], speeds: Sequence[LinkSpeed]
+) -> Iterator[tuple[int, int, Link]]:
+    vertex = {bus_id: len(links) + i for i, bus_id in enumerate(switches)}
+    for i, gpu in enumerate(links):
+        for bus_id, count in sorted(Counter(gpu.remotes.values()).items()):
+            if bus_id in vertex:
+                yield i, vertex[bus_id], Link(speeds[i].kind, count, count * speeds[i].gbps)
+
+
+def _notes(links: Sequence[GpuLinks], given: Collection[str], numbered: Mapping[str, int]) -> Iterator[str]:
+    for gpu in links:
+        inactive = [str(link) for link, rate in sorted(gpu.rates.items()) if rate is None]
+        if inactive:
+            yield f"{gpu.gpu.name}: {len(inactive)} links are inactive: {', '.join(inactive)}."
+        elif not gpu.active:
+            yield f"{gpu.gpu.name} has no active link."
+    if numbered and not given:
+        yield "Bus ids are taken to be those of the GPUs in the order of their numbers, as nvidia-smi numbers them."
