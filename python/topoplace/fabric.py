@@ -39,7 +39,7 @@ class Level:
         domains = _checks.sequence(self.domains, f"{where}: domains", TopologyError)
         for domain in dict.fromkeys(domains):
             if domain is not None:
-                _checks.text(domain, f"{where}: domains[{domains.index(domain)}]", TopologyError)
+                _checks.text(domain, f"{where}: a domain", TopologyError)
         if self.gbps is not None:
             object.__setattr__(self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError))
         factor = _checks.real(self.oversubscription, f"{where}: oversubscription", TopologyError, low=1.0)

@@ -96,7 +96,7 @@ HEAD = "physicalCluster:\n  cellTypes:\n    B: {childCellType: G, childCellNumbe
         ),
         (
             HEAD.replace("2,", "5000,") + "  physicalCells: [{cellType: B, cellAddress: n}]",
-            "more GPUs than 1024",
+            "more GPUs than 256",
         ),
     ],
 )

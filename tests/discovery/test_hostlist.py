@@ -62,7 +62,7 @@ def test_expanded_undoes_folded(names: list[str]) -> None:
         ("a[0-1000000]", "more than 1000000 names"),
         ("a[0-999][0-999],b", "with 'b' there are more than 1000000 names"),
         ("[0-999999]" * 1000, "more than 1000000 names"),
-        ("a" * 256, "names of 256 characters"),
+        ("a" * 256, "names of more than 255 characters"),
     ],
 )
 def test_refused(text: str, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from topoplace import _checks
 from topoplace.discovery import _text
 from topoplace.errors import TopologyError
 
+# Shorter lines, and so many of them, would take much more memory than text.
+_ALWAYS_RECORDS = 16_384
+_MIN_CHARACTERS = 48
 _PAIR = re.compile(r'\s*([A-Za-z_]+)\s*=\s*("[^"]*"|[^\s"]\S*|(?=\s|$))(?:\s+|$)')
 
 
@@ -38,7 +42,10 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
     The hyphens of a manual page's source, written as backslash and hyphen, are read as hyphens. known: the keys, in
     lower case. Raises TopologyError for anything else than KEY=VALUE, for a key that is not known or there twice.
     """
-    for line, content in _joined(text):
+    most = max(_ALWAYS_RECORDS, len(text) // _MIN_CHARACTERS)
+    for count, (line, content) in enumerate(_joined(text)):
+        if count == most:
+            raise TopologyError(f"line {line}: more than {most} lines that say something")
         values: dict[str, str] = {}
         place = 0
         while place < len(content):
@@ -47,7 +54,7 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
                 raise TopologyError(
                     f"line {line}: {_checks.shown(content[place:].strip(), 40)} is not KEY=VALUE"
                 )
-            key = match[1].lower()
+            key = sys.intern(match[1].lower())
             if key == "include":
                 raise TopologyError(f"line {line}: Include names another file; put its text here")
             if key not in known:

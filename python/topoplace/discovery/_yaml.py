@@ -19,7 +19,9 @@ from topoplace.errors import TopologyError
 MAX_DEPTH = 64
 # Denser text than this would take much more memory than its length.
 _MIN_CHARACTERS = 3
-_ALWAYS_VALUES = 1024
+_CONTAINER = 4
+"""So many plain values is a mapping or a list worth."""
+_ALWAYS_VALUES = 4096
 
 Value = Any
 """None, a str, `Items` or `Fields`."""
@@ -28,31 +30,41 @@ Value = Any
 class Items(list[Value]):
     """A sequence."""
 
-    line: int = 0
-    """The line it begins in, from 1; 0 where lines are not known (JSON)."""
+    __slots__ = ("line",)
+
+    line: int
+    """The line it begins in, from 1; not there where lines are not known (JSON)."""
 
 
 class Fields(dict[str, Value]):
     """A mapping, in the order of the text."""
 
-    line: int = 0
-    """The line it begins in, from 1; 0 where lines are not known (JSON)."""
+    __slots__ = ("line",)
+
+    line: int
+    """The line it begins in, from 1; not there where lines are not known (JSON)."""
 
 
-def documents(text: str, what: str) -> list[Value]:
+def documents(text: str, what: str) -> Iterator[Value]:
     """The documents of `text`: one of JSON where it begins with a brace or a bracket, or else those of YAML.
 
     what: how messages call the text. Raises TopologyError naming the line of the first thing that is wrong, and
     ModuleNotFoundError where YAML is to be read and PyYAML is not installed.
     """
     if text.lstrip()[:1] in ("{", "["):
-        return [_json(text, what)]
-    return list(_yaml(text, what))
+        yield _json(text, what)
+    else:
+        yield from _yaml(text, what)
+
+
+def line_of(value: Value) -> int:
+    """The line that `value` begins in, 0 where that is not known."""
+    return getattr(value, "line", 0)
 
 
 def at(value: Value) -> str:
     """ "line 7: " for a value that begins in line 7, "" where that is not known."""
-    line = value.line if isinstance(value, Items | Fields) else 0
+    line = line_of(value)
     return f"line {line}: " if line else ""
 
 
@@ -164,20 +176,20 @@ def _yaml(text: str, what: str) -> Iterator[Value]:
     try:
         for event in yaml.parse(text, Loader=loader):
             builder.take(type(event).__name__, event)
+            yield from builder.finished()
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
         raise TopologyError(f"{where}{what} is not well-formed: {error.problem}") from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise TopologyError(f"{what} is not well-formed: {_checks.shown(str(error), 100)}") from None
-    return iter(builder.done)
 
 
 class _Builder:
     """Puts the trees together from the events of a parser, without recursion."""
 
     def __init__(self, what: str, max_values: int) -> None:
-        self.done: list[Value] = []
+        self._done: list[Value] = []
         self._what = what
         self._left = max_values
         self._open: list[Items | Fields] = []
@@ -198,8 +210,16 @@ class _Builder:
         elif kind == "AliasEvent":
             self._refuse(event, f"alias *{event.anchor} is not read; write out what it stands for")
 
+    def finished(self) -> list[Value]:
+        """The document that has come to its end with the last event, if any."""
+        if self._open or not self._done:
+            return []
+        done, self._done = self._done, []
+        return done
+
     def _begin(self, container: Items | Fields, event: Any) -> None:
         container.line = event.start_mark.line + 1
+        self._left -= _CONTAINER - 1
         self._add(container, event)
         if len(self._open) == MAX_DEPTH:
             self._refuse(event, f"{self._what} is nested deeper than {MAX_DEPTH}")
@@ -211,7 +231,7 @@ class _Builder:
         if self._left < 0:
             self._refuse(event, f"{self._what} has too many values for its length")
         if not self._open:
-            self.done.append(value)
+            self._done.append(value)
             return
         parent, key = self._open[-1], self._keys[-1]
         if isinstance(parent, Items):

@@ -25,7 +25,7 @@ from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
 from topoplace.topology import Topology
 
 MAX_GPUS = 1 << 20
-MAX_NODE_GPUS = 1024
+MAX_NODE_GPUS = 256
 _MAX_CHILDREN = 1 << 20
 _RECOGNISED = re.compile(r"^[ \t]*physicalCluster:|^[ \t]*cellTypes:", re.MULTILINE)
 
@@ -99,7 +99,7 @@ def _cell_types(cluster: Fields) -> dict[str, CellType]:
             missing = "childCellType" if child is None else "childCellNumber"
             raise TopologyError(f"{_yaml.at(cell)}cell type {_checks.shown(name)} has no {missing}")
         is_node = (_yaml.scalar(cell, "isNodeLevel") or "").lower() == "true"
-        types[name] = CellType(name, child, count, is_node, cell.line)
+        types[name] = CellType(name, child, count, is_node, _yaml.line_of(cell))
     if not types:
         raise TopologyError("there are no cellTypes")
     for cell_type in types.values():

@@ -18,7 +18,7 @@ MAX_HOSTS = 1_000_000
 MAX_NAME = 255
 """More characters than this are no host's name."""
 
-_ITEM = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_ITEM = re.compile(r"(?:[^,\[\]]++|\[[^\[\]]*+\])++")
 _PART = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _UNLISTABLE = re.compile(r"[\s,\[\]]")
@@ -42,10 +42,10 @@ def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> l
             count, length = count * len(choices[-1]), length + max(map(len, choices[-1]))
             if count > limit - len(names):
                 raise _too_many(item, what, limit)
-        if length > MAX_NAME:
-            raise TopologyError(
-                f"{what}: {_checks.shown(item)} makes names of {length} characters; hosts have at most {MAX_NAME}"
-            )
+            if length > MAX_NAME:
+                raise TopologyError(
+                    f"{what}: {_checks.shown(item)} makes names of more than {MAX_NAME} characters"
+                )
         names.extend(map("".join, product(*choices)))
     return names
 

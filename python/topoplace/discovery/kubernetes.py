@@ -124,8 +124,8 @@ def _nodes(text: str, notes: list[str]) -> Iterator[_Node]:
     if (lines := _label_lines(text)) is not None:
         yield _Node("machine0", "", lines, {}, {})
         return
-    if elided := len(_ELLIPSIS.findall(text)):
-        text = _ELLIPSIS.sub("", text)
+    text, elided = _ELLIPSIS.subn("", text)
+    if elided:
         notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
     seen: set[str] = set()
     for i, one in enumerate(_yaml.objects(text, "nodes")):
@@ -165,11 +165,13 @@ def _texts(value: object, what: str) -> dict[str, str]:
 
 def _label_lines(text: str) -> dict[str, str] | None:
     """The labels, where all lines of `text` are `key=value`; None for anything else."""
-    lines = [(number, line) for number, line in _text.numbered_lines(text) if line.strip()]
-    labels: dict[str, str] = {}
-    if not lines or "=" not in lines[0][1] or lines[0][1].lstrip()[0] in "{[#":
+    first = text.lstrip()[:1024].partition("\n")[0]
+    if "=" not in first or first[0] in "{[#":
         return None
-    for number, line in lines:
+    labels: dict[str, str] = {}
+    for number, line in _text.numbered_lines(text):
+        if not line.strip():
+            continue
         match = _LABEL.fullmatch(line)
         if _REGEX.search(line):
             raise TopologyError(

@@ -21,7 +21,7 @@ from topoplace.errors import TopologyError
 from topoplace.links import NVLINK_MODELS, PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, nvlink_of, xgmi_of
 from topoplace.topology import Topology
 
-MAX_GPUS = 1024
+MAX_GPUS = 256
 """More GPUs than this in one machine are refused, as a mistake."""
 
 _DEVICE_KEYS = ("name", "type", "file", "multiplefiles", "count", "cores", "cpus", "links", "flags", "ignore")
@@ -102,11 +102,15 @@ class _Line:
 def _lines(data: str | bytes) -> list[_Line]:
     left = hostlist.MAX_HOSTS
     lines: list[_Line] = []
+    known: dict[str, tuple[str, ...]] = {}
     for record in _slurm_conf.records(_text.decoded(data, "gres.conf"), _KEYS):
         nodes: tuple[str, ...] = ()
         if (listed := record.get("nodename")) is not None:
-            nodes = tuple(hostlist.expanded(listed, f"{record.where}: NodeName", limit=left))
-            left -= len(nodes)
+            found = known.get(listed) or tuple(
+                hostlist.expanded(listed, f"{record.where}: NodeName", limit=left)
+            )
+            nodes = known.setdefault(listed, found)
+            left = max(0, left - len(nodes))
         if "name" not in record.values and "autodetect" not in record.values:
             raise TopologyError(f"{record.where}: neither Name nor AutoDetect is in this line")
         lines.append(_Line(record, nodes))
@@ -186,6 +190,8 @@ def _devices(lines: Iterable[_Line], notes: list[str]) -> Iterator[_Device]:
             continue
         files = _files(line, left)
         left -= len(files)
+        if left < 0:
+            raise TopologyError(f"{line.record.where}: more than {MAX_GPUS} GPUs in one machine")
         if len(files) > 1 and "links" in line.record.values:
             raise TopologyError(
                 f"{line.record.where}: Links of {len(files)} devices at once; give each its own line"

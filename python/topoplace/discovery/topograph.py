@@ -62,7 +62,7 @@ def _blocks(model: Fields) -> Iterator[_Block]:
     left = hostlist.MAX_HOSTS
     for i, item in enumerate(_yaml.items(model, "blocks")):
         block = _yaml.fields(item, f"blocks[{i}]")
-        where = f"line {block.line}" if block.line else f"blocks[{i}]"
+        where = _yaml.at(block).removesuffix(": ") or f"blocks[{i}]"
         switch = _yaml.scalar(block, "switch")
         if switch is None:
             raise TopologyError(f"{where}: a block without a switch")
@@ -97,7 +97,7 @@ def _switches(model: Fields, blocks: list[_Block]) -> list[_tree.Switch]:
 def _described(model: Fields) -> Iterator[_tree.Switch]:
     for switch, value in _yaml.fields(model.get("switches"), "switches").items():
         described = _yaml.fields(value, f"switch {_checks.shown(switch)}")
-        where = f"line {described.line}" if described.line else f"switch {_checks.shown(switch)}"
+        where = _yaml.at(described).removesuffix(": ") or f"switch {_checks.shown(switch)}"
         children = _yaml.items(described, "switches")
         for child in children:
             if not isinstance(child, str):

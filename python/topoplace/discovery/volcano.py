@@ -52,7 +52,7 @@ def _switch(one: Fields) -> _tree.Switch:
     name = _yaml.scalar(metadata, "name") or _yaml.scalar(one, "name")
     if name is None:
         raise TopologyError(f"{_yaml.at(one)}a HyperNode without a name")
-    where = f"line {one.line}" if one.line else f"HyperNode {_checks.shown(name)}"
+    where = _yaml.at(one).removesuffix(": ") or f"HyperNode {_checks.shown(name)}"
     spec = _yaml.fields(one.get("spec"), f"{where}: spec")
     tier = _yaml.number(spec, "tier", 0, _MAX_TIER)
     if tier is None:
