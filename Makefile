@@ -6,12 +6,13 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 FUZZ_SECONDS ?= 60
+FUZZ_PARSERS ?= hwloc nccl nvidia_smi kubernetes kfd slurm_gres slurm_topology
 
 CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
 PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint cpp-test sanitize fuzz bench bars stubs format clean always
+.PHONY: demo test lint cpp-test sanitize fuzz fuzz-parsers bench bars stubs format clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -79,6 +80,10 @@ fuzz: $(VENV)/.dependencies
 	cmake --build --preset fuzz
 	for body in build/fuzz/cpp/fuzz/fuzz_*; do test ! -x $$body -o -d $$body || \
 		$$body -max_total_time=$(FUZZ_SECONDS) cpp/fuzz/corpus/$$(basename $$body) || exit 1; done
+
+fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies
+	$(PIP) --group fuzz
+	for format in $(FUZZ_PARSERS); do python fuzz/fuzz_parsers.py $$format -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 bench: $(VENV)/.extension $(VENV)/.dependencies
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds

@@ -113,6 +113,38 @@ def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:
     assert "nvidia-smi topo -m" in succeed("discover", "--formats")
 
 
+def test_discover_joins_a_network_with_what_its_machines_are_like(tmp_path: Path) -> None:
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n4\n")
+    read = ("discover", "--from", "topology.conf", "--machine", "dgx-h100")
+    cluster = tp.Topology.from_json(succeed(*read, "--json", cwd=tmp_path))
+    assert cluster.machine_names == ("n1", "n2", "n3", "n4")
+    assert cluster.fabric is not None
+    assert cluster.fabric.levels[0].domains == ("a", "a", "a", "b")
+    assert "4 x dgx-h100" in succeed(*read, cwd=tmp_path)
+    done = run("discover", "--from", "topology.conf", cwd=tmp_path)
+    assert "describes a network of 4 machines; say what they are like with --machine" in done.stderr
+    assert "describes a Fabric, not machines with GPUs" in run("show", "topology.conf", cwd=tmp_path).stderr
+
+
+def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "numa").write_text(
+        "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 9 MB\nnode 1 cpus: 2 3\nnode 1 size: 9 MB\n"
+        "node distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n"
+    )
+    (tmp_path / "topo").write_text(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t\t1\nGPU1\tNV4\t X \t\t0\n"
+    )
+    (tmp_path / "p2p").write_text(
+        "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
+        "   D\\D     0      1\n     0 900.00  77.50\n     1  77.70 900.00\n"
+    )
+    read = ("discover", "--json", "--gpu-model", "A100", "--from", "topo")
+    more = ("--numa", "numa", "--speeds", "achievable")
+    topology = tp.Topology.from_json(succeed(*read, *more, cwd=tmp_path))
+    assert (topology.bandwidth(0, 1), topology.gpus[0].cpus, topology.gpus[1].cpus) == (80.0, "2-3", "0-1")
+    assert tp.Topology.from_json(succeed(*read, "--measured", "p2p", cwd=tmp_path)).bandwidth(0, 1) == 77.5
+
+
 def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) -> None:
     done = subprocess.run(
         [COMMAND, "discover"],

@@ -169,40 +169,62 @@ class Topology:
         )
 
     @classmethod
-    def from_nvidia_smi(
-        cls,
-        text: str | bytes,
-        gpu_model: str | None = None,
-        *,
-        pcie_gbps: float = PCIE3_X16_GBPS,
-        assume_no_nvlink: bool = False,
-        name: str = "nvidia-smi",
-        machine: str = "machine0",
-    ) -> Topology:
+    def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
         """The topology that `text`, printed by `nvidia-smi topo -m`, shows, network adapters included.
 
         The text tells no speeds: an NVLink has that of `gpu_model` (such as "V100" or "NVIDIA A100-SXM4-40GB"),
-        25 GB/s without; every other path is assumed to have `pcie_gbps`. The text of `topo -mp` hides NVLinks and is
-        refused without `assume_no_nvlink`. Raises TopologyError naming the line and the cell. See
-        `topoplace.discovery.nvidia_smi`.
+        25 GB/s without. options: of `topoplace.discovery.nvidia_smi.parse`, such as pcie_gbps, the speed of every other
+        path. Raises TopologyError naming the line and the cell.
         """
         from topoplace.discovery import nvidia_smi
 
-        return nvidia_smi.parse(
-            text,
-            gpu_model,
-            pcie_gbps=pcie_gbps,
-            assume_no_nvlink=assume_no_nvlink,
-            name=name,
-            machine=machine,
-        )
+        return nvidia_smi.parse(text, gpu_model, **options)
 
     @classmethod
     def from_nccl_xml(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
-        """The topology that a file of NCCL or RCCL describes; options: see `topoplace.discovery.nccl.parse`."""
+        """The topology that `text`, a system file of NCCL or RCCL (as of NCCL_TOPO_DUMP_FILE), describes.
+
+        options: of `topoplace.discovery.nccl.parse`. Raises TopologyError naming the line.
+        """
         from topoplace.discovery import nccl
 
         return nccl.parse(text, gpu_model, **options)
+
+    @classmethod
+    def from_hwloc_xml(cls, text: str | bytes, **options: Any) -> Topology:
+        """The topology that `text`, written by `lstopo machine.xml` of hwloc 2 or 3, describes.
+
+        options: of `topoplace.discovery.hwloc.parse`. Raises TopologyError naming the line.
+        """
+        from topoplace.discovery import hwloc
+
+        return hwloc.parse(text, **options)
+
+    @classmethod
+    def from_rocm_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
+        """The topology that `text`, printed by `rocm-smi --showtopo` or `amd-smi topology`, shows.
+
+        options: of `topoplace.discovery.rocm.parse`. Raises TopologyError naming the line and the cell.
+        """
+        from topoplace.discovery import rocm
+
+        return rocm.parse(text, gpu_model, **options)
+
+    @classmethod
+    def from_text(cls, text: str | bytes, **options: Any) -> Topology:
+        """The machines that `text`, in any format of `topoplace.discovery.FORMATS`, describes.
+
+        options: such as gpu_model="A100"; a format that has no use for one ignores it. Raises TopologyError with line
+        and reason, also for text about a network alone, which `topoplace.discovery.read` and `cluster` make use of.
+        """
+        from topoplace import discovery
+
+        found = discovery.read(text, **options)
+        if not isinstance(found, Topology):
+            raise TopologyError(
+                f"text describes a {type(found).__name__}, not machines with GPUs; see topoplace.discovery.read"
+            )
+        return found
 
     @classmethod
     def cluster(

@@ -31,6 +31,19 @@ def add(commands: Any) -> None:
     discover.add_argument(
         "--machine", metavar="TOPO", help="what the machines of a file about the network are like"
     )
+    discover.add_argument(
+        "--numa", metavar="FILE", help="text of `numactl --hardware`: sockets and CPUs of the GPUs"
+    )
+    discover.add_argument(
+        "--measured",
+        metavar="FILE",
+        help="speeds that p2pBandwidthLatencyTest or nccl-tests measured, instead",
+    )
+    discover.add_argument(
+        "--speeds",
+        choices=("nominal", "achievable"),
+        help="of NVLink and xGMI links, from the table of the library",
+    )
     discover.add_argument("--formats", action="store_true", help="list the formats that are known")
     discover.add_argument(
         "--check",
@@ -49,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         print("\n".join(found.name for found in discovery.FORMATS))
         return 0
-    topology = _found(arguments)
+    topology = _refined(_found(arguments), arguments)
     findings = topology.check() if arguments.check else ()
     if arguments.json and arguments.check:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
@@ -89,6 +102,19 @@ def _found(arguments: argparse.Namespace) -> Topology:
     if machine is not None:
         raise ValueError(f"{source}: describes machines itself; --machine goes with a file about the network")
     return reading.described(source, arguments) if not isinstance(found, Topology) else found
+
+
+def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
+    """`topology` with what further files add to it, and at the speeds that are wanted."""
+    from topoplace.discovery import measured, numactl
+
+    if arguments.numa:
+        topology = numactl.joined(topology, numactl.parse(reading.text(arguments.numa)))
+    if arguments.speeds:
+        topology = topology.with_link_speeds(arguments.speeds)
+    if arguments.measured:
+        topology = topology.with_link_speeds(measured.parse(reading.text(arguments.measured)))
+    return topology
 
 
 def _joined(arguments: argparse.Namespace) -> Topology:
