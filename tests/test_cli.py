@@ -145,6 +145,29 @@ def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> 
     assert tp.Topology.from_json(succeed(*read, "--measured", "p2p", cwd=tmp_path)).bandwidth(0, 1) == 77.5
 
 
+def test_what_a_file_leaves_open_can_be_assumed(repository: Path) -> None:
+    data = repository / "tests/data"
+    gres = data / "gres-nodes.conf"
+    chosen = succeed(
+        "discover", "--json", "--from", gres, "--assume", "node=gpu9", "--assume", "pcie_gbps=20"
+    )
+    topology = tp.Topology.from_json(chosen)
+    assert (topology.machine_names, topology.bandwidth(0, 1)) == (("gpu9",), 20.0)
+    levels = [f"levels.{name}=example.com/{name}" for name in ("rack", "block")]
+    options = [part for level in levels for part in ("--assume", level)]
+    fabric = tp.Topology.from_json(
+        succeed("discover", "--json", "--from", data / "k8slabels-nodes.yaml", *options)
+    ).fabric
+    assert fabric is not None
+    assert fabric.level_names == ("nvlink_domain", "rack", "block")
+    for wrong in ("nod=gpu9", "node", "node.x=gpu9", "pcie_gbps=fast"):
+        refused = run("discover", "--from", gres, "--assume", wrong)
+        assert refused.returncode != 0
+        assert (
+            f"--assume {wrong}: not NAME=VALUE for gres.conf of Slurm, which takes node, " in refused.stderr
+        )
+
+
 def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) -> None:
     done = subprocess.run(
         [COMMAND, "discover"],

@@ -95,6 +95,7 @@ def test_labels_of_one_node() -> None:
     )
     assert [gpu.model for gpu in topology.gpus] == ["Tesla-T4", "Tesla-T4"]
     assert topology.machine_names == ("machine0",)
+    assert parse("kubernetes.io/hostname=n7\nnvidia.com/gpu.count=1").machine_names == ("n7",)
     assert any("shares each GPU among 4" in note for note in topology.notes)
 
 

@@ -53,6 +53,14 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="where the text hides NVLinks, take it that there are none",
     )
+    parser.add_argument(
+        "--assume",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other argument of the format's parser, such as node=gpu7, allow_dangling=true, "
+        "levels.rack=example.com/rack",
+    )
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

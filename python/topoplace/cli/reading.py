@@ -49,9 +49,49 @@ def parsed(source: str, arguments: argparse.Namespace) -> Any:
         if getattr(arguments, key, None)
     }
     try:
+        options |= _assumed(getattr(arguments, "assume", []), data)
         return discovery.read(data, **options)
     except ValueError as error:
         raise ValueError(f"{_shown(source)}: {error}") from None
+
+
+def _assumed(pairs: list[str], data: bytes) -> dict[str, Any]:
+    """The arguments that `--assume` names, as what the parser of the format of `data` takes."""
+    if not pairs:
+        return {}
+    from topoplace import discovery
+
+    found = discovery.format_of(data)
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        key, _, entry = key.partition(".")
+        read = _as_type(found.options.get(key, ""), value)
+        if not value or read is None or bool(entry) != isinstance(read, dict):
+            known = ", ".join(
+                name for name, type_ in found.options.items() if _as_type(type_, "0") is not None
+            )
+            raise ValueError(f"--assume {pair}: not NAME=VALUE for {found.name}, which takes {known}")
+        options[key] = options.get(key, {}) | {entry: value} if entry else read
+    return options
+
+
+def _as_type(type_: str, value: str) -> Any:
+    """`value` as an argument whose type is written `type_`; None where it is none, {} where each entry has a value."""
+    if "Topology" in type_:
+        return None
+    if "Mapping[str, str]" in type_:
+        return {}
+    if "Collection[str]" in type_:
+        return value.split(",")
+    if "bool" in type_:
+        return value.lower() in ("true", "yes", "1")
+    try:
+        return (
+            int(value) if "int" in type_ else float(value) if "float" in type_ else value if type_ else None
+        )
+    except ValueError:
+        return None
 
 
 def content(source: str) -> bytes:

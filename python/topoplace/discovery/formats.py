@@ -30,9 +30,14 @@ class Format:
 
     def parse(self, data: str | bytes, **options: Any) -> Any:
         """What `data` says; of `options` those that this format has a use for."""
-        parse = self._module().parse
-        known = inspect.signature(parse).parameters
-        return parse(data, **{key: value for key, value in options.items() if key in known})
+        known = self.options
+        return self._module().parse(data, **{key: value for key, value in options.items() if key in known})
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The arguments that say what a text leaves open, and their types as they are written."""
+        _, *parameters = inspect.signature(self._module().parse).parameters.values()
+        return {parameter.name: str(parameter.annotation) for parameter in parameters}
 
     def _module(self) -> Any:
         return importlib.import_module(f"topoplace.discovery.{self.module}")

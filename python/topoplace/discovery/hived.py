@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from topoplace import _checks
 from topoplace.devices import Gpu
@@ -247,7 +248,7 @@ class _Templates:
         _checks.instance(machine, Mapping, "machine", TopologyError)
         self._machine = machine
         self._pcie_gbps = pcie_gbps
-        self._built: dict[tuple[tuple[int, tuple[str, int | None]], ...], Topology] = {}
+        self._built: dict[tuple[Any, ...], Topology] = {}
 
     def of(self, node: _NodeCells) -> Topology:
         """What `node` is like inside."""
@@ -260,19 +261,20 @@ class _Templates:
                     f"{len(node.gpus)}"
                 )
             return given
-        key = tuple(sorted(node.gpus.items()))
+        found = sorted(node.gpus.items())
+        key = (*node.types, *found)
         if key not in self._built:
-            self._built[key] = self._unknown(key)
+            self._built[key] = self._unknown(found, " + ".join(node.types))
         return self._built[key]
 
-    def _unknown(self, found: Sequence[tuple[int, tuple[str, int | None]]]) -> Topology:
+    def _unknown(self, found: Sequence[tuple[int, tuple[str, int | None]]], name: str) -> Topology:
         gpus = [
             Gpu(i, f"GPU{index}", model, socket=socket) for i, (index, (model, socket)) in enumerate(found)
         ]
         link = Link(LinkKind.UNKNOWN, 1, self._pcie_gbps)
         links = [(u, v, link) for v in range(len(gpus)) for u in range(v)]
         notes = ("Cells do not tell how the GPUs of a node are connected.",) if links else ()
-        return Topology(gpus, links, default=self._pcie_gbps, notes=notes)
+        return Topology(gpus, links, default=self._pcie_gbps, name=name, notes=notes)
 
 
 def _fabric(machines: tuple[str, ...], above: Sequence[_tree.Switch], name: str) -> Fabric:

@@ -122,7 +122,7 @@ class _Node:
 
 def _nodes(text: str, notes: list[str]) -> Iterator[_Node]:
     if (lines := _label_lines(text)) is not None:
-        yield _Node("machine0", "", lines, {}, {})
+        yield _Node(lines.get("kubernetes.io/hostname") or "machine0", "", lines, {}, {})
         return
     text, elided = _ELLIPSIS.subn("", text)
     if elided:
@@ -260,7 +260,8 @@ class _Templates:
         notes = ["Labels do not tell how the GPUs of a machine are connected."] * bool(links)
         if any(kind.profile is not None for kind in devices):
             notes.append("Labels do not tell which MIG slices are parts of the same GPU.")
-        return Topology(gpus, links, default=self._pcie_gbps, notes=tuple(notes))
+        name = " + ".join(dict.fromkeys(kind.model or "GPU" for kind in devices))
+        return Topology(gpus, links, default=self._pcie_gbps, name=name, notes=tuple(notes))
 
     def _note_sharing(self, node: _Node, total: int) -> None:
         replicas = node.count("labels", f"{_GPU}.replicas")
