@@ -117,7 +117,7 @@ def test_what_cannot_be_told_needs_the_bus_ids() -> None:
         nvlink.parse(three, bus_ids=["00000000:0A:00.0", "00000000:0B:00.0", "00000000:0C:00.0"])
     part = nvlink.parse(mesh([["0B", "FA"], ["0A"]]), bus_ids=["0000:0A:00.0", "0000:0B:00.0"])
     assert part.link_kind(0, 1) == Link(LinkKind.NVLINK2, 1, 25.0)
-    assert part.notes[0] == "What 0000:fa:00.0 is, to which one GPU has links, is not known."
+    assert part.notes[0] == "What 0000:fa:00.0 is, with links to one GPU, is not known."
 
 
 def test_ends_with_inactive_links_between_them() -> None:
@@ -150,7 +150,7 @@ def test_one_gpu_and_none() -> None:
             "line 2: link 1 of GPU0 is missing, and link 3 is there",
         ),
         (STATUS.replace("Link 1", "Link 0", 1), "line 4: link 0 of GPU0 is there twice"),
-        (STATUS.replace("Link 1", "Link 99", 1), r"line 4: link 99 is not in 0\.\.63"),
+        (STATUS.replace("Link 1", "Link 99", 1), r"line 4: link = 99 is not in 0\.\.63"),
         (STATUS.replace("26.562", "19", 1), "line 3: what 19 GB/s carries is not known; known: 20"),
         (STATUS.replace("26.562 GB/s", "fast", 1), "line 3: 'Link 0: fast' is no link"),
         ("Link 0: 25 GB/s\n", "line 1: a link without a GPU"),
@@ -167,9 +167,10 @@ def test_bad_text_is_refused_with_its_line(text: str, message: str) -> None:
 
 def test_bad_arguments_are_refused_by_name() -> None:
     for bus_ids, message in [
-        (["0000:0A:00.0"], "bus_ids has 1 entries for 4 GPUs"),
+        (["0000:0A:00.0"], "bus_ids has 1 entries, 1 of them different, for 4 GPUs"),
+        (["0000:0A:00.0"] * 4, "bus_ids has 4 entries, 1 of them different, for 4 GPUs"),
         (["x"] * 4, "bus_ids: 'x' is not like"),
-        ([7] * 4, "bus_ids = 7"),
+        ([7] * 4, "bus_ids: 7 is not like"),
     ]:
         with pytest.raises(tp.TopologyError, match=message):
             nvlink.parse(FOUR, bus_ids=bus_ids)  # type: ignore[arg-type]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from topoplace.errors import TopologyError
 
-_LINE = re.compile(r"\s*GPU ([0-9]{1,4}): ([^()]{1,100}?)(?: \(UUID: ([^()\s]{1,100})\))?\s*")
+_LINE = re.compile(r"GPU ([0-9]{1,4}): ([^()]{1,100}?)(?: \(UUID: ([^()\s]{1,100})\))?")
+_MAX_LINE = 400
 _ELIDED = re.compile(r"\s*(\[?\.\.\.+\]?|\[?…\]?)\s*")
 
 MAX_GPUS = 128
@@ -30,7 +31,8 @@ class NamedGpu:
 
 def named_gpu(number: int, line: str) -> NamedGpu | None:
     """The GPU that line `number` introduces, or None where it is no such line."""
-    match = _LINE.fullmatch(line)
+    plain = line.strip()
+    match = _LINE.fullmatch(plain) if len(plain) <= _MAX_LINE else None
     return NamedGpu(int(match[1]), match[2].strip(), match[3], number) if match else None
 
 

@@ -18,6 +18,7 @@ from topoplace.errors import TopologyError
 
 MAX_ELEMENTS = 100_000
 MAX_DEPTH = 64
+MAX_ATTRIBUTES = 64
 # Real documents have at least 60 characters per element; denser ones would take much more memory than text.
 _MIN_CHARACTERS = 24
 _ALWAYS_ELEMENTS = 64
@@ -120,6 +121,8 @@ class _Builder(ContentHandler):
             raise TopologyError(f"line {self.line}: {self._what} has too many elements")
         if len(self._open) == MAX_DEPTH:
             raise TopologyError(f"line {self.line}: {self._what} is nested deeper than {MAX_DEPTH}")
+        if len(attrs) > MAX_ATTRIBUTES:
+            raise TopologyError(f"line {self.line}: an element with more than {MAX_ATTRIBUTES} attributes")
         self._open.append(_Open(name, dict(attrs.items()) or _NO_ATTRIBUTES, self.line))
 
     def characters(self, content: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,14 +38,15 @@ _RANK = re.compile(
 _COLUMNS = re.compile(r"#\s+size\s.*\bbusbw\b.*")
 
 _MAX_GPUS = 128
+_MAX_LINE = 4096
+_MAX_RUNS = 8192
 
 Matrix = list[list[float]]
 
 
 def recognised(text: str) -> bool:
     """Whether `text` looks like the output of one of the tools."""
-    lines = [_MPI_TAG.sub("", line) for _, line in _text.numbered_lines(text[:262144])]
-    return any(_TITLE.fullmatch(line) or _RANK.fullmatch(line) for line in lines)
+    return any(_TITLE.fullmatch(line) or _RANK.fullmatch(line) for _, line in _lines(text[:262144]))
 
 
 def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]:
@@ -56,42 +57,46 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
     Raises TopologyError naming the line, and where a pair of GPUs was not measured.
     """
     peer_access = _checks.flag(peer_access, "peer_access", TopologyError)
-    lines = [
-        (number, _MPI_TAG.sub("", line)) for number, line in _text.numbered_lines(_text.decoded(data, _WHAT))
-    ]
-    matrices = _matrices(lines)
+    text = _text.decoded(data, _WHAT)
+    matrices = _matrices(_lines(text))
     if matrices:
         return _slower_way(_chosen(matrices, "Enabled" if peer_access else "Disabled"))
-    runs = _runs(lines)
+    runs = _runs(_lines(text))
     if not runs:
         raise TopologyError(f"{_WHAT} is neither of p2pBandwidthLatencyTest nor of NCCL's tests")
     return _of_runs(runs)
 
 
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines without what mpirun puts before each."""
+    return ((number, _MPI_TAG.sub("", line)) for number, line in _text.numbered_lines(text))
+
+
 # ---- p2pBandwidthLatencyTest -----------------------------------------------------------------------------------
 
 
-def _matrices(lines: Sequence[tuple[int, str]]) -> dict[tuple[str, str], Matrix]:
+def _matrices(lines: Iterator[tuple[int, str]]) -> dict[tuple[str, str], Matrix]:
     """The matrices of copies one way, by "Enabled" or "Disabled" and "Writes" or "Reads"."""
     found: dict[tuple[str, str], Matrix] = {}
-    for place, (number, line) in enumerate(lines):
+    for number, line in lines:
         if match := _TITLE.fullmatch(line):
             key = (match[1], match[2] or "Writes")
             if key in found:
                 raise TopologyError(f"line {number}: such a matrix is there twice")
-            found[key] = _matrix(number, lines[place + 1 : place + 2 + _MAX_GPUS])
+            found[key] = _matrix(number, lines)
     return found
 
 
-def _matrix(title: int, lines: Sequence[tuple[int, str]]) -> Matrix:
-    match = _HEADER.fullmatch(lines[0][1]) if lines else None
+def _matrix(title: int, lines: Iterator[tuple[int, str]]) -> Matrix:
+    _, header = next(lines, (0, ""))
+    match = _HEADER.fullmatch(header) if len(header) <= _MAX_LINE else None
     if match is None:
         raise TopologyError(f"line {title}: no header of columns D\\D 0 1 ... is below")
     columns = match[1].split()
     if columns != [str(i) for i in range(len(columns))] or len(columns) > _MAX_GPUS:
         raise TopologyError(f"line {title + 1}: the columns are not 0, 1, ..., at most {_MAX_GPUS - 1}")
     matrix: Matrix = []
-    for i, (number, line) in enumerate(lines[1 : 1 + len(columns)]):
+    for i, (number, line) in enumerate(islice(lines, len(columns))):
         words = line.split()
         if words[:1] != [str(i)] or len(words) != 1 + len(columns):
             raise TopologyError(
@@ -141,12 +146,12 @@ class _Run:
     gbps: float = 0.0
 
 
-def _runs(lines: Sequence[tuple[int, str]]) -> list[_Run]:
+def _runs(lines: Iterator[tuple[int, str]]) -> list[_Run]:
     runs: list[_Run] = []
     hosts: set[str] = set()
     for number, line in lines:
         if _DEVICES.fullmatch(line):
-            runs.append(_Run(number))
+            _add_run(number, runs)
         elif not runs:
             continue
         elif rank := _RANK.fullmatch(line):
@@ -163,6 +168,12 @@ def _runs(lines: Sequence[tuple[int, str]]) -> list[_Run]:
                 f"line {number}: a second host; the speeds between hosts are not those of links"
             )
     return [run for run in runs if len(run.gpus) > 1]
+
+
+def _add_run(number: int, runs: list[_Run]) -> None:
+    if len(runs) >= _MAX_RUNS:
+        raise TopologyError(f"line {number}: more than {_MAX_RUNS} runs")
+    runs.append(_Run(number))
 
 
 def _add_gpu(number: int, gpu: int, run: _Run) -> None:

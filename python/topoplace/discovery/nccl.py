@@ -127,19 +127,8 @@ def _told_of_unknown(unknown: Sequence[object]) -> Iterator[str]:
 
 def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
     """The GPUs in the order of their numbers, or of their bus ids in a skeleton."""
-    told: dict[int, PlacedGpu] = {}
-    untold: list[Device] = []
-    for device in tree.gpus:
-        elements = list(device.element.children_of("gpu"))
-        if not elements:
-            untold.append(device)
-        for element in elements:
-            number = _xml.integer(element, "dev", high=_MAX_NUMBER)
-            if number in told or len(elements) > 1:
-                raise TopologyError(
-                    f"line {element.line}: GPU {number} of pci {device.name} is not the only one"
-                )
-            told[number] = PlacedGpu(device, f"GPU{number}", element)
+    told = _told_gpus(tree)
+    untold = [device for device in tree.gpus if not any(device.element.children_of("gpu"))]
     if told:
         for device in untold:
             tree.notes.append(f"The PCI device {device.name} has the class of a GPU and no gpu: not counted.")
@@ -150,6 +139,21 @@ def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
     return [PlacedGpu(device, f"GPU{i}", None) for i, device in enumerate(in_order)]
 
 
+def _told_gpus(tree: Tree) -> dict[int, PlacedGpu]:
+    """The GPUs with a `gpu`, by their numbers."""
+    told: dict[int, PlacedGpu] = {}
+    for device in tree.gpus:
+        elements = list(device.element.children_of("gpu"))
+        for element in elements:
+            number = _xml.integer(element, "dev", high=_MAX_NUMBER)
+            if number in told or len(elements) > 1:
+                raise TopologyError(
+                    f"line {element.line}: GPU {number} of pci {device.name} is not the only one"
+                )
+            told[number] = PlacedGpu(device, f"GPU{number}", element)
+    return told
+
+
 def _described_gpus(
     gpus: Sequence[PlacedGpu], tree: Tree, model: str | None, machine: str
 ) -> tuple[Gpu, ...]:
@@ -158,9 +162,7 @@ def _described_gpus(
     lists = {cpu: _cpus(tree.cpus[cpu]) for cpu in cpus}
     if len({len(cpu.get("affinity")) for cpu in tree.cpus}) > 1:
         tree.notes.append("The affinity masks differ in length; each is read as the number it shows.")
-    rails = [_rail(gpu.device, tree) for gpu in gpus]
-    if None in rails:
-        rails = [None] * len(rails)
+    rails = _rails(gpus, tree)
     return tuple(
         Gpu(
             i,
@@ -220,19 +222,8 @@ def _component_links(
 ) -> tuple[tuple[int, int, Link], ...]:
     """NUMA nodes first, then PCIe switches, then NVSwitches, as in `_components`."""
     first_cpu = len(gpus)
-    first_switch = first_cpu + len(tree.cpus)
-    first_nvswitch = first_switch + len(tree.switches)
-    vertex = {name: first_switch + i for i, name in enumerate(tree.switches)}
-    links: dict[tuple[int, int], Link] = {}
-    assumed = 0
-    for here, device in enumerate((*(gpu.device for gpu in gpus), *tree.switches.values())):
-        at = here if here < len(gpus) else here + len(tree.cpus)
-        up = vertex[device.above[-1]] if device.above else first_cpu + device.cpu
-        told = _told_pcie(device.element)
-        assumed += told is None
-        links[at, up] = Link(LinkKind.PCIE, 1, told or assumed_gbps)
-    if assumed:
-        tree.notes.append(f"{assumed} PCIe links tell no speed: {assumed_gbps:g} GB/s is assumed.")
+    first_nvswitch = first_cpu + len(tree.cpus) + len(tree.switches)
+    links = dict(_pcie_links(gpus, tree, assumed_gbps))
     for gpu, link in wires.cpus.items():
         cpu = first_cpu + gpus[gpu].device.cpu
         links[gpu, cpu] = _nccl_links.faster(links.get((gpu, cpu)), link)
@@ -242,19 +233,43 @@ def _component_links(
     return tuple((a, b, link) for (a, b), link in links.items())
 
 
+def _pcie_links(
+    gpus: Sequence[PlacedGpu], tree: Tree, assumed_gbps: float
+) -> Iterator[tuple[tuple[int, int], Link]]:
+    """From each GPU and each switch to what is above it."""
+    first_switch = len(gpus) + len(tree.cpus)
+    vertex = {name: first_switch + i for i, name in enumerate(tree.switches)}
+    devices = [(i, gpu.device) for i, gpu in enumerate(gpus)]
+    devices += ((vertex[name], device) for name, device in tree.switches.items())
+    assumed = 0
+    for at, device in devices:
+        up = vertex[device.above[-1]] if device.above else len(gpus) + device.cpu
+        told = _told_pcie(device.element)
+        assumed += told is None
+        yield (at, up), Link(LinkKind.PCIE, 1, told or assumed_gbps)
+    if assumed:
+        tree.notes.append(f"{assumed} PCIe links tell no speed: {assumed_gbps:g} GB/s is assumed.")
+
+
 def _told_pcie(pci: Element) -> float | None:
     """GB/s of the link above a device, or None where the file does not tell."""
-    speed, width = pci.get("link_speed"), pci.get("link_width")
+    speed, lanes = pci.get("link_speed"), _told_lanes(pci)
     match = _SPEED.fullmatch(speed)
     gbps = speed_of_pcie(float(match[1]), 16) if match else None
     if gbps is None and speed not in _UNTOLD_SPEEDS:
         raise TopologyError(f"line {pci.line}: link_speed = {_checks.shown(speed)} is no speed of PCIe")
+    return gbps * lanes / 16 if gbps and lanes else None
+
+
+def _told_lanes(pci: Element) -> int:
+    """How many PCIe lanes are above a device, 0 where the file does not tell."""
+    width = pci.get("link_width")
     lanes = int(width or "0") if _WIDTH.fullmatch(width) else -1
     if lanes in _UNTOLD_WIDTHS:
-        return None
+        return 0
     if not 1 <= lanes <= 32:
         raise TopologyError(f"line {pci.line}: link_width = {_checks.shown(width)} is not in 1..32")
-    return gbps * lanes / 16 if gbps else None
+    return lanes
 
 
 def _between_cpus(tree: Tree, first_cpu: int, assumed_gbps: float) -> Iterator[tuple[tuple[int, int], Link]]:
@@ -330,6 +345,12 @@ def _path(gpu: Device, nic: Device) -> str:
     if shared <= 0:
         return "PHB" if shared == 0 else "SYS"
     return "PIX" if len(gpu.above) == len(nic.above) == shared else "PXB"
+
+
+def _rails(gpus: Sequence[PlacedGpu], tree: Tree) -> list[int | None]:
+    """The rail of every GPU, or of none where one has no adapter of its own."""
+    rails = [_rail(gpu.device, tree) for gpu in gpus]
+    return [None] * len(rails) if None in rails else rails
 
 
 def _rail(gpu: Device, tree: Tree) -> int | None:

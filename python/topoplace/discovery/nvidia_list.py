@@ -150,13 +150,18 @@ def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str)
             index += 1
 
 
+def _slices_of(model: str) -> int | None:
+    if _RTX_PRO.search(model):
+        return _RTX_PRO_SLICES
+    words = re.split(r"[^A-Z0-9]+", model.upper())
+    return next((count for name, count in _SLICES.items() if name in words), None)
+
+
 def _parts(entry: ListedGpu, slices_per_gpu: int | None) -> int:
     """Into how many slices of compute the GPU can be cut, which its slices must not exceed."""
     model = entry.gpu.model
-    words = re.split(r"[^A-Z0-9]+", model.upper())
-    known = [count for name, count in _SLICES.items() if name in words]
-    parts = slices_per_gpu or (known or [_RTX_PRO_SLICES if _RTX_PRO.search(model) else 0])[0]
-    if not parts:
+    parts = slices_per_gpu or _slices_of(model)
+    if parts is None:
         raise TopologyError(
             f"line {entry.gpu.line}: into how many slices a {_checks.shown(model)} can be cut is not known; "
             "slices_per_gpu= tells it"

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from topoplace import _checks
 from topoplace.devices import Gpu, Nic
@@ -47,8 +48,10 @@ _OLD_LABELS = {"SOC": "SYS"}
 _GPU = re.compile(r"GPU[0-9]+")
 _GLUED_DEVICES = re.compile(r"(?:(?:GPU|NIC)[0-9]+){2,}")
 _DEVICE = re.compile(r"(?:GPU|NIC)[0-9]+")
+_GPU_ROW = re.compile(r"\s*GPU[0-9]+\s")
 _WORD = re.compile(r"\S+")
 _NVLINKS = re.compile(r"NV([1-9][0-9]{0,2})")
+_GREEDY_NVLINKS = re.compile(r"NV([1-9][0-9]*)")
 _PATH = re.compile("|".join((_SELF, *_PATHS, *_OLD_LABELS)))
 _LABEL = re.compile(rf"{_NVLINKS.pattern}|{_PATH.pattern}")
 _LABELS = re.compile(rf"(?:{_LABEL.pattern})+")
@@ -74,9 +77,8 @@ def recognised(text: str) -> bool:
     header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
         return False
-    rows = (line.split() for line in lines[header.index + 1 :])
-    rows_of_gpus = (words for words in rows if words and _GPU.fullmatch(words[0]))
-    labels = next(rows_of_gpus, [""])[1 : 1 + len(header.devices)]
+    row = next((line for line in lines[header.index + 1 :] if _GPU_ROW.match(line)), "")
+    labels = row.split()[1 : 1 + len(header.devices)]
     return any(label != _SELF and _LABELS.fullmatch(label) for label in labels) or labels == [_SELF]
 
 
@@ -159,16 +161,19 @@ def _clean_lines(text: object) -> list[str]:
 
 
 def _as_header(index: int, line: str) -> _Header | None:
+    if "GPU" not in line:
+        return None
     titles = tuple((match[0], *match.span()) for match in _TITLE.finditer(line))
     words = line[: titles[0][1]].split() if titles else line.split()
-    devices = [
-        device
-        for word in words
-        for device in (_DEVICE.findall(word) if _GLUED_DEVICES.fullmatch(word) else [word])
-    ]
+    devices = [device for word in words for device in _devices(word)]
     if not devices or not _GPU.fullmatch(devices[0]) or any(map(_LABEL.match, devices)):
         return None
     return _Header(index, tuple(devices), titles)
+
+
+def _devices(word: str) -> list[str]:
+    """The name or, where narrow columns touch, the names that a word of the header is."""
+    return _DEVICE.findall(word) if _GLUED_DEVICES.fullmatch(word) else [word]
 
 
 def _find_header(lines: Sequence[str]) -> _Header:
@@ -288,9 +293,11 @@ def _first_label(number: int, word: str) -> int:
     """How long the label is that `word` begins with; 0 where it does not."""
     if match := _PATH.match(word):
         return match.end()
-    match = re.match(r"NV([1-9][0-9]*)", word)
-    if match is None or word[match.end() :][:1] not in ("-", ","):
-        return match.end() if match and len(match[1]) <= 3 else 0
+    match = _GREEDY_NVLINKS.match(word)
+    if match is None:
+        return 0
+    if word[match.end() :][:1] not in ("-", ","):
+        return match.end() if len(match[1]) <= 3 else 0
     cuts = [cut for cut in range(3, min(6, match.end())) if _is_cpu_list(word[cut:])]
     if len(cuts) != 1:
         raise TopologyError(
@@ -300,7 +307,7 @@ def _first_label(number: int, word: str) -> int:
 
 
 def _is_cpu_list(word: str) -> bool:
-    ranges = [_RANGE.fullmatch(part) for part in word.split(",")]
+    ranges = [None] if len(word) > _MAX_WORD else [_RANGE.fullmatch(part) for part in word.split(",")]
     return all(found and (found[2] is None or int(found[1]) < int(found[2])) for found in ranges)
 
 
@@ -336,7 +343,7 @@ def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, L
 def _notes(
     lines: Sequence[str], header: _Header, rows: Mapping[str, _Row], model: str | None, pcie_gbps: float
 ) -> list[str]:
-    labels = {label for gpu in header.gpus for label in rows[gpu].labels[: len(header.devices)]}
+    labels = {label for gpu in header.gpus for label in rows[gpu].labels}
     notes: list[str] = []
     if model is None and any(label.startswith("NV") for label in labels):
         notes.append(f"The GPU model is not told: {_ANY_PORT.gbps:g} GB/s per NVLink is assumed.")
@@ -396,21 +403,24 @@ def _links(
     header: _Header, rows: Mapping[str, _Row], port: LinkSpeed, pcie_gbps: float
 ) -> Iterator[tuple[int, int, Link]]:
     columns = [header.column[gpu] for gpu in header.gpus]
-    lanes = [[_lanes(rows[gpu].labels[column]) for column in columns] for gpu in header.gpus]
-    switched = [sum(widths) > port.most_links for widths in lanes]
-    known: dict[tuple[LinkKind, int], Link] = {}
-    for i, u in enumerate(header.gpus):
-        for j, v in enumerate(header.gpus[:i]):
-            width = lanes[i][j]
-            if width > port.most_links:
-                raise TopologyError(
-                    f"line {rows[v].line}: {v} to {u} is NV{width}, more than the {port.most_links} NVLinks of a GPU"
-                )
-            kind = _PATHS.get(rows[u].labels[columns[j]], port.kind)
-            if width and (switched[i] or switched[j]):
-                kind = LinkKind.NVSWITCH
-            gbps = width * port.gbps or pcie_gbps
-            yield j, i, known.setdefault((kind, width), Link(kind, width or 1, gbps))
+    labels = [[rows[gpu].labels[column] for column in columns] for gpu in header.gpus]
+    switched = [sum(map(_lanes, row)) > port.most_links for row in labels]
+    known: dict[tuple[str, bool], Link] = {}
+    for j, i in combinations(range(len(labels)), 2):
+        key = (labels[i][j], switched[i] or switched[j])
+        if key not in known:
+            u, v = header.gpus[i], header.gpus[j]
+            known[key] = _link(f"line {rows[v].line}: {v} to {u}", *key, port, pcie_gbps)
+        yield j, i, known[key]
+
+
+def _link(where: str, label: str, switched: bool, port: LinkSpeed, pcie_gbps: float) -> Link:
+    width = _lanes(label)
+    if not width:
+        return Link(_PATHS[label], 1, pcie_gbps)
+    if width > port.most_links:
+        raise TopologyError(f"{where} is {label}, more than the {port.most_links} NVLinks of a GPU")
+    return Link(LinkKind.NVSWITCH if switched else port.kind, width, width * port.gbps)
 
 
 def _lanes(label: str) -> int:

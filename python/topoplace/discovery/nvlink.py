@@ -39,11 +39,13 @@ _REMOTE = re.compile(
     r"|(?:Remote Device )?<inactive>)\s*",
     re.IGNORECASE,
 )
+_BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 _LINK = re.compile(r"\s*Link\b")
 _ALL_INACTIVE = re.compile(
     r"\s*NVML: Unable to retrieve NVLink information as all links are inactive\s*", re.IGNORECASE
 )
 _MAX_LINK = 64
+_UNKNOWN = LinkSpeed(LinkKind.NVLINK, None, None, "direct")
 
 
 @dataclass(slots=True)
@@ -92,6 +94,8 @@ def read(data: str | bytes) -> tuple[GpuLinks, ...]:
             _read_link(number, line, here)
         if len(found) > _smi_gpus.MAX_GPUS:
             raise TopologyError(f"line {number}: more than {_smi_gpus.MAX_GPUS} GPUs")
+    if not found:
+        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA H100 (UUID: GPU-5d5b...)"')
     for links in found.values():
         _check_numbers(links)
     return tuple(found[number] for number in sorted(found))
@@ -120,23 +124,22 @@ def parse(
     """
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
     lane_gbps = None if lane_gbps is None else _checks.positive(lane_gbps, "lane_gbps", TopologyError)
+    gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
     links = read(data)
-    if not links:
-        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA H100 (UUID: GPU-5d5b...)"')
-    numbered = _gpus_by_bus_id(links, bus_ids)
+    numbered = _numbered(links, bus_ids) if bus_ids else _inferred(links)
     speeds = [_speed(gpu, gpu_model, lane_gbps) for gpu in links]
     leading = Counter(bus_id for gpu in links for bus_id in set(gpu.remotes.values()) - set(numbered))
     switches = sorted(bus_id for bus_id, gpus in leading.items() if gpus > 1)
+    pairs = [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gbps)]
     notes = [
-        f"What {bus_id} is, to which one GPU has links, is not known."
-        for bus_id in sorted(leading)
-        if leading[bus_id] == 1
+        *(
+            f"What {bus_id} is, with links to one GPU, is not known."
+            for bus_id in sorted(leading)
+            if bus_id not in switches
+        ),
+        *_notes(links, inferred=bool(numbered) and not bus_ids),
+        f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed.",
     ]
-    notes += _notes(links, bus_ids, numbered)
-    pairs = [*_pairs(links, numbered, speeds)]
-    if not any(gpu.remotes for gpu in links):
-        pairs += _unknown_pairs(links, pcie_gbps)
-        notes.append("Where the links lead is not told; `nvidia-smi nvlink -R` tells it.")
     return Topology(
         tuple(_described(i, gpu, gpu_model, machine) for i, gpu in enumerate(links)),
         tuple(pairs),
@@ -144,7 +147,7 @@ def parse(
         name=name,
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {bus_id}") for bus_id in switches),
         component_links=tuple(_to_switches(links, switches, speeds)),
-        notes=(*notes, f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed."),
+        notes=tuple(notes),
     )
 
 
@@ -158,10 +161,8 @@ def _read_link(number: int, line: str, here: GpuLinks | None) -> None:
         raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no link")
     if here is None:
         raise TopologyError(f"line {number}: a link without a GPU above it")
-    link = int(match[1])
-    if link >= _MAX_LINK:
-        raise TopologyError(f"line {number}: link {link} is not in 0..{_MAX_LINK - 1}")
-    to_device = remote is not None and remote[2] is not None
+    link = _checks.integer(int(match[1]), f"line {number}: link", TopologyError, low=0, high=_MAX_LINK - 1)
+    to_device = status is None and match[2] is not None
     if link in (here.remotes if to_device else here.rates):
         raise TopologyError(f"line {number}: link {link} of {here.gpu.name} is there twice")
     if to_device:
@@ -210,25 +211,30 @@ def _described(i: int, links: GpuLinks, model: str | None, machine: str) -> Gpu:
 
 def _speed(links: GpuLinks, model: str | None, lane_gbps: float | None) -> LinkSpeed:
     """The kind and speed of the links of one GPU, the slowest where they differ."""
-    known = nvlink_of(model or links.gpu.model)
+    known = nvlink_of(model or links.gpu.model) or _UNKNOWN
     rates = [rate for rate in links.rates.values() if rate is not None]
-    gbps = lane_gbps or min(rates, default=known.gbps if known else None)
-    if gbps is None and links.remotes:
+    gbps = lane_gbps or min(rates, default=known.gbps)
+    if not gbps and links.remotes:
         of = _checks.shown(model or links.gpu.model)
         raise TopologyError(
-            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; give lane_gbps"
+            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; lane_gbps= tells it"
         )
-    return LinkSpeed(known.kind if known else LinkKind.NVLINK, gbps or 0.0, None, "direct", _MAX_LINK)
+    return LinkSpeed(known.kind, gbps, None, "direct", _MAX_LINK)
 
 
-def _gpus_by_bus_id(links: Sequence[GpuLinks], given: Collection[str]) -> dict[str, int]:
-    """The bus ids of the GPUs; {} where all links lead to switches."""
-    if given:
-        words = _checks.sequence(given, "bus_ids", TopologyError)
-        if len(words) != len(links):
-            raise TopologyError(f"bus_ids has {len(words)} entries for {len(links)} GPUs")
-        checked = [_checks.text(word, "bus_ids", TopologyError) for word in words]
-        return {_checked_bus_id(word): i for i, word in enumerate(checked)}
+def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, int]:
+    """The GPUs by the bus ids given."""
+    words = _checks.sequence(bus_ids, "bus_ids", TopologyError)
+    numbered = {_checked_bus_id(word): i for i, word in enumerate(words)}
+    if len(words) != len(links) or len(numbered) != len(links):
+        raise TopologyError(
+            f"bus_ids has {len(words)} entries, {len(numbered)} of them different, for {len(links)} GPUs"
+        )
+    return numbered
+
+
+def _inferred(links: Sequence[GpuLinks]) -> dict[str, int]:
+    """The GPUs by the bus ids that only GPUs can have; {} where all links lead to switches."""
     leading = [i for i, gpu in enumerate(links) if gpu.remotes]
     ends = sorted({bus_id for i in leading for bus_id in links[i].remotes.values()}, key=_address)
     if len(ends) == len(leading):
@@ -242,17 +248,17 @@ def _gpus_by_bus_id(links: Sequence[GpuLinks], given: Collection[str]) -> dict[s
 def _refuse_what_is_no_switch(links: Sequence[GpuLinks]) -> None:
     """A GPU shares its switches with another, and then all of them, but for links that failed."""
     ends = [set(gpu.remotes.values()) for gpu in links]
-    for i, (gpu, own) in enumerate(zip(links, ends, strict=True)):
-        shared = [other for j, other in enumerate(ends) if j != i and own & other]
-        if len(links) > 1 and (not shared or any(own - other and other - own for other in shared)):
+    for gpu, own in zip(links, ends, strict=True):
+        shared = [other for other in ends if own & other]
+        if len(links) > 1 and (len(shared) == 1 or not all(own <= other or other <= own for other in shared)):
             raise TopologyError(
                 f"line {gpu.gpu.line}: which GPUs the links of {gpu.gpu.name} lead to cannot be told from this text; "
                 "bus_ids= tells it"
             )
 
 
-def _checked_bus_id(word: str) -> str:
-    if not re.fullmatch(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]", word):
+def _checked_bus_id(word: object) -> str:
+    if not isinstance(word, str) or not _BUS_ID.fullmatch(word):
         raise TopologyError(f'bus_ids: {_checks.shown(word)} is not like "00000000:07:00.0"')
     return _bus_id(word)
 
@@ -293,9 +299,12 @@ def _pairs(
 
 
 def _unknown_pairs(links: Sequence[GpuLinks], pcie_gbps: float) -> Iterator[tuple[int, int, Link]]:
+    """The pairs that may be joined by links of which only the state is told."""
+    if any(gpu.remotes for gpu in links):
+        return
     active = [i for i, gpu in enumerate(links) if gpu.active]
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
-    return ((u, v, unknown) for v in active for u in active if u < v)
+    yield from ((u, v, unknown) for v in active for u in active if u < v)
 
 
 def _to_switches(
@@ -308,12 +317,14 @@ def _to_switches(
                 yield i, vertex[bus_id], Link(speeds[i].kind, count, count * speeds[i].gbps)
 
 
-def _notes(links: Sequence[GpuLinks], given: Collection[str], numbered: Mapping[str, int]) -> Iterator[str]:
+def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:
     for gpu in links:
         inactive = [str(link) for link, rate in sorted(gpu.rates.items()) if rate is None]
         if inactive:
             yield f"{gpu.gpu.name}: {len(inactive)} links are inactive: {', '.join(inactive)}."
         elif not gpu.active:
             yield f"{gpu.gpu.name} has no active link."
-    if numbered and not given:
+    if inferred:
         yield "Bus ids are taken to be those of the GPUs in the order of their numbers, as nvidia-smi numbers them."
+    if not any(gpu.remotes for gpu in links):
+        yield "Where the links lead is not told; `nvidia-smi nvlink -R` tells it."

@@ -55,17 +55,16 @@ def recognised(text: str) -> bool:
     """Whether `text` looks like this matrix: below a header of GPUs only, a row of statuses."""
     lines = [line.split() for _, line in _text.numbered_lines(text[:65536])]
     header = next((i for i, words in enumerate(lines) if _as_header(words)), len(lines))
-    rows = [words for words in lines[header + 1 :] if words and _GPU.fullmatch(words[0])]
-    row = rows[0] if rows else [""]
-    return len(row) > 2 and all(map(_GLUED_CELLS.fullmatch, row[1:]))
+    row = next((words for words in lines[header + 1 :] if words), [""])
+    return bool(_GPU.fullmatch(row[0])) and len(row) > 2 and all(map(_GLUED_CELLS.fullmatch, row[1:]))
 
 
 def read(data: str | bytes) -> PeerAccess:
     """The statuses in `data`. Raises TopologyError naming the line and the cell."""
-    lines = list(_text.numbered_lines(_text.decoded(data, "the peer matrix")))
+    lines = _text.numbered_lines(_text.decoded(data, "the peer matrix"))
     gpus, where = _header(lines)
     rows: dict[str, tuple[str, ...]] = {}
-    for number, line in _rows(lines, where):
+    for number, line in _rows(lines):
         gpu, *words = line.split()
         if gpu in rows:
             raise TopologyError(f"line {number}: row {gpu} is there twice")
@@ -95,6 +94,7 @@ def parse(
     both. gpu_model: the model of every GPU. Raises TopologyError naming the line and the cell.
     """
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
     access = read(data)
     gpus = tuple(Gpu(i, gpu, gpu_model, machine) for i, gpu in enumerate(access.gpus))
     direct = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
@@ -119,10 +119,10 @@ def _as_header(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(gpu for word in words for gpu in _GPU.findall(word))
 
 
-def _header(lines: Sequence[tuple[int, str]]) -> tuple[tuple[str, ...], int]:
+def _header(lines: Iterator[tuple[int, str]]) -> tuple[tuple[str, ...], int]:
     """The columns, and the line they are in."""
     for number, line in lines:
-        gpus = _as_header(line.split())
+        gpus = _as_header(line.split()) if "GPU" in line else ()
         if len(gpus) > _MAX_GPUS:
             raise TopologyError(f"line {number}: more than {_MAX_GPUS} GPUs")
         if len(set(gpus)) < len(gpus):
@@ -132,8 +132,8 @@ def _header(lines: Sequence[tuple[int, str]]) -> tuple[tuple[str, ...], int]:
     raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
 
 
-def _rows(lines: Sequence[tuple[int, str]], header: int) -> Iterator[tuple[int, str]]:
-    for number, line in lines[header:]:
+def _rows(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
         if _LEGEND.match(line):
             return
         if line.strip():
