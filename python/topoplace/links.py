@@ -187,6 +187,7 @@ _NVLINK_OF_CAPABILITY = {
     86: "nvlink3-bridge",
     90: "nvlink4",
     100: "nvlink5",
+    103: "nvlink5",
 }
 
 

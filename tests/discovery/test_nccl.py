@@ -110,6 +110,16 @@ def test_c2c_and_switches_that_do_not_tell_their_name() -> None:
     assert plain.link_kind(0, 1) == Link(LinkKind.SYSTEM, 1, 6.0)
 
 
+def test_generations_follow_the_compute_capability() -> None:
+    for capability, kind, gbps in [
+        ("80", LinkKind.NVLINK3, 25.0),
+        ("100", LinkKind.NVLINK5, 50.0),
+        ("103", LinkKind.NVLINK5, 50.0),
+    ]:
+        links = nccl.parse(POWER9.replace('sm="70"', f'sm="{capability}"')).links
+        assert links[0] == (0, 1, Link(kind, 3, 3 * gbps))
+
+
 def test_links_to_gpus_and_cpus() -> None:
     topology = nccl.parse(POWER9)
     assert [entry for entry in topology.links if entry[2] == LinkKind.NVLINK2] == [
