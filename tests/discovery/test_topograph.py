@@ -21,8 +21,33 @@ def test_model(repository: Path) -> None:
     assert told["leaf"] == (*["rack-1"] * 4, *["rack-2"] * 2, "rack-3")
     assert told["spine"] == (*["spine-1"] * 6, "spine-2")
     assert told["core"] == ("core",) * 7
-    assert fabric.levels[1].kind is LinkKind.NVSWITCH
+    assert [level.kind for level in fabric.levels[:2]] == [LinkKind.NVSWITCH, LinkKind.NETWORK]
     assert "Without nodes: switch rack-4." in fabric.notes
+
+
+OLD = """\
+switches:
+- name: top
+  switches: [a, b]
+- name: a
+  capacity_blocks: [one]
+- name: b
+  capacity_blocks: [two]
+capacity_blocks:
+- {name: one, type: GB200, nvlink: x, nodes: [n1-1, n1-2]}
+- {name: two, type: GB200, nvlink: y, nodes: [n2-1]}
+"""
+
+
+def test_older_models() -> None:
+    assert topograph.recognised(OLD)
+    fabric = topograph.parse(OLD)
+    assert {level.name: level.domains for level in fabric.levels} == {
+        "nvlink_domain": ("x", "x", "y"),
+        "leaf": ("a", "a", "b"),
+        "spine": ("top", "top", "top"),
+    }
+    assert fabric.levels[0].kind is LinkKind.NVSWITCH
 
 
 def test_blocks_alone() -> None:

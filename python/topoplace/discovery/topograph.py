@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from topoplace import _checks
 from topoplace.discovery import _text, _tree, _yaml, hostlist
-from topoplace.discovery._yaml import Fields
+from topoplace.discovery._yaml import Fields, Items
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level
 from topoplace.links import LinkKind
 
 _SWITCHES = re.compile(r'^"?switches"?:', re.MULTILINE)
-_BLOCKS = re.compile(r'^"?blocks"?:', re.MULTILINE)
+_BLOCKS = re.compile(r'^"?(?:capacity_)?blocks"?:', re.MULTILINE)
 
 
 def recognised(text: str) -> bool:
@@ -31,7 +31,7 @@ def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
     """The fabric that the model in `data` describes.
 
     Levels: "nvlink_subdomain" and "nvlink_domain" where blocks tell them, then "leaf", "spine", "core" and so on; a
-    switch without nodes is left out with a note.
+    switch without nodes is left out with a note. Only the inner of the first two is taken to share NVSwitches.
     Raises TopologyError naming the line: anything malformed, a block below an unknown switch, what is no tree.
     """
     text = _text.decoded(data, "model")
@@ -59,11 +59,15 @@ class _Block:
 
 
 def _blocks(model: Fields) -> Iterator[_Block]:
+    """The blocks, which tell their switch; those of older models are named by it, and tell their NVLink domain."""
     left = hostlist.MAX_HOSTS
-    for i, item in enumerate(_yaml.items(model, "blocks")):
-        block = _yaml.fields(item, f"blocks[{i}]")
-        where = _yaml.at(block).removesuffix(": ") or f"blocks[{i}]"
-        switch = _yaml.scalar(block, "switch")
+    holder = {
+        block: switch for switch, value in _named(model) for block in _names(value, "capacity_blocks", switch)
+    }
+    for i, item in enumerate([*_yaml.items(model, "blocks"), *_yaml.items(model, "capacity_blocks")]):
+        block = _yaml.fields(item, f"block {i}")
+        where = _yaml.at(block).removesuffix(": ") or f"block {i}"
+        switch = _yaml.scalar(block, "switch") or holder.get(_yaml.scalar(block, "name") or "")
         if switch is None:
             raise TopologyError(f"{where}: a block without a switch")
         nodes: list[str] = []
@@ -71,7 +75,8 @@ def _blocks(model: Fields) -> Iterator[_Block]:
             nodes += hostlist.expanded(listed, f"{where}: nodes", limit=left - len(nodes))
         left -= len(nodes)
         annotations = _yaml.fields(block.get("annotations"), f"{where}: annotations")
-        yield _Block(where, switch, nodes, {key: _yaml.scalar(annotations, key) for key in annotations})
+        told = {key: _yaml.scalar(annotations, key) for key in annotations}
+        yield _Block(where, switch, nodes, told | {"nvlink/domain": _yaml.scalar(block, "nvlink")})
 
 
 def _switches(model: Fields, blocks: list[_Block]) -> list[_tree.Switch]:
@@ -95,14 +100,38 @@ def _switches(model: Fields, blocks: list[_Block]) -> list[_tree.Switch]:
 
 
 def _described(model: Fields) -> Iterator[_tree.Switch]:
-    for switch, value in _yaml.fields(model.get("switches"), "switches").items():
-        described = _yaml.fields(value, f"switch {_checks.shown(switch)}")
-        where = _yaml.at(described).removesuffix(": ") or f"switch {_checks.shown(switch)}"
-        children = _yaml.items(described, "switches")
-        for child in children:
-            if not isinstance(child, str):
-                raise TopologyError(f"{where}: switches has {_checks.shown(child)}, which is no name")
-        yield _tree.Switch(switch, where, (), children)
+    seen: set[str] = set()
+    for switch, value in _named(model):
+        where = _yaml.at(value).removesuffix(": ") or f"switch {_checks.shown(switch)}"
+        if switch in seen:
+            raise TopologyError(f"{where}: switch {_checks.shown(switch)} is there twice")
+        seen.add(switch)
+        yield _tree.Switch(switch, where, (), _names(value, "switches", switch))
+
+
+def _named(model: Fields) -> Iterator[tuple[str, Fields]]:
+    """The switches by name: the keys of a mapping or, in older models, the names in a list."""
+    switches = model.get("switches")
+    if not isinstance(switches, Items):
+        for name, value in _yaml.fields(switches, "switches").items():
+            yield name, _yaml.fields(value, f"switch {_checks.shown(name)}")
+        return
+    for item in switches:
+        value = _yaml.fields(item, "a switch")
+        called = _yaml.scalar(value, "name")
+        if called is None:
+            raise TopologyError(f"{_yaml.at(value)}a switch without a name")
+        yield called, value
+
+
+def _names(parent: Fields, key: str, switch: str) -> list[str]:
+    found = _yaml.items(parent, key)
+    for name in found:
+        if not isinstance(name, str):
+            raise TopologyError(
+                f"{_yaml.at(parent)}switch {_checks.shown(switch)}: {key} has {_checks.shown(name)}, which is no name"
+            )
+    return found
 
 
 def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[Level]:
@@ -112,8 +141,10 @@ def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[
         domain, subdomain = _told(block, "/domain"), _told(block, "/sub-domain")
         domain_of.update(dict.fromkeys(block.nodes, domain))
         subdomain_of.update(dict.fromkeys(block.nodes, subdomain and f"{domain or ''}/{subdomain}"))
-    for level, found in (("nvlink_subdomain", subdomain_of), ("nvlink_domain", domain_of)):
-        yield Level(level, tuple(found[machine] for machine in machines), kind=LinkKind.NVSWITCH)
+    kinds = LinkKind.NVSWITCH, LinkKind.NETWORK if any(subdomain_of.values()) else LinkKind.NVSWITCH
+    told = {"nvlink_subdomain": subdomain_of, "nvlink_domain": domain_of}
+    for (level, found), kind in zip(told.items(), kinds, strict=True):
+        yield Level(level, tuple(found[machine] for machine in machines), kind=kind)
 
 
 def _told(block: _Block, ending: str) -> str | None:
