@@ -179,12 +179,12 @@ def test_damaged_files_are_refused_by_name(path: str, old: str, new: str, messag
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "no file such as nodes/0/properties is there"),
+        ({}, "there is no file nodes/0/properties"),
         (
             {"nodes/0/properties": "cpu_cores_count 8\n"},
             "no GPU: none of the 1 nodes has a simd_count above 0",
         ),
-        (links_of(0, (1, 2, 3, 4, 5)), "nodes/0/properties is missing"),
+        (links_of(0, (1, 2, 3, 4, 5)), "there is no file nodes/0/properties"),
         (
             {"a/nodes/0/properties": "a 1", "b/nodes/0/properties": "a 1"},
             "'b/nodes/0/properties': the trees of two machines",

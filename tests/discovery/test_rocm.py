@@ -128,6 +128,11 @@ def test_an_unknown_numa_node_leaves_all_sockets_unknown() -> None:
             "GPU1   16  ",
             "line 9: weight of GPU1 to GPU0 is 16, but line 8: GPU0 to GPU1 is 15",
         ),
+        (
+            "0            15           30 ",
+            "0            0            30 ",
+            "line 8: weight of GPU0 to GPU1 is 0",
+        ),
         ("GPU2   30 ", "GPU1   30 ", "line 10: row GPU1 is there twice, first in line 9"),
         ("GPU2   30 ", "GPU7   30 ", "line 10: row GPU7 is not a column of the header in line 7"),
         ("GPU2   30 ", "xGPU2  30 ", "row GPU2 is missing in the weight table of line 7"),

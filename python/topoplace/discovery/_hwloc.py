@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations, pairwise
+from types import MappingProxyType
 
 from topoplace import _checks
 from topoplace.devices import Component, ComponentKind, Gpu, Nic
@@ -19,10 +21,11 @@ from topoplace.errors import TopologyError
 from topoplace.links import SPEEDS, Link, LinkKind, nvlink_of, xgmi_of
 from topoplace.topology import Topology
 
-MAX_GPUS = 4096
-MAX_PACKAGES = 256
+MAX_GPUS = 256
+MAX_PACKAGES = 64
+"""No machine has more of either; more are refused."""
 _MAX_LANES = 1024
-_MAX_PATHS = 1 << 16
+MAX_PORTS = 256
 
 GPU_MEMORY = "GPUMemory"
 """The subtype of a NUMA node that is the memory of a GPU, which its PCIBusID names."""
@@ -44,6 +47,9 @@ _SOCKETS_OF_NUMBER = {
 _SLOWEST_SOCKETS = SPEEDS["socket-broadwell"]
 
 
+_NO_INFOS: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(slots=True, eq=False)
 class Thing:
     """One object of hwloc's tree; what does not apply to its type stays empty."""
@@ -57,7 +63,7 @@ class Thing:
     gp_index: int | None = None
     name: str = ""
     subtype: str = ""
-    infos: Mapping[str, str] = field(default_factory=dict[str, str])
+    infos: Mapping[str, str] = field(default_factory=lambda: _NO_INFOS)
     children: list[Thing] = field(default_factory=list["Thing"])
     cpus: int = 0
     """The set of CPUs below it, as bits."""
@@ -156,6 +162,7 @@ class _Builder:
         self._memory_of = {thing.infos.get("PCIBusID", ""): thing.memory_bytes for thing in parts["memory"]}
         self._memory_nodes = sum(1 << (thing.os_index or 0) for thing in parts["memory"])
         self._gpus = self._accelerators(parts["device"])
+        self._any_model = next(filter(None, map(_model, self._gpus)), "")
         self._meetings = _meetings(self._gpus)
         things = [*self._gpus, *self._packages, *self._nodes, *self._meetings, *self._switches]
         self._place = {id(thing): i for i, thing in enumerate(things)}
@@ -171,7 +178,7 @@ class _Builder:
         for what, things, most in (
             ("accelerators", found, MAX_GPUS),
             ("packages", self._packages, MAX_PACKAGES),
-            ("RDMA ports", self._ports, _MAX_PATHS // len(found)),
+            ("RDMA ports", self._ports, MAX_PORTS),
         ):
             if len(things) > most:
                 raise TopologyError(f"{len(things)} {what} are too many")
@@ -253,7 +260,8 @@ class _Builder:
                     "which is no accelerator, package or NVSwitch"
                 )
             if ends[0] is not ends[1]:
-                self._link(ends[0], ends[1], self._direct(matrix.name, ends[0], ends[1], mbps / 1000))
+                model = _model(ends[0]) or _model(ends[1]) or self._any_model
+                self._link(ends[0], ends[1], _direct(matrix.name, model, mbps / 1000))
 
     def _vertex(self, thing: Thing) -> Thing | None:
         """The vertex that an object of a matrix stands for: an OS device for its PCI device."""
@@ -263,17 +271,6 @@ class _Builder:
             if candidate.type != "OSDev":
                 return None
         return None
-
-    def _direct(self, name: str, a: Thing, b: Thing, gbps: float) -> Link:
-        model = next((found for thing in (a, b, *self._gpus) if (found := _model(thing))), "")
-        if name == "XGMIBandwidth":
-            speed = xgmi_of(model)
-            kind = LinkKind.XGMI
-        else:
-            speed = nvlink_of(model)
-            kind = speed.kind if speed else LinkKind.NVLINK
-        lanes = gbps / speed.gbps if speed else 1.0
-        return Link(kind, int(lanes) if lanes.is_integer() and 1 <= lanes <= _MAX_LANES else 1, gbps)
 
     def _join_switches(self) -> Iterator[str]:
         """Joins the groups of NVSwitches that share no accelerator: hwloc never tells links between switches."""
@@ -317,7 +314,7 @@ class _Builder:
             uuid=_info(thing, "NVIDIAUUID", "AMDUUID", "LevelZeroUUID"),
             bus_id=thing.bus_id,
             numa_node=nodes.bit_length() - 1 if nodes.bit_count() == 1 else None,
-            cpus=list_of(bits(near.cpus)) or None,
+            cpus=_cpu_list(near.cpus),
         )
 
     def _components(self) -> Iterator[Component]:
@@ -353,6 +350,11 @@ def _part(thing: Thing) -> str:
     return "package" if thing.type == "Package" else ""
 
 
+def is_needed(type_name: str) -> bool:
+    """Whether objects of a type matter by themselves, and not only for what is below them."""
+    return type_name in ("Package", "NUMANode", "Bridge", "PCIDev", "OSDev")
+
+
 def is_accelerator(thing: Thing) -> bool:
     """Whether a PCI device is one: a driver offers it as a co-processor, or it is a GPU by class and vendor."""
     of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
@@ -373,10 +375,21 @@ def _is_offered(thing: Thing) -> bool:
     return any(child.is_coprocessor for child in thing.children)
 
 
-def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, ascending."""
+@lru_cache(maxsize=64)
+def _cpu_list(mask: int) -> str | None:
+    """The CPUs of a set of bits as a list such as "0-3,8"; None where there are none."""
     digits = f"{mask:b}"[::-1]
-    return (match.start() for match in re.finditer("1", digits))
+    return list_of(match.start() for match in re.finditer("1", digits)) or None
+
+
+@lru_cache(maxsize=64)
+def _direct(name: str, model: str, gbps: float) -> Link:
+    """A link of a matrix, with its kind and lanes where the model's are known."""
+    is_xgmi = name == "XGMIBandwidth"
+    speed = xgmi_of(model) if is_xgmi else nvlink_of(model)
+    kind = LinkKind.XGMI if is_xgmi else speed.kind if speed else LinkKind.NVLINK
+    lanes = gbps / speed.gbps if speed else 1.0
+    return Link(kind, int(lanes) if lanes.is_integer() and 1 <= lanes <= _MAX_LANES else 1, gbps)
 
 
 def _why_none(devices: Sequence[Thing]) -> str:

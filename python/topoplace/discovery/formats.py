@@ -45,13 +45,13 @@ class Format:
 
 # One line each; the first that recognises a text gets it.
 FORMATS = (
+    Format("rocm-smi or amd-smi topology", "rocm"),
     Format("nvidia-smi topo -m", "nvidia_smi"),
     Format("nvidia-smi topo -p2p", "p2p"),
     Format("nvidia-smi nvlink", "nvlink"),
     Format("nvidia-smi -L", "nvidia_list"),
     Format("NCCL topology", "nccl"),
     Format("measured speeds", "measured"),
-    Format("rocm-smi or amd-smi topology", "rocm"),
     Format("rocm-bandwidth-test", "rocm_bandwidth"),
     Format("KFD tree as tar", "kfd"),
     Format("numactl --hardware", "numactl"),

@@ -77,11 +77,11 @@ def _json(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise TopologyError(f"{_checks.shown(twice)} is there twice in an object")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise TopologyError(f"{_checks.shown(key)} is there twice in an object")
+        found[key] = value
     return found
 
 

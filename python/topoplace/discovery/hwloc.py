@@ -21,13 +21,13 @@ from topoplace.topology import Topology
 
 MATRICES = ("NVLinkBandwidth", "XGMIBandwidth")
 
-_ROOT = re.compile(r"<topology(?: version=\"([0-9]+)[0-9.]*\")?\s*>")
+_ROOT = re.compile(r"<topology(?: version=\"[0-9.]+\")?\s*>")
 _BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\].*")
 _SPEED = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,9})?")
 _MASK = re.compile(r"(?:0x[0-9a-fA-F]{1,8})?(?:,(?:0x[0-9a-fA-F]{1,8})?)*")
 _MAX_MASK_WORDS = 2048  # of 32 CPUs each
-_MAX_OBJECTS = 1 << 10  # of a matrix
+_MAX_OBJECTS = 1 << 8  # of a matrix
 _MAX_MBPS = 1 << 40
 _UNKNOWN_INDEX = (1 << 32) - 1
 # The OS devices that are co-processors and RDMA ports: a number in hwloc 2, bits in hwloc 3.
@@ -82,16 +82,11 @@ def _version(document: Element) -> int:
 
 def _thing(element: Element, parent: Thing, version: int) -> Thing:
     """The object that `element` describes, with all below it."""
-    thing = Thing(
-        element.get("type"),
-        parent,
-        element.line,
-        _index(element, "os_index"),
-        _index(element, "gp_index"),
-        element.get("name"),
-        element.get("subtype"),
-        {info.get("name"): info.get("value") for info in element.children_of("info")},
-    )
+    thing = Thing(element.get("type"), parent, element.line)
+    thing.os_index, thing.gp_index = _index(element, "os_index"), _index(element, "gp_index")
+    thing.name, thing.subtype = element.get("name"), element.get("subtype")
+    if _hwloc.is_needed(thing.type):
+        thing.infos = {info.get("name"): info.get("value") for info in element.children_of("info")}
     if "cpuset" in element.attributes:
         thing.cpus, thing.nodes = _mask(element, "cpuset"), _mask(element, "nodeset")
     if "pci_busid" in element.attributes:
@@ -101,8 +96,15 @@ def _thing(element: Element, parent: Thing, version: int) -> Thing:
         thing.memory_bytes = float(_xml.integer(element, "local_memory"))
     if thing.type == "OSDev":
         _add_kind(thing, _xml.integer(element, "osdev_type"), version)
-    thing.children = [_thing(child, thing, version) for child in element.children_of("object")]
+    thing.children = [_thing(child, thing, version) for child in _worth(element)]
     return thing
+
+
+def _worth(element: Element) -> Iterator[Element]:
+    """The objects directly below `element` that matter or have some below them."""
+    for child in element.children_of("object"):
+        if child.children or _hwloc.is_needed(child.get("type")):
+            yield child
 
 
 def _add_kind(thing: Thing, kind: int, version: int) -> None:

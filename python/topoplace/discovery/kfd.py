@@ -149,20 +149,16 @@ def _tree(data: object) -> list[_Node]:
     nodes: dict[int, _Node] = {}
     roots: set[str] = set()
     for path, content in _files(data):
-        match = _PATH.fullmatch(path)
-        if not match:
-            continue
-        node = nodes.setdefault(int(match["node"]), _Node(int(match["node"])))
-        roots.add(match["root"] or "")
-        if len(nodes) > MAX_NODES or len(roots) > 1:
-            what = f"more than {MAX_NODES} nodes" if len(roots) == 1 else "the trees of two machines"
-            raise TopologyError(f"{_checks.shown(path)}: {what}")
-        _add_file(node, match["kind"], path, content)
-    if not nodes:
-        raise TopologyError("no file such as nodes/0/properties is there")
-    for node in nodes.values():
-        if not node.properties:
-            raise TopologyError(f"nodes/{node.id}/properties is missing")
+        if match := _PATH.fullmatch(path):
+            node = nodes.setdefault(int(match["node"]), _Node(int(match["node"])))
+            roots.add(match["root"] or "")
+            if len(nodes) > MAX_NODES or len(roots) > 1:
+                what = "the trees of two machines" if len(roots) > 1 else f"more than {MAX_NODES} nodes"
+                raise TopologyError(f"{_checks.shown(path)}: {what}")
+            _add_file(node, match["kind"], path, content)
+    missing = [node.id for node in nodes.values() if not node.properties]
+    if missing or not nodes:
+        raise TopologyError(f"there is no file nodes/{min(missing, default=0)}/properties")
     return [nodes[key] for key in sorted(nodes)]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 from topoplace import _checks
 from topoplace.discovery import _hwloc, _text
@@ -17,7 +18,6 @@ from topoplace.errors import TopologyError
 from topoplace.links import PCIE3_X16_GBPS
 from topoplace.topology import Topology
 
-MAX_OBJECTS = 100_000
 MAX_DEPTH = 64
 _MAX_INDEX = 1 << 16
 
@@ -79,7 +79,9 @@ def _tree(text: str) -> Thing:
     seen: Counter[str] = Counter()
     after = False
     for number, line in _text.numbered_lines(text):
-        after = after or bool(path and line and not line.startswith("  "))
+        if not line:
+            continue
+        after = after or bool(path and not line.startswith("  "))
         if after:
             _check_summary(number, line, seen)
         elif path and line.strip():
@@ -109,17 +111,24 @@ def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
         raise TopologyError(f"line {number}: an object is indented by {len(match[1])} blanks")
     del path[depth:]
     thing = _thing(number, line, match[2], match[3] or "", path)
-    path[-1].children.append(thing)
     path.append(thing)
-    seen[thing.type] += 1
-    if seen.total() > MAX_OBJECTS:
-        raise TopologyError(f"line {number}: more than {MAX_OBJECTS} objects")
+    if _hwloc.is_needed(thing.type):
+        seen[thing.type] += 1
+        _attach(path)
+
+
+def _attach(path: list[Thing]) -> None:
+    """Makes each object of `path` a child of the one before it; caches and cores with nothing below them never are."""
+    for above, below in pairwise(path):
+        if not above.children or above.children[-1] is not below:
+            above.children.append(below)
 
 
 def _thing(number: int, line: str, word: str, subtype: str, path: list[Thing]) -> Thing:
     thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
     thing.subtype = subtype
-    thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
+    if _hwloc.is_needed(thing.type):
+        thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
     thing.is_coprocessor, thing.is_fabric = word == "CoProc", word == "OpenFabrics"
     thing.is_port = word == "PCIBridge"
     if found := _NAME.search(line):

@@ -17,16 +17,17 @@ from topoplace.topology import Topology
 
 MAX_NODES = 1024
 MAX_CPU = 1 << 16
+_MAX_DIGITS = 6
 
 SOCKET_DISTANCE = 16
 """Nodes nearer than this share a socket: firmware gives 11 to 15 inside sockets, and 17 or more across."""
 
 _AVAILABLE = re.compile(r"\s*available:\s+([0-9]{1,6}) nodes? \(([0-9,-]*)\)\s*")
-_CPUS = re.compile(r"\s*node\s+([0-9]{1,6})\s+cpus:\s*([0-9\s]*)")
+_CPUS = re.compile(r"\s*node\s+([0-9]{1,6})\s+cpus:([0-9\s]*)")
 _SIZE = re.compile(r"\s*node\s+([0-9]{1,6})\s+(?:size|free):\s*([0-9]{1,15})\s*MB\s*")
 _DISTANCES = re.compile(r"\s*node distances:\s*")
-_HEADER = re.compile(r"\s*node((?:\s+[0-9]{1,6})+)\s*")
-_ROW = re.compile(r"\s*([0-9]{1,6}):((?:\s+[0-9]{1,6})+)\s*")
+_HEADER = re.compile(r"\s*node\s([0-9\s]+)")
+_ROW = re.compile(r"\s*([0-9]{1,6}):\s([0-9\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,8 @@ def _numbers(text: str, number: int) -> list[int]:
     words = text.split(None, MAX_NODES)
     if len(words) > MAX_NODES:
         raise TopologyError(f"line {number}: more than {MAX_NODES} nodes")
+    if any(len(word) > _MAX_DIGITS for word in words):
+        raise TopologyError(f"line {number}: a number has more than {_MAX_DIGITS} digits")
     return [int(word) for word in words]
 
 

@@ -11,6 +11,8 @@ Hops tell nothing, being 1 for all pairs of a hive. The NUMA lines alone tell no
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,10 +25,9 @@ from topoplace.errors import TopologyError
 from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, xgmi_of
 from topoplace.topology import Topology
 
-MAX_GPUS = 4096
+MAX_GPUS = 256
+"""No machine has more; larger tables are refused."""
 
-_SMI_TITLE = re.compile(r"\s*=+\s*([^=]*[^=\s])\s*=+\s*")
-_AMD_TITLE = re.compile(r"\s*([A-Z][A-Z -]*) TABLE:\s*")
 _SUBJECTS = {
     "Weight between two GPUs": "weight",
     "WEIGHT": "weight",
@@ -126,7 +127,7 @@ class _Table:
                 raise TopologyError(
                     f"{where} has an unknown {self.subject} {_checks.shown(cell)} in column {column}"
                 )
-        self.rows[device], self.lines[device] = cells, number
+        self.rows[device], self.lines[device] = [sys.intern(cell) for cell in cells], number
 
     def pairs(self) -> list[str]:
         """The cell of every pair, in the order of `combinations`; refuses a missing row and an asymmetry."""
@@ -137,8 +138,10 @@ class _Table:
                 )
         matrix = [self.rows[device] for device in self.devices]
         for i, j in combinations(range(len(matrix)), 2):
+            u, v = self.devices[i], self.devices[j]
+            if matrix[i][j] in ("0", "SELF"):
+                raise TopologyError(f"line {self.lines[u]}: {self.subject} of {u} to {v} is {matrix[i][j]}")
             if matrix[i][j] != matrix[j][i]:
-                u, v = self.devices[i], self.devices[j]
                 raise TopologyError(
                     f"line {self.lines[v]}: {self.subject} of {v} to {u} is {matrix[j][i]}, "
                     f"but line {self.lines[u]}: {u} to {v} is {matrix[i][j]}"
@@ -147,8 +150,11 @@ class _Table:
 
 
 def _title(line: str) -> str:
-    match = _SMI_TITLE.fullmatch(line) or _AMD_TITLE.fullmatch(line)
-    return match[1] if match else ""
+    """The title of a table in a line such as `=== Bandwidth ===` or `WEIGHT TABLE:`, or ""."""
+    text = line.strip()
+    if text.startswith("=") and text.endswith("="):
+        return text.strip("=").strip()
+    return text.removesuffix(" TABLE:") if text.endswith(" TABLE:") else ""
 
 
 def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
@@ -157,6 +163,8 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
     nodes: dict[tuple[str, str], int] = {}
     subject = ""
     for number, line in _text.numbered_lines(text):
+        if not line:
+            continue
         if title := _title(line):
             subject = _SUBJECTS.get(title, "")
             if subject in tables:
@@ -177,10 +185,12 @@ def _add_line(tables: dict[str, _Table], subject: str, number: int, words: list[
     if subject in tables:
         tables[subject].add(number, words[0], words[1:])
         return
+    if len(words) > MAX_GPUS:
+        raise TopologyError(f"line {number}: a header of more than {MAX_GPUS} columns")
     for word in words:
         if not _DEVICE.fullmatch(word):
             raise TopologyError(f"line {number}: {_checks.shown(word)} in the header is no GPU")
-    if len(words) > MAX_GPUS or len(set(words)) < len(words):
+    if len(set(words)) < len(words):
         raise TopologyError(f"line {number}: a header of {len(words)} columns, {len(set(words))} different")
     tables[subject] = _Table(subject, number, words)
 
@@ -231,20 +241,21 @@ def _links(
     """The link of every pair that the tables tell, and what has to be said about them."""
     pairs = list(combinations(range(len(names)), 2))
     columns = {subject: table.pairs() for subject, table in tables.items()}
-    unknown = ["N/A"] * len(pairs)
     if not {"weight", "type", "bandwidth"} & columns.keys():
         link = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
         note = (
             f"Neither weights nor types nor bandwidths: xGMI is not told, every pair has {pcie_gbps:g} GB/s."
         )
         return [(u, v, link) for u, v in pairs], [note]
-    cells: list[Cell] = list(
-        zip(*(columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")), strict=True)
-    )
+    unknown = ["N/A"] * len(pairs)
+    cells = [columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")]
     link_of = cache(_judge(speed, pcie_gbps))
-    joined = [(u, v, link_of(cell)) for (u, v), cell in zip(pairs, cells, strict=True)]
-    links = [(u, v, link) for u, v, link in joined if link is not None]
-    return links, list(_notes(cells, columns, speed))
+    links = [
+        (u, v, found)
+        for (u, v), *cell in zip(pairs, *cells, strict=True)
+        if (found := link_of((cell[0], cell[1], cell[2])))
+    ]
+    return links, [*_notes(Counter(zip(*cells, strict=True)), speed), *_more_notes(columns)]
 
 
 def _judge(speed: LinkSpeed | None, pcie_gbps: float) -> Callable[[Cell], Link | None]:
@@ -278,16 +289,25 @@ def _is_direct(cell: Cell) -> bool:
     return kind == "XGMI"
 
 
-def _notes(cells: Sequence[Cell], columns: Mapping[str, list[str]], speed: LinkSpeed | None) -> Iterator[str]:
-    direct = [cell for cell in cells if _is_direct(cell)]
-    silent = sum(bandwidth == "N/A" or bandwidth.endswith("-0") for _, _, bandwidth in direct)
+def _notes(count: Counter[Cell], speed: LinkSpeed | None) -> Iterator[str]:
+    """What has to be said about links that were assumed and links that are missing."""
+    direct = _number(count, _is_direct)
+    silent = _number(count, lambda cell: _is_direct(cell) and cell[2].endswith(("N/A", "-0")))
+    relayed = _number(count, lambda cell: not _is_direct(cell) and ("XGMI" in cell or cell[2] == "0-0"))
     if silent and speed is None:
         gbps = _amd.SLOWEST_XGMI.gbps
-        yield f"{silent} of {len(direct)} xGMI links have no speed: {gbps:g} GB/s is assumed; see gpu_model."
-    if direct and columns.keys() & {"weight", "type", "bandwidth"} == {"type"}:
-        yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
-    relayed = sum("XGMI" in cell or cell[2] == "0-0" for cell in cells if not _is_direct(cell))
+        yield f"{silent} of {direct} xGMI links have no speed: {gbps:g} GB/s is assumed; see gpu_model."
     if relayed:
-        yield f"{relayed} of {len(cells)} pairs have no direct link: xGMI by way of other GPUs is not counted."
-    if closed := sum(cell in ("DISABLED", "False") for cell in columns.get("access", ())):
-        yield f"{closed} of {len(cells)} pairs have no peer access."
+        yield f"{relayed} of {count.total()} pairs have no direct link: xGMI by way of other GPUs is not counted."
+
+
+def _number(count: Counter[Cell], which: Callable[[Cell], bool]) -> int:
+    return sum(number for cell, number in count.items() if which(cell))
+
+
+def _more_notes(columns: Mapping[str, list[str]]) -> Iterator[str]:
+    if columns.keys() & {"weight", "type", "bandwidth"} == {"type"} and "XGMI" in columns["type"]:
+        yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
+    access = columns.get("access", [])
+    if closed := sum(cell in ("DISABLED", "False") for cell in access):
+        yield f"{closed} of {len(access)} pairs have no peer access."

@@ -18,12 +18,13 @@ from topoplace.errors import TopologyError
 from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
 from topoplace.topology import Topology
 
-MAX_DEVICES = 4096
+MAX_DEVICES = 256
+"""No machine has more; larger matrices are refused."""
 
 _TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*")
-_HEADER = re.compile(r"\s*D/D\s+(.*\S)\s*")
+_HEADER = re.compile(r"\s*D/D\s(.*)")
 _DEVICE = re.compile(
-    r"\s*Device:\s*([0-9]{1,5}),\s*([^,]*[^,\s])(?:,.*?(?<![0-9a-fA-F-])([0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}\.[0-7]))?\s*"
+    r"\s*Device:\s*([0-9]{1,5}),([^,]+)(?:,.*?(?<![0-9a-fA-F-])([0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}\.[0-7]))?\s*"
 )
 _ROW = re.compile(r"(?:[cg]pu)?[0-9]{1,5}")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,12})?")
@@ -49,10 +50,9 @@ def parse(
     """
     default_gbps = _checks.positive(default_gbps, "default_gbps", TopologyError)
     tables, known = _read(_text.decoded(data))
-    table = tables.get("Unidirectional")
-    _check_rows(tables)
-    gpus = [] if table is None else [d for d in table.columns if _is_gpu(d, table, known)]
-    if table is None or not gpus:
+    table = _one_way(tables)
+    gpus = [device for device in table.columns if _is_gpu(device, table, known)]
+    if not gpus:
         raise TopologyError(_why_not(tables))
     pairs = len(gpus) * (len(gpus) - 1) // 2
     links = tuple(_links(gpus, table))
@@ -70,6 +70,13 @@ def parse(
 def _is_gpu(device: str, table: _Table, known: Mapping[str, tuple[str, str | None]]) -> bool:
     """Whether a device is no processor: it has a PCI address, or it copies to itself."""
     return known.get(device, ("", None))[1] is not None or table.get(device, device) is not None
+
+
+def _one_way(tables: Mapping[str, _Table]) -> _Table:
+    _check_rows(tables)
+    if "Unidirectional" not in tables:
+        raise TopologyError(_why_not(tables))
+    return tables["Unidirectional"]
 
 
 def _check_rows(tables: Mapping[str, _Table]) -> None:
@@ -120,10 +127,12 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, tuple[str, str | None
     known: dict[str, tuple[str, str | None]] = {}
     title, table = "", None
     for number, line in _text.numbered_lines(text):
+        if not line:
+            continue
         if match := _TITLE.fullmatch(line):
             title, table = match[1], None
         elif match := _DEVICE.fullmatch(line):
-            known[match[1]] = match[2], _address(match[3])
+            known[match[1]] = match[2].strip() or match[1], _address(match[3])
         elif match := _HEADER.fullmatch(line):
             table = _header(number, match[1].split(None, MAX_DEVICES)) if title else None
             if table and tables.setdefault(title, table) is not table:
@@ -138,7 +147,7 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, tuple[str, str | None
 
 
 def _header(number: int, columns: list[str]) -> _Table:
-    if len(columns) > MAX_DEVICES or len(set(columns)) < len(columns):
+    if not 1 <= len(columns) <= MAX_DEVICES or len(set(columns)) < len(columns):
         raise TopologyError(
             f"line {number}: a header of {len(columns)} columns, {len(set(columns))} different"
         )

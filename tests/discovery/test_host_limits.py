@@ -1,0 +1,81 @@
+"""Large and hostile texts: each is refused with a reason, in time that grows with the text and no faster."""
+
+from __future__ import annotations
+
+import time
+from types import ModuleType
+
+import pytest
+
+import topoplace as tp
+from topoplace.discovery import hiest, hwloc, kfd, lstopo, numactl, rocm, rocm_bandwidth
+
+PARSERS = (rocm, rocm_bandwidth, numactl, hwloc, lstopo, hiest)
+SIZE = 1_000_000
+BLANKS = " " * SIZE
+
+
+def header(n: int) -> str:
+    return " ".join(f"GPU{i}" for i in range(n))
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "=",
+        "= a",
+        "Device: 1,",
+        "Device: 1, a,",
+        "D/D",
+        "GPU[0] : (Topology) Numa Node:",
+        "node 0 cpus:",
+        "node distances:\nnode",
+        "Machine (P#0)\n  Package",
+        "<topology",
+        '{"machines":',
+    ],
+)
+def test_a_long_line_of_blanks_takes_no_longer_than_it_must(parser: ModuleType, start: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(tp.TopologyError):
+        parser.parse(f"{start}{BLANKS}x")
+    assert time.process_time() - begin < 2.0
+
+
+@pytest.mark.parametrize(
+    ("parser", "text", "message"),
+    [
+        (rocm, f"= Bandwidth =\n{header(300)}\n", "line 2: a header of more than 256 columns"),
+        (
+            rocm_bandwidth,
+            f"Unidirectional copy peak bandwidth GB/s\nD/D {header(300)}\n",
+            "line 2: a header of 257 columns",
+        ),
+        (rocm_bandwidth, "Unidirectional copy peak bandwidth GB/s\nD/D \n", "line 2: a header of 0 columns"),
+        (numactl, "".join(f"node {i} cpus:\n" for i in range(1025)), "line 1025: more than 1024 nodes"),
+        (numactl, "node distances:\nnode" + " 1" * 2000, "line 2: more than 1024 nodes"),
+        (numactl, "node distances:\nnode 1234567", "line 2: a number has more than 6 digits"),
+        (
+            lstopo,
+            "Machine (P#0)\n"
+            + "".join(f"  PCI {i:02x}:{j:02x}.0 (3D)\n" for i in range(16) for j in range(17)),
+            "272 accelerators are too many",
+        ),
+        (
+            lstopo,
+            "Machine (P#0)\n" + "".join("  " * i + "Group\n" for i in range(1, 70)),
+            "an object is indented by 128 blanks",
+        ),
+        (hiest, "[" * 100_000, "not JSON"),
+    ],
+)
+def test_more_than_any_machine_has_is_refused(parser: ModuleType, text: str, message: str) -> None:
+    with pytest.raises(tp.TopologyError, match=message):
+        parser.parse(text)
+
+
+def test_many_nodes_of_a_tree_are_refused() -> None:
+    files = {f"nodes/{i}/properties": "simd_count 1\n" for i in range(4097)}
+    with pytest.raises(tp.TopologyError, match="'nodes/4096/properties': more than 4096 nodes"):
+        kfd.parse(files)
