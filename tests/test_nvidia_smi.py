@@ -346,7 +346,7 @@ def test_labels_that_touch_an_affinity_are_cut() -> None:
 def test_rows_of_adapters_may_be_missing() -> None:
     text = "\n".join(line for line in MODERN.split("\n") if not line.startswith("NIC"))
     assert parse(text).nics == parse(MODERN).nics
-    assert parse(text).notes[-1] == "2 network adapters have a column and no row, the first is NIC0."
+    assert parse(text).notes[-1] == "Network adapters with a column and no row: NIC0, NIC1."
     with pytest.raises(tp.TopologyError, match="line 2: NIC0 reaches a GPU by NVLink"):
         parse(text.replace("PIX", "NV2"))
 

@@ -64,22 +64,24 @@ def test_adapters_have_paths_speeds_and_rails() -> None:
 def test_pcie_speeds_as_written_or_assumed() -> None:
     plain = NVSWITCH.replace("nvlink", "wire")
     topology = nccl.parse(plain, pcie_gbps=10.0)
-    assert "8 elements 'wire' were not read." not in topology.notes
     assert topology.link_kind(0, 1) == Link(LinkKind.HOST, 1, 15.75)  # eight lanes at 16 GT/s
     assert topology.link_kind(2, 3) == Link(LinkKind.HOST, 1, 10.0)
     assert topology.link_kind(0, 3) == Link(LinkKind.SYSTEM, 1, 10.0)
-    assert topology.notes == ("2 PCIe links tell no speed: 10 GB/s is assumed.",)
+    assert topology.notes == (
+        "Elements that were not read: 'wire', 8 times.",
+        "No speed is told of 2 of 7 PCIe links: 10 GB/s is assumed.",
+    )
     told = plain.replace('link_speed=""', 'link_speed="64.0 GT/s PCIe"').replace('width="0"', 'width="16"')
     told = told.replace('"Unknown speed" link_width="255"', '"2.5 GT/s" link_width="16"')
     assert nccl.parse(told).link_kind(2, 3) == Link(LinkKind.HOST, 1, 4.0)
     assert nccl.parse(told).link_kind(0, 3) == Link(LinkKind.SYSTEM, 1, 22.0)  # between the two CPUs
-    assert nccl.parse(told).notes == ()
+    assert nccl.parse(told).notes == ("Elements that were not read: 'wire', 8 times.",)
 
 
 def test_skeletons_do_not_tell_of_nvlink() -> None:
     topology = nccl.parse(SKELETON)
     assert pairs(topology) == {(LinkKind.UNKNOWN, 1, 31.5): 1, (LinkKind.UNKNOWN, 1, 7.875): 2}
-    assert "does not tell which NVLinks there are: 3 pairs" in topology.notes[-1]
+    assert "PCIe path: 3; assume_no_nvlink=True" in topology.notes[-1]
     assert [gpu.bus_id for gpu in topology.gpus] == ["0001:00:00.0", "0002:00:00.0", "000a:00:00.0"]
     assert topology.nics == (tp.Nic("0101:00:00.0", ("PIX", "PIX", "SYS")),)
     assumed = nccl.parse(SKELETON, assume_no_nvlink=True)
@@ -98,7 +100,7 @@ def test_devices_without_a_class_need_an_argument() -> None:
 def test_loops_are_reported_and_not_counted() -> None:
     topology = nccl.parse(SELF_LOOPS)
     assert pairs(topology) == {(LinkKind.UNKNOWN, 1, 12.0): 1}
-    assert topology.notes[0].startswith("12 links of GPU0 lead to itself (line 5): not counted")
+    assert topology.notes[0].startswith("Links from GPU0 to itself (12, line 5) are not counted")
     assert pairs(nccl.parse(SELF_LOOPS, assume_no_nvlink=True)) == {(LinkKind.SYSTEM, 1, 12.0): 1}
 
 
@@ -141,7 +143,7 @@ def test_xgmi() -> None:
     assert topology.gpus[3].machine == "node3"
     assert [nic.gbps for nic in topology.nics] == [25.0, None]
     assert [component.name for component in topology.components][2:] == ["0000:c5:00.0", "0000:c5:00.0#2"]
-    for part in ("have the bus id 0000:c5:00.0", "lead to 0000:d7:00.0, which is not in", "200000000 Mb/s"):
+    for part in ("have the bus id 0000:c5:00.0", "to 0000:d7:00.0 (2) are not counted", "200000000 Mb/s"):
         assert any(part in note for note in topology.notes)
 
 

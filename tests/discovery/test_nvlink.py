@@ -36,8 +36,8 @@ def test_states_and_ends_together() -> None:
     uuid = "GPU-00000000-0000-0000-0000-000000000002"
     assert topology.gpus[1] == tp.Gpu(1, "GPU1", "H100", "box", uuid=uuid)
     assert topology.notes == (
-        "GPU0: 1 links are inactive: 2.",
-        "GPU1: 1 links are inactive: 2.",
+        "GPU0 has inactive links: 2.",
+        "GPU1 has inactive links: 2.",
         "GPU2 has no active link.",
         "Bus ids are taken to be those of the GPUs in the order of their numbers, as nvidia-smi numbers them.",
         "The speed of PCIe is not told: 12 GB/s is assumed.",
@@ -125,7 +125,7 @@ def test_ends_with_inactive_links_between_them() -> None:
         text = NVSWITCH.replace("Link 1: Remote Device 00000008:00:00.0: Link 28", inactive)
         topology = nvlink.parse(text)
         assert topology.link_kind(0, 1) == Link(LinkKind.NVSWITCH, 3, 75.0)
-        assert topology.notes[0] == "GPU0: 1 links are inactive: 1."
+        assert topology.notes[0] == "GPU0 has inactive links: 1."
 
 
 def test_one_gpu_and_none() -> None:

@@ -26,9 +26,9 @@ def test_direct_pairs_have_an_unknown_kind_and_others_go_through_the_host() -> N
     assert topology.link_kind(0, 2) == tp.Link(tp.LinkKind.HOST, 1, 20.0)
     assert topology.gpus[1] == tp.Gpu(1, "GPU1", "L40S", "box")
     assert topology.notes == (
-        "Direct access is supported for 1 pairs, the first is GPU0 and GPU1.",
-        "Direct access is not supported by the chipset for 1 pairs, the first is GPU0 and GPU2.",
-        "Direct access is not supported in this topology for 1 pairs, the first is GPU1 and GPU2.",
+        "Direct access is supported for 1 of 3 pairs, the first is GPU0 and GPU1.",
+        "Direct access is not supported by the chipset for 1 of 3 pairs, the first is GPU0 and GPU2.",
+        "Direct access is not supported in this topology for 1 of 3 pairs, the first is GPU1 and GPU2.",
         "What connects the pairs, and how fast, is not told: 20 GB/s is assumed.",
     )
 

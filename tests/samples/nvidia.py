@@ -64,7 +64,7 @@ def system(
 
 def skeleton(gpus: int, nics: int, numa_nodes: str, note: str = "") -> Expected:
     pairs = {(LinkKind.UNKNOWN, 1): gpus * (gpus - 1) // 2}
-    return system(gpus, nics, pairs, numa_nodes, note=note or "not tell which NVLinks")
+    return system(gpus, nics, pairs, numa_nodes, note=note or "does not tell which NVLinks")
 
 
 def xgmi(gpus: int, nics: int, pairs: Mapping[int, int], numa_nodes: str, note: str = "") -> Expected:
@@ -78,7 +78,11 @@ NCCL = {
     "nccl-aws-p4de-8xA100-08": skeleton(8, 4, "01"),
     "nccl-azure-nc48v4-2xA100pcie-05": system(2, 1, {(LinkKind.NVLINK3, 12): 1}, "01"),
     "nccl-azure-ncv4-4xA100pcie-01": system(
-        4, 1, {(LinkKind.UNKNOWN, 1): 6}, "0123", note="12 links of GPU3 lead to itself"
+        4,
+        1,
+        {(LinkKind.UNKNOWN, 1): 6},
+        "0123",
+        note="Links from GPU3 to itself (12, line 29) are not counted",
     ),
     "nccl-azure-ndv2-8xV100-02": skeleton(8, 1, "01"),
     "nccl-azure-ndv4-8xA100-03": skeleton(8, 8, "0123"),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
 from topoplace.discovery import _xml
-from topoplace.discovery._nccl_tree import Device
+from topoplace.discovery._nccl_tree import Device, unread
 from topoplace.discovery._xml import Element
 from topoplace.errors import TopologyError
 from topoplace.links import NONE, SPEEDS, Link, LinkKind, LinkSpeed, nvlink_of, nvlink_of_capability, xgmi_of
 
+_LINKS = ("nvlink", "xgmi")
 _NVSWITCH_CLASS = "0x068000"
 _CPU_CLASS = "0x068001"
 _NAMELESS_SWITCH = "fffffff:"  # what NCCL writes where it cannot see the switch
@@ -102,6 +104,8 @@ def read(gpus: Sequence[PlacedGpu], lanes: Lanes) -> Wires:
         for c2c in gpu.told.children_of("c2c"):
             wires.to_cpu(i, _c2c(c2c))
     wires.pairs.extend(_both_ways(direct, gpus, wires))
+    elements = (child for gpu in gpus if gpu.told for child in gpu.told.children)
+    wires.notes += unread(Counter(child.tag for child in elements if child.tag not in (*_LINKS, "c2c")))
     return wires
 
 
@@ -119,7 +123,7 @@ def _bundles(gpu: Element, lanes: Lanes) -> list[_Bundle]:
     bundles: dict[str, _Bundle] = {}
     total = 0
     for element in gpu.children:
-        if element.tag not in ("nvlink", "xgmi"):
+        if element.tag not in _LINKS:
             continue
         target = element.get("target").lower()
         if not 1 <= len(target) <= 32:
@@ -147,7 +151,7 @@ def _lead_out(wires: Wires, i: int, gpu: PlacedGpu, bundle: _Bundle) -> None:
         wires.switches.setdefault(bundle.target, {})[i] = bundle.link
     else:
         wires.notes.append(
-            f"{bundle.link.lanes} links of {gpu.name} lead to {bundle.target}, which is not in the file."
+            f"Links from {gpu.name} to {bundle.target} ({bundle.link.lanes}) are not counted: that is not in the file."
         )
 
 
@@ -170,8 +174,8 @@ def _both_ways(
         if u == v:
             wires.loops.append(u)
             wires.notes.append(
-                f"{link.lanes} links of {gpus[u].name} lead to itself (line {bundle.line}): not counted, "
-                "and where they lead is not known."
+                f"Links from {gpus[u].name} to itself ({link.lanes}, line {bundle.line}) are not counted: "
+                "where they lead is not known."
             )
             continue
         back = direct[v, u].link if (v, u) in direct else NONE

@@ -75,9 +75,13 @@ def read(text: str, given: frozenset[str]) -> Tree:
         left: _Left = [(child, ()) for child in reversed(cpu.children)]
         while left:
             _visit(tree, left, ignored)
-    for tag, count in sorted(ignored.items()):
-        tree.notes.append(f"{count} elements {_checks.shown(tag)} were not read.")
+    tree.notes += unread(ignored)
     return tree
+
+
+def unread(tags: Counter[str]) -> list[str]:
+    """What a reader must know of elements that the parser has no use for."""
+    return [f"Elements that were not read: {_checks.shown(tag)}, {tags[tag]} times." for tag in sorted(tags)]
 
 
 def _root(text: str) -> Element:

@@ -117,8 +117,8 @@ def _unknown_pairs(
 def _told_of_unknown(unknown: Sequence[object]) -> Iterator[str]:
     if unknown:
         yield (
-            f"The file does not tell which NVLinks there are: {len(unknown)} pairs have the kind UNKNOWN and the "
-            "speed of their PCIe path; assume_no_nvlink=True takes that to be all there is."
+            "The file does not tell which NVLinks there are. Pairs of kind UNKNOWN at the speed of their PCIe path: "
+            f"{len(unknown)}; assume_no_nvlink=True takes that path to be all there is."
         )
 
 
@@ -248,7 +248,9 @@ def _pcie_links(
         assumed += told is None
         yield (at, up), Link(LinkKind.PCIE, 1, told or assumed_gbps)
     if assumed:
-        tree.notes.append(f"{assumed} PCIe links tell no speed: {assumed_gbps:g} GB/s is assumed.")
+        tree.notes.append(
+            f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gbps:g} GB/s is assumed."
+        )
 
 
 def _told_pcie(pci: Element) -> float | None:

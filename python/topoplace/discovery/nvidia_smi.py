@@ -350,7 +350,7 @@ def _notes(
     if labels & set(_PATHS):
         notes.append(f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed.")
     if missing := [nic for nic in header.nics if nic not in rows]:
-        notes.append(f"{len(missing)} network adapters have a column and no row, the first is {missing[0]}.")
+        notes.append(f"Network adapters with a column and no row: {', '.join(missing)}.")
     return notes
 
 

@@ -321,7 +321,7 @@ def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:
     for gpu in links:
         inactive = [str(link) for link, rate in sorted(gpu.rates.items()) if rate is None]
         if inactive:
-            yield f"{gpu.gpu.name}: {len(inactive)} links are inactive: {', '.join(inactive)}."
+            yield f"{gpu.gpu.name} has inactive links: {', '.join(inactive)}."
         elif not gpu.active:
             yield f"{gpu.gpu.name} has no active link."
     if inferred:

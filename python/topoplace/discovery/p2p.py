@@ -108,7 +108,7 @@ def _notes(access: PeerAccess, pcie_gbps: float) -> Iterator[str]:
         found = [(u, v) for u, v in pairs if access.statuses[u][v] == status]
         if found:
             u, v = (access.gpus[i] for i in found[0])
-            yield f"Direct access is {meaning} for {len(found)} pairs, the first is {u} and {v}."
+            yield f"Direct access is {meaning} for {len(found)} of {len(pairs)} pairs, the first is {u} and {v}."
     if pairs:
         yield f"What connects the pairs, and how fast, is not told: {pcie_gbps:g} GB/s is assumed."
 
