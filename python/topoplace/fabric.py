@@ -37,9 +37,10 @@ class Level:
         where = f"level {_checks.shown(self.name)}"
         _checks.text(self.name, "level.name", TopologyError)
         domains = _checks.sequence(self.domains, f"{where}: domains", TopologyError)
-        for domain in dict.fromkeys(domains):
+        first = dict(zip(reversed(domains), reversed(range(len(domains))), strict=True))
+        for domain, i in first.items():
             if domain is not None:
-                _checks.text(domain, f"{where}: a domain", TopologyError)
+                _checks.text(domain, f"{where}: domains[{i}]", TopologyError)
         if self.gbps is not None:
             object.__setattr__(self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError))
         factor = _checks.real(self.oversubscription, f"{where}: oversubscription", TopologyError, low=1.0)

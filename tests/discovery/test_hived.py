@@ -106,6 +106,13 @@ def test_refused(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_nodes_alone_have_no_levels() -> None:
+    topology = hived.parse(HEAD + "  physicalCells: [{cellType: B, cellAddress: n}]")
+    assert topology.num_gpus == 2
+    assert topology.fabric is not None
+    assert topology.fabric.levels == ()
+
+
 def test_cells_without_nodes_in_the_text_stay_small() -> None:
     types = "".join(
         f"    {name}: {{childCellType: {child}, childCellNumber: 1000000}}\n"

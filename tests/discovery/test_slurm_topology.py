@@ -113,6 +113,15 @@ def test_refused(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_a_line_that_is_continued_by_nothing() -> None:
+    assert slurm_topology.parse("SwitchName=a \\\nNodes=n1\\").machines == ("n1",)
+
+
+def test_many_short_lines_are_refused() -> None:
+    with pytest.raises(tp.TopologyError, match="line 20834: more than 20833 lines that say something"):
+        slurm_topology.parse("SwitchName=a Nodes=n1\n" * 45_455)
+
+
 def test_dangling_switches_can_be_left_out() -> None:
     fabric = slurm_topology.parse("SwitchName=a Switches=b,c\nSwitchName=b Nodes=n1", allow_dangling=True)
     assert fabric.level_names == ("leaf", "spine")
