@@ -9,12 +9,10 @@ there twice: a GPU in parts is several nodes.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 from topoplace import _checks
@@ -41,20 +39,6 @@ Properties = dict[str, int]
 def recognised(data: str | bytes) -> bool:
     """Whether `data` looks like a tar archive of the driver's tree."""
     return isinstance(data, bytes) and _tar.is_tar(data) and b"nodes/" in data[: 1 << 20]
-
-
-def read_directory(directory: str | os.PathLike[str]) -> dict[str, bytes]:
-    """The files of the tree in `directory` that `parse` needs, by their path in it.
-
-    This is what looks at a disk; `directory` is /sys/class/kfd/kfd/topology on the machine itself.
-    """
-    root = Path(directory)
-    found: dict[str, bytes] = {}
-    for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):
-        for path in root.glob(f"nodes/*/{pattern}"):
-            with path.open("rb") as file:
-                found[path.relative_to(root).as_posix()] = file.read(MAX_FILE_BYTES + 1)
-    return found
 
 
 def parse(
@@ -91,7 +75,7 @@ def parse(
         name=name,
         components=tuple(Component(ComponentKind.NUMA_NODE, f"NUMA{i}") for i in range(len(cpus))),
         component_links=outside,
-        notes=(*strays, *silent),
+        notes=(*strays, *silent, *_shared(gpus)),
     )
 
 
@@ -228,9 +212,9 @@ Entry = tuple[int, int, Link]
 
 
 def _agreed(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
-    """The link of every pair that has one, and a note per link that is in the directory of another node.
+    """The link of every pair that has one, and a note per link that cannot be used.
 
-    Both ends must tell the same of a link, where both tell.
+    Both ends must tell the same of a link, where both tell. A container does not see all nodes that links lead to.
     """
     known = {node.id for node in nodes}
     links: dict[Pair, _IoLink] = {}
@@ -240,13 +224,19 @@ def _agreed(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
             source, target = (_value(properties, key, path) for key in ("node_from", "node_to"))
             if source != node.id:
                 strays.append(f"{path} is a link of node {source}, not of node {node.id}: it is not used.")
-            elif target == source or target not in known:
-                raise TopologyError(f"{path}: node_to = {target} is no other node")
+            elif target not in known:
+                strays.append(f"{path} leads to node {target}, which is not there: it is not used.")
             else:
                 link = _IoLink(*(_value(properties, key, path) for key in _LINK_KEYS))
-                if links.setdefault((min(source, target), max(source, target)), link) != link:
-                    raise TopologyError(f"{path}: node {target} tells another link to node {source}")
+                _keep(links, source, target, link, path)
     return links, strays
+
+
+def _keep(links: dict[Pair, _IoLink], source: int, target: int, link: _IoLink, path: str) -> None:
+    if target == source:
+        raise TopologyError(f"{path}: node_to = {target} is no other node")
+    if links.setdefault((min(source, target), max(source, target)), link) != link:
+        raise TopologyError(f"{path}: node {target} tells another link to node {source}")
 
 
 def _parted(joined: Sequence[Entry], num_gpus: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
@@ -344,6 +334,12 @@ def _gpus(
             bus_id=addresses[i],
             numa_node=numa_node,
         )
+
+
+def _shared(nodes: Sequence[_Node]) -> list[str]:
+    count = Counter(node.address for node in nodes if node.address)
+    shared = sum(number for number in count.values() if number > 1)
+    return [f"{shared} GPUs share PCI addresses, as parts of one GPU do: they have none."] if shared else []
 
 
 def _unique(values: Sequence[str | None]) -> list[str | None]:

@@ -5,6 +5,7 @@ The only module of the library that runs programs or reads the machine's own fil
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import os
@@ -113,11 +114,14 @@ def _from_kfd(tree: Path) -> Topology:
 
 
 def _files(tree: Path) -> dict[str, bytes]:
-    """The files of the driver's tree that its parser needs, by their path in it."""
+    """The files of the driver's tree that its parser needs, by their path in it.
+
+    A container may not read those of GPUs that it has not been given.
+    """
     found: dict[str, bytes] = {}
     for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):
         for path in tree.glob(f"nodes/*/{pattern}"):
-            with path.open("rb") as file:
+            with contextlib.suppress(PermissionError), path.open("rb") as file:
                 found[path.relative_to(tree).as_posix()] = file.read(kfd.MAX_FILE_BYTES + 1)
     return found
 
