@@ -17,6 +17,7 @@ import bench_match_best
 import bench_match_peers
 import bench_place
 import bench_simulate
+import bench_topology
 from topoplace import kernels
 
 RELATIONS = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
@@ -79,6 +80,18 @@ def systems() -> Iterator[Bar]:
     yield Bar("topoplace --help", 250, usage, "ms")
 
 
+def topologies() -> Iterator[Bar]:
+    started = time.process_time()
+    topology = bench_topology.cluster()
+    yield Bar("12,500 machines of 8 GPUs, built", 1, time.process_time() - started, "s")
+    started = time.process_time()
+    bench_topology.round_trip(topology)
+    yield Bar("... through JSON and back, digests equal", 5, time.process_time() - started, "s")
+    yield Bar("... all of that in memory", 100, bench_topology.megabytes_of_memory(), "MB")
+    seconds, which = bench_topology.slowest_megabyte()
+    yield Bar(f"a megabyte of anything read or refused: slowest ({which})", 1, seconds, "s")
+
+
 def peers() -> Iterator[Bar]:
     ratios = bench_match_peers.report("enumeration", bench_match_peers.ENUMERATE)
     mean = statistics.geometric_mean(ratios)
@@ -87,7 +100,7 @@ def peers() -> Iterator[Bar]:
 
 
 def main() -> int:
-    groups = [placements, counts, systems] + [peers] * ("--peers" in sys.argv)
+    groups = [placements, counts, systems, topologies] + [peers] * ("--peers" in sys.argv)
     missed = 0
     for group in groups:
         for bar in group():

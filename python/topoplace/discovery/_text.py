@@ -38,5 +38,11 @@ def decoded(data: object, what: str = "text") -> str:
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of `text` from 1, without the colours of a terminal and without the end of line."""
-    for number, line in enumerate(_ESCAPE.sub("", text).split("\n"), 1):
-        yield number, line.rstrip("\r")
+    clean = _ESCAPE.sub("", text)
+    number, start = 1, 0
+    while (
+        end := clean.find("\n", start)
+    ) >= 0:  # one line at a time: a list of short lines is many times the text
+        yield number, clean[start:end].rstrip("\r")
+        number, start = number + 1, end + 1
+    yield number, clean[start:].rstrip("\r")

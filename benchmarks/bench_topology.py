@@ -1,0 +1,73 @@
+"""Large topologies and large texts: building and storing 100,000 GPUs, reading a megabyte in every format."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import topoplace as tp
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from mutations import FIXTURES, WAYS, format_of, refused_at_most, swollen
+
+LEVELS = {"rack": 4, "leaf": 32, "spine": 512}
+
+
+def cluster() -> tp.Topology:
+    """12,500 machines of 8 GPUs under three levels of a fabric."""
+    return tp.Topology.cluster(tp.machines.get("dgx-h100"), fabric=tp.Fabric.regular(12_500, LEVELS))
+
+
+def round_trip(topology: tp.Topology) -> tp.Topology:
+    """Through JSON and back, digests compared."""
+    again = tp.Topology.from_json(topology.to_json())
+    assert again.digest() == topology.digest()
+    return again
+
+
+def megabytes_of_memory() -> float:
+    """The most that building the cluster, asking it for every kind of thing and writing it takes."""
+    tracemalloc.start()
+    topology = cluster()
+    round_trip(topology)
+    assert topology.bandwidth(0, topology.num_gpus - 1) == 12.5
+    assert len(topology.machine_of) == len(topology.local_index) == topology.num_gpus
+    assert len(topology.gpus_of) == topology.num_machines
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+def slowest_megabyte() -> tuple[float, str]:
+    """CPU seconds of the slowest reading or refusal of a swollen fixture, and which that was."""
+    slowest = (0.0, "")
+    for path in FIXTURES:
+        original, format = path.read_bytes(), format_of(path)
+        refused_at_most(original, format)
+        for how in WAYS:
+            data = swollen(original, how)
+            for parse in [tp.discovery.read] if format is None else [tp.discovery.read, format.parse]:
+                started = time.process_time()
+                with contextlib.suppress(tp.TopologyError):
+                    parse(data)
+                slowest = max(slowest, (time.process_time() - started, f"{path.name}, {how}"))
+    return slowest
+
+
+def test_build(benchmark: BenchmarkFixture) -> None:
+    benchmark(cluster)
+
+
+def test_json(benchmark: BenchmarkFixture) -> None:
+    benchmark(round_trip, cluster())
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+def test_read(benchmark: BenchmarkFixture, path: Path) -> None:
+    benchmark(refused_at_most, path.read_bytes(), format_of(path))
