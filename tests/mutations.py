@@ -22,10 +22,11 @@ _WORDS = [
 ]
 
 
-def refused_at_most(data: bytes, format: Format | None) -> None:
+def refused_at_most(data: bytes, format: Format | None, *, by_content: bool = True) -> None:
     """Reads `data` in the format its content tells, and in that of the text it was made from."""
-    with contextlib.suppress(TopologyError):
-        discovery.read(data)
+    if by_content:
+        with contextlib.suppress(TopologyError):
+            discovery.read(data)
     if format is not None:
         with contextlib.suppress(TopologyError):
             format.parse(data)

@@ -24,3 +24,8 @@ def test_sample(name: str, shared: Path, record_property: Callable[[str, object]
         pytest.skip(f"the sample {name} is not on this machine")
     record_property("says", EXPECTED[name].says)
     EXPECTED[name].check(path.read_bytes())
+
+
+def test_no_sample_is_forgotten(shared: Path) -> None:
+    there = {path.name for path in (shared / "data/topo").iterdir()} - {"INDEX.md"}
+    assert there == set(EXPECTED)

@@ -40,9 +40,7 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of `text` from 1, without the colours of a terminal and without the end of line."""
     clean = _ESCAPE.sub("", text)
     number, start = 1, 0
-    while (
-        end := clean.find("\n", start)
-    ) >= 0:  # one line at a time: a list of short lines is many times the text
+    while (end := clean.find("\n", start)) >= 0:  # a list of short lines would be many times the text
         yield number, clean[start:end].rstrip("\r")
         number, start = number + 1, end + 1
     yield number, clean[start:].rstrip("\r")
