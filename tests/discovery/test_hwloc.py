@@ -240,3 +240,16 @@ def test_recognised(switches: str) -> None:
     assert hwloc.recognised(switches)
     assert hwloc.recognised('<?xml version="1.0"?>\n<topology>\n')
     assert not hwloc.recognised('<system version="1">')
+
+
+def test_the_memory_of_a_gpu_is_no_numa_node_of_cpus(switches: str) -> None:
+    memory = (
+        '<object type="NUMANode" subtype="GPUMemory" os_index="4294967000" local_memory="16000000000">'
+        '<info name="PCIBusID" value="0000:81:00.0"/></object>'
+    )
+    text = switches.replace(
+        '<object type="Bridge" gp_index="32"', f'{memory}<object type="Bridge" gp_index="32"'
+    )
+    topology = hwloc.parse(text)
+    assert topology.gpus[2].memory_gb == 16.0
+    assert topology.components == hwloc.parse(switches).components

@@ -8,6 +8,7 @@ or a display device of NVIDIA or AMD; the small display chips that boards have f
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -41,6 +42,10 @@ _SOCKETS_OF_MODEL = {"POWER9": "socket-power9", "AMD": "socket-amd", "EPYC": "so
 _SOCKETS_OF_NUMBER = {
     ("GenuineIntel", "79"): "socket-broadwell",
     ("GenuineIntel", "85"): "socket-skylake",
+    (
+        "GenuineIntel",
+        "106",
+    ): "socket-skylake",  # Ice Lake: NCCL takes every later one as Skylake but the next two
     ("GenuineIntel", "143"): "socket-sapphire-rapids",
     ("GenuineIntel", "207"): "socket-emerald-rapids",
 }
@@ -160,7 +165,7 @@ class _Builder:
         self._packages, self._nodes = parts["package"], parts["node"]
         self._switches, self._ports = parts["switch"], parts["port"]
         self._memory_of = {thing.infos.get("PCIBusID", ""): thing.memory_bytes for thing in parts["memory"]}
-        self._memory_nodes = sum(1 << (thing.os_index or 0) for thing in parts["memory"])
+        self._memory_nodes = {thing.os_index for thing in parts["memory"]}
         self._gpus = self._accelerators(parts["device"])
         self._any_model = next(filter(None, map(_model, self._gpus)), "")
         self._meetings = _meetings(self._gpus)
@@ -302,7 +307,7 @@ class _Builder:
     def _gpu(self, index: int, thing: Thing) -> Gpu:
         package = self._package(thing)
         near = next((above for above in thing.ancestors() if above.cpus or above.nodes), Thing(""))
-        nodes = near.nodes & ~self._memory_nodes
+        nodes = [node for node in _bits(near.nodes) if node not in self._memory_nodes]
         memory = self._memory_of.get(thing.bus_id or "", 0.0)
         return Gpu(
             index,
@@ -313,7 +318,7 @@ class _Builder:
             _memory_gb(thing, memory),
             uuid=_info(thing, "NVIDIAUUID", "AMDUUID", "LevelZeroUUID"),
             bus_id=thing.bus_id,
-            numa_node=nodes.bit_length() - 1 if nodes.bit_count() == 1 else None,
+            numa_node=nodes[0] if len(nodes) == 1 else None,
             cpus=_cpu_list(near.cpus),
         )
 
@@ -376,10 +381,15 @@ def _is_offered(thing: Thing) -> bool:
 
 
 @lru_cache(maxsize=64)
+def _bits(mask: int) -> Sequence[int]:
+    """The numbers of the bits that are set, ascending."""
+    return array("L", (match.start() for match in re.finditer("1", f"{mask:b}"[::-1])))
+
+
+@lru_cache(maxsize=64)
 def _cpu_list(mask: int) -> str | None:
     """The CPUs of a set of bits as a list such as "0-3,8"; None where there are none."""
-    digits = f"{mask:b}"[::-1]
-    return list_of(match.start() for match in re.finditer("1", digits)) or None
+    return list_of(_bits(mask)) or None
 
 
 @lru_cache(maxsize=64)
