@@ -96,7 +96,7 @@ def test_labels_of_one_node() -> None:
     assert [gpu.model for gpu in topology.gpus] == ["Tesla-T4", "Tesla-T4"]
     assert topology.machine_names == ("machine0",)
     assert parse("kubernetes.io/hostname=n7\nnvidia.com/gpu.count=1").machine_names == ("n7",)
-    assert any("shares each GPU among 4" in note for note in topology.notes)
+    assert "GPUs that several pods share are counted once: those of machine0." in topology.notes
 
 
 def test_mig_single() -> None:
@@ -140,7 +140,7 @@ def test_gpus_that_cannot_be_given_away_are_noted() -> None:
     text = node(capacity={"nvidia.com/gpu": "8"}).replace(
         '"allocatable": {}', '"allocatable": {"nvidia.com/gpu": "7"}'
     )
-    assert any("can give away 7 of 8 GPUs" in note for note in parse(text).notes)
+    assert any("which of them is not told: n (7 of 8)." in note for note in parse(text).notes)
 
 
 def test_elided_text() -> None:

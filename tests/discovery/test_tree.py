@@ -40,6 +40,16 @@ def test_parents_with_the_same_children_are_one_domain_at_every_level() -> None:
     ]
 
 
+def test_many_twins_are_few_notes() -> None:
+    pods = [f"a{i}: l{i}\nb{i}: l{i}\nl{i}: n{i}" for i in range(8)]
+    tree = _tree.from_tree(switches("\n".join([*pods, f"top: {' '.join(f'a{i} b{i}' for i in range(8))}"])))
+    assert told(tree)["core"] == " ".join(["top"] * 8)
+    assert tree.notes[4:] == [
+        "One domain, because they have the same children: switch a4 and b4.",
+        "3 more sets of switch names are one domain each, as these are.",
+    ]
+
+
 def test_a_forest_says_so_and_switches_without_machines_do_not_count() -> None:
     tree = _tree.from_tree(switches("a: n1\nb: n2\nc:"))
     assert told(tree) == {"leaf": "a b"}

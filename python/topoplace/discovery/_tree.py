@@ -23,6 +23,7 @@ from topoplace.fabric import Fabric, Level
 LEVEL_NAMES = ("leaf", "spine", "core")
 """What the levels are called where the text has no names for them, innermost first; then "level4" and so on."""
 MAX_LEVELS = 64
+_MOST_NOTES = 5
 
 
 @dataclass(slots=True)
@@ -176,10 +177,14 @@ def _merge_twins(by_name: dict[str, Switch], order: Sequence[str], notes: list[s
         if kept != name:
             instead[name] = kept
             twins.setdefault(kept, []).append(name)
-    for kept, others in twins.items():
-        for other in others:
-            del by_name[other]
+    for other in instead:
+        del by_name[other]
+    for kept, others in islice(twins.items(), _MOST_NOTES):
         notes.append(f"One domain, because they have the same children: {word} {kept} and {some(others)}.")
+    if len(twins) > _MOST_NOTES:
+        notes.append(
+            f"{len(twins) - _MOST_NOTES} more sets of {word} names are one domain each, as these are."
+        )
 
 
 def _heights(by_name: Mapping[str, Switch], order: Sequence[str]) -> dict[str, int]:

@@ -77,12 +77,13 @@ def parse(
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
     keys = _level_keys(levels)
     notes: list[str] = []
-    templates = _Templates(machine, whole_gpus, pcie_gbps, notes)
+    templates = _Templates(machine, whole_gpus, pcie_gbps)
     found = [(node, templates.of(node)) for node in _nodes(_text.decoded(data, "nodes"), notes)]
     without = [node.name for node, template in found if template is None]
     machines = {node.name: template for node, template in found if template is not None}
     if not machines:
         raise TopologyError(f"no node has a GPU: {_tree.some(without)}" if without else "there is no node")
+    notes += templates.notes()
     if without:
         notes.append(f"Without GPUs, and left out: {_tree.some(without)}.")
     kept = [node for node, template in found if template is not None]
@@ -207,7 +208,6 @@ class _Templates:
         machine: Topology | Mapping[str, Topology] | None,
         whole_gpus: int | None,
         pcie_gbps: float,
-        notes: list[str],
     ) -> None:
         if not isinstance(machine, Topology) and machine is not None:
             _checks.instance(machine, Mapping, "machine", TopologyError)
@@ -216,7 +216,8 @@ class _Templates:
         self._machine = machine
         self._whole_gpus = whole_gpus
         self._pcie_gbps = pcie_gbps
-        self._notes = notes
+        self._shared: list[str] = []
+        self._short: list[str] = []
         self._built: dict[tuple[_Slices, ...], Topology] = {}
 
     def of(self, node: _Node) -> Topology | None:
@@ -227,7 +228,7 @@ class _Templates:
             return None
         if total > MAX_GPUS:
             raise TopologyError(f"{node.where}{total} GPUs; at most {MAX_GPUS} on one node are read")
-        self._note_sharing(node, total)
+        self._note_sharing(node)
         if self._machine is not None:
             return self._given(node, total)
         if devices not in self._built:
@@ -263,15 +264,20 @@ class _Templates:
         name = " + ".join(dict.fromkeys(kind.model or "GPU" for kind in devices))
         return Topology(gpus, links, default=self._pcie_gbps, name=name, notes=tuple(notes))
 
-    def _note_sharing(self, node: _Node, total: int) -> None:
+    def _note_sharing(self, node: _Node) -> None:
         replicas = node.count("labels", f"{_GPU}.replicas")
         if replicas is not None and replicas > 1:
-            self._notes.append(f"Node {node.name} shares each GPU among {replicas}; a GPU is counted once.")
+            self._shared.append(node.name)
         ready, there = node.count("allocatable", _GPU), node.count("capacity", _GPU)
         if ready is not None and there is not None and ready < there:
-            self._notes.append(
-                f"Node {node.name} can give away {ready} of {there} GPUs; which ones are unhealthy is not told."
-            )
+            self._short.append(f"{node.name} ({ready} of {there})")
+
+    def notes(self) -> Iterator[str]:
+        """What a reader must know about the nodes so far."""
+        if self._shared:
+            yield f"GPUs that several pods share are counted once: those of {_tree.some(self._shared)}."
+        if self._short:
+            yield f"Nodes that cannot give away all GPUs, which of them is not told: {_tree.some(self._short)}."
 
 
 def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
@@ -289,7 +295,7 @@ def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
                 f"{node.where}has MIG slices of the strategy 'mixed', and nothing tells how many GPUs are whole: "
                 "give Node objects with their status, or whole_gpus="
             )
-        yield _Slices(whole, product, memory, 1.0)
+        yield _Slices(whole, _PROFILE.sub("", product or "") or None, memory, 1.0)
         yield from mixed
     elif strategy == "single" and (size := node.count("labels", f"{_GPU}.slices.gi")):
         model = _PROFILE.sub("", product) if product else None

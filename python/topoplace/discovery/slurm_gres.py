@@ -77,7 +77,7 @@ def parse(
     if not _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError):
         links += _unknown_links(devices, pcie_gbps, notes)
     notes.append("gres.conf tells no speed of PCIe.")
-    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(notes))
+    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(dict.fromkeys(notes)))
 
 
 # ---- lines and nodes -------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class _Line:
     def autodetect(self) -> str:
         """What finds the GPUs: "" for nothing."""
         found = (self.record.get("autodetect") or "").lower()
-        return "" if found == "off" else found
+        return "" if found == "off" else _checks.shown(found).strip("'")
 
 
 def _lines(data: str | bytes) -> list[_Line]:
