@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.links import NONE, NVLINKS, SPEEDS, Link, LinkKind, LinkSpeed, nvlink_of, xgmi_of
+from topoplace.links import DECIMALS, NONE, NVLINKS, SPEEDS, Link, LinkKind, LinkSpeed, nvlink_of, xgmi_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -77,7 +77,7 @@ def _from_table(topology: Topology, column: Column) -> Topology:
 
 def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
     def speed(_u: int, _v: int, link: Link) -> float:
-        return lanes[link.kind] * link.lanes if link.kind in lanes else link.gbps
+        return round(lanes[link.kind] * link.lanes, DECIMALS) if link.kind in lanes else link.gbps
 
     ruled = (
         () if topology.components else _ruled(topology, LinkKind.SYSTEM if LinkKind.SYSTEM in lanes else None)
@@ -147,7 +147,7 @@ def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) ->
         known = [SPEEDS[link.kind.value]] if link.kind in NVLINKS and link.kind not in _BY_MODEL else []
     figures = [speed.nominal_gbps if column == "nominal" else speed.achievable_gbps for speed in known]
     lane = min((figure for figure in figures if figure is not None), default=None)
-    return None if lane is None else lane * link.lanes
+    return None if lane is None else round(lane * link.lanes, DECIMALS)
 
 
 def _of_model(model: str | None, kind: LinkKind) -> LinkSpeed | None:

@@ -78,6 +78,9 @@ class Link:
 NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 """The kinds of direct NVLinks, of every generation."""
 
+DECIMALS = 6
+"""Sums and products of speeds are rounded to this many decimals: 18 x 20.6 GB/s is 370.8 GB/s."""
+
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)
 
