@@ -12,6 +12,7 @@ and in all the sum over the planes. Where all GPUs are wired alike that is the f
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Entries = Sequence[tuple[int, int, Link]]
-Members = list[frozenset[int]]
-"""Of each GPU, the connected parts of the machine that it is attached to."""
+Edge = tuple[int, float, int]
+"""Where it leads, its GB/s, and the rank of the worst thing about it."""
 
 _WORST_LAST = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN)
 _RANK_OF_KIND = {kind: rank for rank, kind in enumerate(_WORST_LAST)}
@@ -36,14 +37,20 @@ class Paths:
 
     def __init__(self, num_gpus: int, components: Sequence[Component], links: Entries) -> None:
         switches = {num_gpus + j for j, part in enumerate(components) if part.kind is ComponentKind.NVSWITCH}
-        through = [link for link in links if switches.isdisjoint(link[:2])]
         self._num_gpus = num_gpus
         self._planes = _planes(num_gpus, switches, links)
-        self._levels = _levels(num_gpus, components, through)
+        self._edges: list[list[Edge]] = [[] for _ in range(num_gpus + len(components))]
+        for a, b, link in links:
+            if switches.isdisjoint((a, b)):
+                parts = (components[v - num_gpus].kind for v in (a, b) if v >= num_gpus)
+                rank = max(_RANK_OF_KIND.get(link.kind, 0), *(_RANK_OF_COMPONENT[kind] for kind in parts))
+                self._edges[a].append((b, link.gbps, rank))
+                self._edges[b].append((a, link.gbps, rank))
+        self._reached: dict[int, list[dict[int, float]]] = {}
 
     def link(self, u: int, v: int) -> Link | None:
         """The best path between GPUs u and v, or None where there is none."""
-        best = next((link for link, members in self._levels if members[u] & members[v]), None)
+        best = self._through_components(u, v)
         lanes, gbps = 0, 0.0
         for plane in self._planes:
             if u in plane and v in plane:
@@ -55,7 +62,7 @@ class Paths:
 
     def fill(self, matrix: NDArray[Any], value: Callable[[Link], float]) -> None:
         """Write `value(link)` of every pair that has a path into the (n, n) `matrix`."""
-        if not self._levels and not self._planes:
+        if not self._planes and not any(self._edges):
             return
         known: dict[tuple[LinkKind, int, float], float] = {}
         for u in range(self._num_gpus):
@@ -66,66 +73,56 @@ class Paths:
                         known[key] = value(link)
                     matrix[u, v] = matrix[v, u] = known[key]
 
+    def _through_components(self, u: int, v: int) -> Link | None:
+        """The fastest path between u and v that passes no NVSwitch, of the best kind that is as fast."""
+        if not self._edges[u] or not self._edges[v]:
+            return None
+        if u not in self._reached:
+            self._reached[u] = [self._widths(u, worst) for worst in range(len(_WORST_LAST))]
+        widths = [
+            max(
+                (min(width.get(c, 0.0), gbps) for c, gbps, rank in self._edges[v] if rank <= worst),
+                default=0.0,
+            )
+            for worst, width in enumerate(self._reached[u])
+        ]
+        fastest = max(widths)
+        return Link(_WORST_LAST[widths.index(fastest)], 1, fastest) if fastest else None
 
-def _levels(num_gpus: int, components: Sequence[Component], links: Entries) -> list[tuple[Link, Members]]:
-    """What hangs together over links of at least some speed and at most some rank: fastest first, then best first."""
-
-    def rank(a: int, b: int, link: Link) -> int:
-        parts = (components[v - num_gpus].kind for v in (a, b) if v >= num_gpus)
-        return max(_RANK_OF_KIND.get(link.kind, 0), *(_RANK_OF_COMPONENT.get(kind, 0) for kind in parts))
-
-    by_speed: defaultdict[float, list[tuple[int, int, int]]] = defaultdict(list)
-    for a, b, link in links:
-        by_speed[link.gbps].append((rank(a, b, link), a, b))
-    forests = [_Forest(num_gpus, len(components)) for _ in _WORST_LAST]
-    levels: list[tuple[Link, Members]] = []
-    for gbps in sorted(by_speed, reverse=True):
-        for worst, kind in enumerate(_WORST_LAST):
-            added = [(a, b) for found, a, b in by_speed[gbps] if found <= worst]
-            if added:
-                forests[worst].join(added)
-                levels.append((Link(kind, 1, gbps), forests[worst].members()))
-    return levels
-
-
-class _Forest:
-    """Which components hang together, and which of these parts each GPU is attached to; GPUs join nothing."""
-
-    def __init__(self, num_gpus: int, num_components: int) -> None:
-        self._num_gpus = num_gpus
-        self._parent = list(range(num_gpus + num_components))
-        self._attached: list[set[int]] = [set() for _ in range(num_gpus)]
-
-    def join(self, edges: Iterable[tuple[int, int]]) -> None:
-        for a, b in edges:
-            low, high = min(a, b), max(a, b)
-            if low < self._num_gpus:
-                self._attached[low].add(high)
-            else:
-                self._parent[self.root(low)] = self.root(high)
-
-    def root(self, vertex: int) -> int:
-        parent = self._parent
-        while parent[vertex] != vertex:
-            parent[vertex] = parent[parent[vertex]]
-            vertex = parent[vertex]
-        return vertex
-
-    def members(self) -> Members:
-        return [frozenset(map(self.root, attached)) for attached in self._attached]
+    def _widths(self, gpu: int, worst: int) -> dict[int, float]:
+        """GB/s of the best path from `gpu` to each component that it reaches by nothing worse than rank `worst`."""
+        widths: dict[int, float] = {}
+        waiting = [(-gbps, c) for c, gbps, rank in self._edges[gpu] if rank <= worst]
+        heapq.heapify(waiting)
+        while waiting:
+            slowest, vertex = heapq.heappop(waiting)
+            if vertex in widths:
+                continue
+            widths[vertex] = -slowest
+            for other, gbps, rank in self._edges[vertex]:
+                if rank <= worst and other >= self._num_gpus and other not in widths:
+                    heapq.heappush(waiting, (max(slowest, -gbps), other))
+        return widths
 
 
 def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:
     """The planes of NVSwitches: of each GPU attached to one, its lanes into it and their GB/s together."""
-    last = max(switches, default=num_gpus - 1)
-    forest = _Forest(num_gpus, last + 1 - num_gpus)
-    inside = set(switches)
-    forest.join((a, b) for a, b, _ in links if a in inside and b in inside)
+    parent = {switch: switch for switch in switches}
+
+    def root(switch: int) -> int:
+        while parent[switch] != switch:
+            parent[switch] = parent[parent[switch]]
+            switch = parent[switch]
+        return switch
+
+    for a, b, _ in links:
+        if a in parent and b in parent:
+            parent[root(a)] = root(b)
     planes: defaultdict[int, dict[int, tuple[int, float]]] = defaultdict(dict)
     for a, b, link in links:
         gpu, switch = min(a, b), max(a, b)
-        if gpu < num_gpus and switch in inside:
-            plane = planes[forest.root(switch)]
+        if gpu < num_gpus and switch in parent:
+            plane = planes[root(switch)]
             lanes, gbps = plane.get(gpu, (0, 0.0))
             plane[gpu] = (lanes + link.lanes, gbps + link.gbps)
-    return [planes[root] for root in sorted(planes)]
+    return [planes[switch] for switch in sorted(planes)]
