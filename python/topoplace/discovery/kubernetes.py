@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from topoplace import _checks
 from topoplace.devices import Gpu
@@ -34,6 +35,7 @@ NVLINK_DOMAIN = "nvlink_domain"
 MAX_GPUS = 256
 """More GPUs, or slices, than this on one node are refused, as a mistake."""
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _GPU = "nvidia.com/gpu"
 _CLIQUE = "nvidia.com/gpu.clique"
 _STRATEGY = "nvidia.com/mig.strategy"
@@ -156,8 +158,10 @@ def _node(one: Fields, i: int) -> _Node | None:
     return _Node(name, where, labels, capacity, allocatable)
 
 
-def _texts(value: object, what: str) -> dict[str, str]:
+def _texts(value: object, what: str) -> Mapping[str, str]:
     found = _yaml.fields(value, what)
+    if not found:
+        return _NOTHING
     for key, text in found.items():
         if text is not None and not isinstance(text, str):
             raise TopologyError(f"{what}: {_checks.shown(key)} = {_checks.shown(text)} is no plain value")
