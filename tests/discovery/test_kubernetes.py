@@ -19,7 +19,7 @@ LEVELS = {"rack": "example.com/rack", "block": "example.com/block"}
 
 @pytest.fixture(scope="module")
 def nodes(repository: Path) -> str:
-    return (repository / "tests/data/k8slabels-nodes.yaml").read_text().replace(" &labels", "")
+    return (repository / "tests/data/k8slabels-nodes.yaml").read_text()
 
 
 @pytest.fixture(scope="module")
