@@ -7,6 +7,7 @@ import pytest
 
 import topoplace as tp
 from topoplace.discovery import numactl
+from topoplace.discovery._cpus import list_of
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def machine(*numa_nodes: int | None) -> tp.Topology:
 
 def test_nodes_with_their_cpus_sizes_and_distances(text: str) -> None:
     numa = numactl.parse(text)
-    assert [(node.id, numactl.list_of(node.cpus), node.size_mb) for node in numa.nodes] == [
+    assert [(node.id, list_of(node.cpus), node.size_mb) for node in numa.nodes] == [
         (0, "0-3,8-11", 128000),
         (1, "4-7,12-15", 128000),
         (2, "", 65536),
@@ -119,4 +120,4 @@ def test_recognised(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0-3", "0-3,8,10-11"])
 def test_lists_read_as_written(text: str) -> None:
-    assert numactl.list_of(numactl.ids_of(text, "ids")) == text
+    assert list_of(numactl.ids_of(text, "ids")) == text

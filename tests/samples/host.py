@@ -13,6 +13,7 @@ from samples import Expected
 from topoplace import Link, LinkKind, Topology, TopologyError
 from topoplace.devices import ComponentKind
 from topoplace.discovery import hiest, hwloc, kfd, lstopo, numactl, rocm, rocm_bandwidth
+from topoplace.discovery._cpus import list_of
 
 Check = Callable[[bytes], None]
 XGMI, HOST, SYSTEM, UNKNOWN = LinkKind.XGMI, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN
@@ -102,7 +103,7 @@ def adroit(data: bytes) -> None:
 def aurora(data: bytes) -> None:
     assert numactl.recognised(data.decode())
     numa = numactl.parse(data)
-    cpus = [numactl.list_of(node.cpus) for node in numa.nodes]
+    cpus = [list_of(node.cpus) for node in numa.nodes]
     assert cpus == ["0-51,104-155", "52-103,156-207", "", ""]
     assert numa.distances[0] == (10, 21, 13, 23)
     assert numa.distances[2] == (13, 23, 10, 23)

@@ -8,7 +8,6 @@ or a display device of NVIDIA or AMD; the small display chips that boards have f
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +16,7 @@ from types import MappingProxyType
 
 from topoplace import _checks
 from topoplace.devices import Component, ComponentKind, Gpu, Nic
-from topoplace.discovery.numactl import list_of
+from topoplace.discovery import _cpus
 from topoplace.errors import TopologyError
 from topoplace.links import SPEEDS, Link, LinkKind, nvlink_of, xgmi_of
 from topoplace.topology import Topology
@@ -307,7 +306,7 @@ class _Builder:
     def _gpu(self, index: int, thing: Thing) -> Gpu:
         package = self._package(thing)
         near = next((above for above in thing.ancestors() if above.cpus or above.nodes), Thing(""))
-        nodes = [node for node in _bits(near.nodes) if node not in self._memory_nodes]
+        nodes = [node for node in _cpus.bits_of(near.nodes) if node not in self._memory_nodes]
         memory = self._memory_of.get(thing.bus_id or "", 0.0)
         return Gpu(
             index,
@@ -319,7 +318,7 @@ class _Builder:
             uuid=_info(thing, "NVIDIAUUID", "AMDUUID", "LevelZeroUUID"),
             bus_id=thing.bus_id,
             numa_node=nodes[0] if len(nodes) == 1 else None,
-            cpus=_cpu_list(near.cpus),
+            cpus=_cpus.list_of_mask(near.cpus),
         )
 
     def _components(self) -> Iterator[Component]:
@@ -378,18 +377,6 @@ def is_nameless(thing: Thing) -> bool:
 
 def _is_offered(thing: Thing) -> bool:
     return any(child.is_coprocessor for child in thing.children)
-
-
-@lru_cache(maxsize=64)
-def _bits(mask: int) -> Sequence[int]:
-    """The numbers of the bits that are set, ascending."""
-    return array("L", (match.start() for match in re.finditer("1", f"{mask:b}"[::-1])))
-
-
-@lru_cache(maxsize=64)
-def _cpu_list(mask: int) -> str | None:
-    """The CPUs of a set of bits as a list such as "0-3,8"; None where there are none."""
-    return list_of(_bits(mask)) or None
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from itertools import combinations
 from topoplace import _checks
 from topoplace.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.discovery import _nccl_links, _nccl_tree, _text, _xml
+from topoplace.discovery._cpus import list_of_mask
 from topoplace.discovery._nccl_links import Lanes, PlacedGpu, Wires
 from topoplace.discovery._nccl_tree import Device, Tree
 from topoplace.discovery._xml import Element
@@ -191,19 +192,7 @@ def _cpus(cpu: Element) -> str | None:
         return None
     if not _MASK.fullmatch(mask):
         raise TopologyError(f"line {cpu.line}: affinity = {_checks.shown(mask)} is not a mask of CPUs")
-    bits = int(mask.replace(",", ""), 16)
-    listed: list[str] = []
-    at = 0
-    while bits >> at:
-        start = at + _low_zeros(bits >> at)
-        at = start + _low_zeros(~(bits >> start))
-        listed.append(f"{start}-{at - 1}" if at - 1 > start else f"{start}")
-    return ",".join(listed) or None
-
-
-def _low_zeros(number: int) -> int:
-    """How many bits below the lowest set one are 0."""
-    return (number & -number).bit_length() - 1
+    return list_of_mask(int(mask.replace(",", ""), 16))
 
 
 # ---- components ------------------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ relative distances, 10 from a node to itself. It names neither sockets nor GPUs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from topoplace import _checks
-from topoplace.discovery import _text
+from topoplace.discovery import _cpus, _text
 from topoplace.errors import TopologyError
 from topoplace.topology import Topology
 
@@ -213,17 +213,6 @@ def ids_of(text: str, what: str, limit: int = MAX_CPU) -> list[int]:
     return ids
 
 
-def list_of(numbers: Iterable[int]) -> str:
-    """Ascending numbers as a list such as "0-3,8"."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(f"{low}-{high}" if low < high else f"{low}" for low, high in runs)
-
-
 # ---- joining ---------------------------------------------------------------------------------------------------
 
 
@@ -242,7 +231,7 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
     for gpu in topology.gpus:
         if gpu.numa_node is not None:
             place = numa.place(gpu.numa_node)
-            cpus = list_of(numa.nodes[_with_cpus(numa, place)].cpus)
+            cpus = _cpus.list_of(numa.nodes[_with_cpus(numa, place)].cpus)
             gpus[gpu.index] = replace(gpu, socket=sockets[place], cpus=cpus or gpu.cpus)
     known = sum(gpu.numa_node is not None for gpu in topology.gpus)
     missing = topology.num_gpus - known

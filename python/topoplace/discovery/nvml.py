@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from topoplace.devices import Component, ComponentKind, Gpu
-from topoplace.discovery.numactl import list_of
+from topoplace.discovery._cpus import bits_of, list_of_mask
 from topoplace.errors import TopologyError
 from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, nvlink_of, nvlink_of_capability, pcie_gbps
 from topoplace.topology import Topology
@@ -128,7 +128,7 @@ class _Questions:
         library = self._library
         handle = library.nvmlDeviceGetHandleByIndex(i)
         model = _text(library.nvmlDeviceGetName(handle))
-        nodes = _bits(self._try("nvmlDeviceGetMemoryAffinity", handle, _NODE_WORDS, 0))
+        nodes = bits_of(_mask(self._try("nvmlDeviceGetMemoryAffinity", handle, _NODE_WORDS, 0)))
         remapped = self._try("nvmlDeviceGetRemappedRows", handle)
         memory = self._try("nvmlDeviceGetMemoryInfo", handle)
         gpu = Gpu(
@@ -140,7 +140,7 @@ class _Questions:
             uuid=_text(library.nvmlDeviceGetUUID(handle)),
             bus_id=_text(library.nvmlDeviceGetPciInfo(handle).busId),
             numa_node=nodes[0] if len(nodes) == 1 else None,
-            cpus=list_of(_bits(self._try("nvmlDeviceGetCpuAffinity", handle, _CPU_WORDS))) or None,
+            cpus=list_of_mask(_mask(self._try("nvmlDeviceGetCpuAffinity", handle, _CPU_WORDS))),
             healthy=not (remapped and remapped[3]),
         )
         capability = self._try("nvmlDeviceGetCudaComputeCapability", handle)
@@ -193,11 +193,6 @@ def _text(value: str | bytes) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _bits(words: Sequence[int] | None) -> list[int]:
-    """The places of the bits that are set in 64-bit words, lowest first."""
-    return [
-        _WORD_BITS * i + bit
-        for i, word in enumerate(words or ())
-        for bit in range(_WORD_BITS)
-        if word >> bit & 1
-    ]
+def _mask(words: Sequence[int] | None) -> int:
+    """64-bit words, lowest first, as one number."""
+    return sum(word << _WORD_BITS * i for i, word in enumerate(words or ()))
