@@ -71,15 +71,17 @@ def test_levels_by_label_are_told_apart_by_the_outer_ones(nodes: str) -> None:
 def test_machines_that_the_caller_knows(nodes: str) -> None:
     machine = tp.Topology.from_links(4, [(0, 1, 50.0, "nvlink2")])
     for given_machine in (machine, {"NVIDIA-GB200": machine}):
-        topology = parse(nodes, machine=given_machine, nvlink_gbps=800.0)
+        topology = parse(nodes, template=given_machine, nvlink_gbps=800.0)
         assert topology.link_kind(4, 5) == LinkKind.NVLINK2
         assert topology.bandwidth(0, 8) == 800.0
     with pytest.raises(
-        tp.TopologyError, match="node 'a1': machine has no topology for product 'NVIDIA-GB200'"
+        tp.TopologyError, match="node 'a1': template has no topology for product 'NVIDIA-GB200'"
     ):
-        parse(nodes, machine={"T4": machine})
-    with pytest.raises(tp.TopologyError, match="node 'a1': 4 GPUs, and the machine given has another number"):
-        parse(nodes, machine=tp.Topology.from_links(2, []))
+        parse(nodes, template={"T4": machine})
+    with pytest.raises(
+        tp.TopologyError, match="node 'a1': 4 GPUs, and the template given has another number"
+    ):
+        parse(nodes, template=tp.Topology.from_links(2, []))
 
 
 @pytest.mark.parametrize("clique", ["32766", "00000000-0000-0000-0000-000000000000.0", ".1", "x."])

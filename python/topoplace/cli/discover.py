@@ -91,7 +91,7 @@ def _found(arguments: argparse.Namespace) -> Topology:
             raise ValueError("--machine goes with one file about the network; several were given")
         return _joined(arguments)
     (source,) = arguments.files
-    found = reading.parsed(source, arguments)
+    found = reading.parsed(source, arguments, machine)
     if isinstance(found, Fabric):
         if machine is None:
             raise ValueError(
@@ -99,9 +99,7 @@ def _found(arguments: argparse.Namespace) -> Topology:
                 "say what they are like with --machine"
             )
         return Topology.cluster(machine, fabric=found, name=found.name)
-    if machine is not None:
-        raise ValueError(f"{source}: describes machines itself; --machine goes with a file about the network")
-    return reading.described(source, arguments) if not isinstance(found, Topology) else found
+    return reading.with_gpus(found, source)
 
 
 def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:

@@ -21,7 +21,6 @@ def topology(arguments: argparse.Namespace) -> Topology:
 def described(source: str, arguments: argparse.Namespace) -> Topology:
     """What the word `source` names: a built-in machine, or a file whose content tells what it is."""
     from topoplace import machines
-    from topoplace.topology import Topology
 
     if source in machines.names():
         return machines.get(source)
@@ -29,7 +28,13 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
         close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
-    found = parsed(source, arguments)
+    return with_gpus(parsed(source, arguments), source)
+
+
+def with_gpus(found: Any, source: str) -> Topology:
+    """`found` in `source` as a Topology; ValueError for what describes no machines with GPUs."""
+    from topoplace.topology import Topology
+
     if not isinstance(found, Topology):
         raise ValueError(
             f"{_shown(source)}: describes a {type(found).__name__}, not machines with GPUs; "
@@ -38,9 +43,13 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
     return found
 
 
-def parsed(source: str, arguments: argparse.Namespace) -> Any:
-    """What a file, or standard input for `-`, describes: a Topology, or what else its format tells."""
+def parsed(source: str, arguments: argparse.Namespace, template: Topology | None = None) -> Any:
+    """What a file, or standard input for `-`, describes: a Topology, or what else its format tells.
+
+    template: what the machines are like of a file that does not tell; ValueError for one that does.
+    """
     from topoplace import discovery
+    from topoplace.topology import Topology
 
     data = content(source)
     options = {
@@ -50,7 +59,12 @@ def parsed(source: str, arguments: argparse.Namespace) -> Any:
     }
     try:
         options |= _assumed(getattr(arguments, "assume", []), data)
-        return discovery.read(data, **options)
+        found = discovery.read(data, **options, template=template)
+        if template is None or "template" in discovery.format_of(data).options:
+            return found
+        if isinstance(found, Topology):
+            raise ValueError("describes machines itself; --machine goes with a file about the network")
+        return found
     except ValueError as error:
         raise ValueError(f"{_shown(source)}: {error}") from None
 

@@ -57,14 +57,14 @@ def cell_types(data: str | bytes) -> dict[str, CellType]:
 def parse(
     data: str | bytes,
     *,
-    machine: Mapping[str, Topology] | None = None,
+    template: Mapping[str, Topology] | None = None,
     socket_cells: Collection[str] = (),
     pcie_gbps: float = PCIE3_X16_GBPS,
     name: str = "hived",
 ) -> Topology:
     """All GPUs of the physical cells in `data`, a configuration in YAML.
 
-    machine: what a node is like inside, by its cell type. socket_cells: the cell types that are CPU sockets.
+    template: what a node is like inside, by its cell type. socket_cells: the cell types that are CPU sockets.
     pcie_gbps: the speed assumed inside a node that is not given. The levels are called "cell1", which is just above
     the nodes, "cell2" and so on. Raises TopologyError naming the line: anything malformed, cells that are not as
     their types say, a GPU that is there twice.
@@ -78,7 +78,7 @@ def parse(
         reader.top(_yaml.fields(item, f"physicalCells[{i}]"), i)
     if not reader.nodes:
         raise TopologyError("there are no physicalCells")
-    templates = _Templates(machine or {}, pcie_gbps)
+    templates = _Templates(template or {}, pcie_gbps)
     machines = {node.name: templates.of(node) for node in reader.nodes.values()}
     return Topology.cluster(machines, fabric=_fabric(tuple(machines), reader.above, name), name=name)
 
@@ -244,20 +244,20 @@ def _index(cell: Fields, place: int) -> int:
 class _Templates:
     """One topology for all nodes that are alike."""
 
-    def __init__(self, machine: Mapping[str, Topology], pcie_gbps: float) -> None:
-        _checks.instance(machine, Mapping, "machine", TopologyError)
-        self._machine = machine
+    def __init__(self, template: Mapping[str, Topology], pcie_gbps: float) -> None:
+        _checks.instance(template, Mapping, "template", TopologyError)
+        self._template = template
         self._pcie_gbps = pcie_gbps
         self._built: dict[tuple[Any, ...], Topology] = {}
 
     def of(self, node: _NodeCells) -> Topology:
         """What `node` is like inside."""
-        given = self._machine.get(node.types[0]) if len(node.types) == 1 else None
+        given = self._template.get(node.types[0]) if len(node.types) == 1 else None
         if given is not None:
-            _checks.instance(given, Topology, f"machine[{node.types[0]!r}]", TopologyError)
+            _checks.instance(given, Topology, f"template[{node.types[0]!r}]", TopologyError)
             if given.num_gpus != len(node.gpus):
                 raise TopologyError(
-                    f"machine[{node.types[0]!r}] has {given.num_gpus} GPUs, but node {_checks.shown(node.name)} has "
+                    f"template[{node.types[0]!r}] has {given.num_gpus} GPUs, but node {_checks.shown(node.name)} has "
                     f"{len(node.gpus)}"
                 )
             return given

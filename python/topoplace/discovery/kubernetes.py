@@ -11,7 +11,7 @@ as `key=value` lines. Labels that are read:
 - what the caller names as levels, such as the node labels of a Kueue Topology or of KAI.
 
 A node whose label is missing is in no domain of that level. Labels tell no link inside a machine: all are of kind
-UNKNOWN unless the caller gives the machine.
+UNKNOWN unless the caller gives a template.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def parse(
     data: str | bytes,
     *,
     levels: Mapping[str, str] | None = None,
-    machine: Topology | Mapping[str, Topology] | None = None,
+    template: Topology | Mapping[str, Topology] | None = None,
     whole_gpus: int | None = None,
     nvlink_gbps: float | None = None,
     pcie_gbps: float = PCIE3_X16_GBPS,
@@ -70,16 +70,16 @@ def parse(
 
     levels: label by name of the level, innermost first, such as {"rack": "topology.example.com/rack"}; a domain is
     told apart by the labels of the outer levels too. They come after the level of NVLink domains.
-    machine: what a node is like inside; one topology, or one for each `nvidia.com/gpu.product`. Its number of GPUs
+    template: what a node is like inside; one topology, or one for each `nvidia.com/gpu.product`. Its number of GPUs
     has to be that of the node. whole_gpus: those of a node of the MIG strategy "mixed" that are not in slices, where
     its capacity does not tell. nvlink_gbps: GB/s of all NVLinks of a GPU into its NVLink domain, where its model does
-    not tell. pcie_gbps: the speed assumed inside a machine that is not given.
+    not tell. pcie_gbps: the speed assumed inside a node that is not given.
     Raises TopologyError naming the line or the node.
     """
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
     keys = _level_keys(levels)
     notes: list[str] = []
-    templates = _Templates(machine, whole_gpus, pcie_gbps)
+    templates = _Templates(template, whole_gpus, pcie_gbps)
     found = [(node, templates.of(node)) for node in _nodes(_text.decoded(data, "nodes"), notes)]
     without = [node.name for node, template in found if template is None]
     machines = {node.name: template for node, template in found if template is not None}
@@ -209,15 +209,15 @@ class _Templates:
 
     def __init__(
         self,
-        machine: Topology | Mapping[str, Topology] | None,
+        template: Topology | Mapping[str, Topology] | None,
         whole_gpus: int | None,
         pcie_gbps: float,
     ) -> None:
-        if not isinstance(machine, Topology) and machine is not None:
-            _checks.instance(machine, Mapping, "machine", TopologyError)
+        if not isinstance(template, Topology) and template is not None:
+            _checks.instance(template, Mapping, "template", TopologyError)
         if whole_gpus is not None:
             whole_gpus = _checks.integer(whole_gpus, "whole_gpus", TopologyError, low=0, high=MAX_GPUS)
-        self._machine = machine
+        self._template = template
         self._whole_gpus = whole_gpus
         self._pcie_gbps = pcie_gbps
         self._shared: list[str] = []
@@ -233,25 +233,25 @@ class _Templates:
         if total > MAX_GPUS:
             raise TopologyError(f"{node.where}{total} GPUs; at most {MAX_GPUS} on one node are read")
         self._note_sharing(node)
-        if self._machine is not None:
+        if self._template is not None:
             return self._given(node, total)
         if devices not in self._built:
             self._built[devices] = self._unknown(devices)
         return self._built[devices]
 
     def _given(self, node: _Node, total: int) -> Topology:
-        machine = self._machine
+        machine = self._template
         if isinstance(machine, Mapping):
             product = node.labels.get(f"{_GPU}.product", "")
             if product not in machine:
                 raise TopologyError(
-                    f"{node.where}machine has no topology for product {_checks.shown(product)}"
+                    f"{node.where}template has no topology for product {_checks.shown(product)}"
                 )
             machine = machine[product]
-        _checks.instance(machine, Topology, "machine", TopologyError)
+        _checks.instance(machine, Topology, "template", TopologyError)
         if machine is not None and machine.num_gpus == total:
             return machine
-        raise TopologyError(f"{node.where}{total} GPUs, and the machine given has another number of them")
+        raise TopologyError(f"{node.where}{total} GPUs, and the template given has another number of them")
 
     def _unknown(self, devices: Sequence[_Slices]) -> Topology:
         gpus: list[Gpu] = []

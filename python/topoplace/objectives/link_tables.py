@@ -30,8 +30,8 @@ _MAX_LISTED_GPUS: Final = 512
 def link_class(topology: Topology) -> NDArray[np.int8]:
     """Class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 PCIe and everything else.
 
-    Two or more NVLinks side by side, and NVSwitch, are "double". A link of unknown kind, and an xGMI link, is classed
-    by its bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
+    Two or more NVLinks side by side, and NVSwitch, are "double". Links of unknown kind, xGMI and ICI are classed by
+    their bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
     """
     classes: NDArray[np.int8] = topology.link_matrix(_class_of, np.int8)
     return classes
@@ -40,7 +40,7 @@ def link_class(topology: Topology) -> NDArray[np.int8]:
 def _class_of(link: Link) -> int:
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
-    if link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI) or link.gbps < _SINGLE_FROM_GBPS:
+    if link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI) or link.gbps < _SINGLE_FROM_GBPS:
         return OTHER_LINK
     return DOUBLE_NVLINK if link.gbps >= _DOUBLE_FROM_GBPS else SINGLE_NVLINK
 
