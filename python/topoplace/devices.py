@@ -12,7 +12,7 @@ from topoplace import _checks
 from topoplace.errors import TopologyError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Gpu:
     """One accelerator of a topology, or a MIG slice of one."""
 
@@ -44,6 +44,16 @@ class Gpu:
     """Its share of the compute of a whole GPU: 1 for a GPU, 3/7 for a slice of 3 of 7."""
     rail: int | None = None
     """The rail of the network it is attached to; None: its place on its machine."""
+
+    def __repr__(self) -> str:
+        """What is known about it."""
+        known = [
+            f"{key}={value!r}" for key in _GPU_FIELDS if (value := getattr(self, key)) != _GPU_FIELDS[key]
+        ]
+        return f"Gpu({', '.join(known)})"
+
+
+_GPU_FIELDS = {field.name: field.default for field in fields(Gpu)}
 
 
 @dataclass(frozen=True, slots=True)

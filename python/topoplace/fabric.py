@@ -15,7 +15,7 @@ MAX_MACHINES = 1 << 20
 """More machines than this are refused, as a mistake."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Level:
     """One level of a fabric: which domain of it each machine is in, and what a path inside a domain carries."""
 
@@ -50,8 +50,12 @@ class Level:
             raise TopologyError(f"{where}: kind = {_checks.shown(self.kind)} is neither NETWORK nor NVSWITCH")
         _checks.flag(self.rail, f"{where}: rail", TopologyError)
 
+    def __repr__(self) -> str:
+        shown = [f"{key}={getattr(self, key)!r}" for key in ("gbps", "oversubscription", "rail")]
+        return f"Level({self.name!r}, {len(set(self.domains) - {None})} domains, {', '.join(shown)}, {self.kind})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Fabric:
     """Machines by name and the levels that join them, innermost first.
 
@@ -86,6 +90,9 @@ class Fabric:
         object.__setattr__(self, "machines", machines)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "notes", notes)
+
+    def __repr__(self) -> str:
+        return f"Fabric({self.name!r}, {len(self.machines)} machines, levels={list(self.levels)})"
 
     @classmethod
     def regular(
