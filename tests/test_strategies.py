@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 
 import topoplace as tp
-from topoplace.testing.strategies import clusters, job_graphs, topologies
+from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 
 
 @given(topologies())
@@ -17,7 +17,20 @@ def test_any_topology_survives_every_round_trip(topology: tp.Topology) -> None:
     assert pickle.loads(pickle.dumps(topology)) == topology
 
 
-@given(topologies(min_gpus=2))
+@given(cluster_topologies())
+def test_any_cluster_topology_survives_every_round_trip(topology: tp.Topology) -> None:
+    assert tp.Topology.from_json(topology.to_json()) == topology == pickle.loads(pickle.dumps(topology))
+    assert topology.diff(tp.Topology.from_json(topology.to_json())) == ()
+    for name, gpus in topology.gpus_of.items():
+        machine = topology.machine(name)
+        for u, first in enumerate(gpus):
+            assert machine.gpus[u].name == topology.gpus[first].name
+            assert [machine.link_kind(u, v) for v in range(len(gpus))] == [
+                topology.link_kind(first, second) for second in gpus
+            ]
+
+
+@given(topologies(min_gpus=2) | cluster_topologies())
 def test_any_topology_is_symmetric_and_agrees_with_its_matrices(topology: tp.Topology) -> None:
     bandwidth, distance = topology.bandwidth_matrix(), topology.distance_matrix()
     for u in range(topology.num_gpus):

@@ -11,6 +11,7 @@ Small on purpose: few GPUs, few different speeds, so that ties, cut-off GPUs and
 from __future__ import annotations
 
 from topoplace.cluster import Cluster
+from topoplace.fabric import Fabric, Level, numbered
 from topoplace.jobgraph import PATTERNS, JobGraph
 from topoplace.links import LinkKind, direct
 from topoplace.topology import Topology
@@ -42,6 +43,26 @@ def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_mac
         sockets=sockets,
         machines=[f"machine{i}" for i in machines],
     )
+
+
+@st.composite
+def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
+    """Topologies made by `Topology.cluster`: up to two kinds of machine under up to two levels, some of rails."""
+    kinds = draw(st.lists(topologies(max_gpus=3, max_machines=1), min_size=1, max_size=2))
+    machines = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_machines))
+    count = len(machines)
+    levels = [
+        Level(
+            name,
+            tuple(draw(st.lists(st.sampled_from([None, "a", "b"]), min_size=count, max_size=count))),
+            draw(st.sampled_from([None, 25.0, 50.0])),
+            draw(st.sampled_from([1.0, 2.0])),
+            rail=draw(st.booleans()),
+        )
+        for name in draw(st.sampled_from([(), ("rack",), ("rack", "spine")]))
+    ]
+    fabric = Fabric(numbered("machine", count), tuple(levels))
+    return Topology.cluster(machines, fabric=fabric, network=draw(st.sampled_from([0.0, 12.5])))
 
 
 @st.composite
