@@ -306,6 +306,19 @@ def test_the_pci_only_matrix_hides_nvlinks() -> None:
     assert no_legend.links == topology.links
 
 
+def test_drivers_older_than_nvlink_have_none_to_hide() -> None:
+    old = "  PHB = Path traverses a PCIe host bridge"
+    topology = parse(PCI_ONLY.split("  PHB ")[0].replace("0-15\t0", "0-15") + old)
+    assert topology.link_kind(0, 1).kind is LinkKind.HOST
+    assert topology.notes == ("The speed of PCIe is not told: 12 GB/s is assumed.",)
+
+
+def test_an_underlined_header_may_have_lost_its_escape_characters() -> None:
+    text = "[4m\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity[0m\nGPU0\t X \tNV4\t0-7\t0\nGPU1\tNV4\t X \t0-7\t0\n"
+    assert nvidia_smi.recognised(text)
+    assert parse(text) == parse(text.replace("[", "\x1b["))
+
+
 def test_what_is_assumed_is_noted() -> None:
     assert parse(MODERN).notes == (
         "The GPU model is not told: 25 GB/s per NVLink is assumed.",

@@ -54,6 +54,24 @@ def test_the_short_form(short: str) -> None:
     assert "1 display devices of no known vendor are taken as GPUs." in topology.notes
 
 
+def test_devices_that_are_several_things(short: str) -> None:
+    newer = short.replace("CoProc(CUDA)", "OSDev[GPU,Co-Processor](CUDA) L#0")
+    newer = newer.replace("OpenFabrics", "OSDev[OpenFabrics]").replace("Net ", "OSDev[Network] ")
+    topology = lstopo.parse(newer)
+    assert topology == lstopo.parse(short)
+    engine = short.replace("03:00.0 (3D)", "03:00.0").replace(
+        "CoProc(CUDA)", "OSDev[Co-Processor](VectorEngine)"
+    )
+    assert lstopo.parse(engine).num_gpus == 2
+
+
+def test_devices_in_one_line(short: str) -> None:
+    cards = "          3 x { PCI L#3-5 (busid=07:00.1-3 id=15b3:1018 class=0200(Ethernet)) }\n"
+    assert lstopo.parse(short + cards + "Special depth -5:  7 PCIDev (type #17)\n") == lstopo.parse(short)
+    with pytest.raises(tp.TopologyError, match=r"^line 22: 3 devices in one line; lstopo --no-collapse"):
+        lstopo.parse(short + cards.replace("0200(Ethernet)", "0302(3D)"))
+
+
 def test_a_console_chip_alone_is_no_accelerator(short: str) -> None:
     text = "\n".join(line for line in short.splitlines() if "3D" not in line and "CoProc" not in line)
     with pytest.raises(tp.TopologyError) as caught:

@@ -49,6 +49,15 @@ def test_nvswitches_join_every_pair_at_full_speed() -> None:
     ]
 
 
+def test_a_gpu_that_is_not_on_the_switches_of_the_others_is_noted() -> None:
+    links = NVSWITCH.partition('<gpu dev="3"')[2].partition(">")[2].partition("</gpu>")[0]
+    (note,) = nccl.parse(NVSWITCH.replace(links, "")).notes[:1]
+    assert note == "GPU3 has no links to a switch, as others have."
+    nameless = '<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>'
+    (note,) = nccl.parse(NVSWITCH.replace(links, nameless)).notes[:1]
+    assert note == "Links from GPU3 to fffffff:ffff:ff (18) lead to no other GPU of the file."
+
+
 def test_adapters_have_paths_speeds_and_rails() -> None:
     topology = nccl.parse(NVSWITCH)
     assert topology.nics == (

@@ -113,6 +113,16 @@ def test_text_without_nodes_is_refused() -> None:
         numactl.parse("No NUMA available on this system\n")
 
 
+def test_a_prompt_before_the_nodes_is_skipped(text: str) -> None:
+    assert numactl.parse("me@node:~$ numactl -H\n" + text) == numactl.parse(text)
+
+
+def test_a_machine_without_a_table_of_distances() -> None:
+    numa = numactl.parse("available: 1 nodes (0)\nnode 0 cpus: 0 1\nNo distance information available.\n")
+    assert numa.nodes == (numactl.NumaNode(0, (0, 1)),)
+    assert numa.notes == ("Distances between NUMA nodes are not told.",)
+
+
 def test_recognised(text: str) -> None:
     assert numactl.recognised(text)
     assert not numactl.recognised("node distances")

@@ -44,6 +44,19 @@ def test_models_are_cut_differently(model: str, profile: str, fraction: float) -
     assert nvidia_list.parse(text).gpus[0].fraction == fraction
 
 
+def test_profiles_say_which_engines_a_slice_has_more_or_less() -> None:
+    gpu = "GPU 0: NVIDIA RTX PRO 6000 Blackwell (UUID: GPU-1)\n"
+    slices = (
+        f"  MIG 1g.24gb{engines} Device {i}: (UUID: MIG-{i})\n" for i, engines in enumerate(("-me", "+gfx"))
+    )
+    assert [slice_.fraction for slice_ in nvidia_list.parse(gpu + "".join(slices)).gpus] == [0.25, 0.25]
+
+
+def test_the_gpu_of_a_system_on_a_chip() -> None:
+    (gpu,) = nvidia_list.parse("GPU 0: Orin (nvgpu) (UUID: 01234567-89ab)\n").gpus
+    assert (gpu.model, gpu.uuid) == ("Orin (nvgpu)", "01234567-89ab")
+
+
 def test_whole_gpus() -> None:
     topology = nvidia_list.parse("$ nvidia-smi -L\nGPU 0: Tesla T4 (UUID: GPU-1)\nGPU 3: Tesla T4\n")
     assert [(gpu.name, gpu.model, gpu.uuid) for gpu in topology.gpus] == [

@@ -95,6 +95,11 @@ def test_cores_that_overlap_tell_no_socket() -> None:
     assert "The Cores of different GPUs overlap: sockets are not known." in topology.notes
 
 
+def test_cores_in_brackets() -> None:
+    topology = parse("Name=gpu File=/dev/tty[0-1] Cores=[0-3]\nName=gpu File=/dev/tty[2-3] Cores=[4-7]")
+    assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1, 1]
+
+
 def test_ignored_and_multiple_files() -> None:
     text = "Name=gpu File=/dev/a Ignore=yes\nName=gpu MultipleFiles=/dev/a,/dev/b Count=1"
     assert parse(text).num_gpus == 1

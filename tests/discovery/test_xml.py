@@ -34,6 +34,13 @@ def test_elements_know_their_lines_attributes_and_text() -> None:
     assert _xml.integer(first, "cpus") == 4
 
 
+def test_what_was_copied_along_is_skipped() -> None:
+    root = _xml.read("$ cat rack.xml > out\n```xml\n" + DOCUMENT + "```\n$ ", "a rack")
+    assert (root.tag, root.line) == ("rack", 6)
+    with pytest.raises(tp.TopologyError, match=r"^line 2: a rack is not well-formed"):
+        _xml.read("$ cat rack.xml\n<a></b>\n", "a rack")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

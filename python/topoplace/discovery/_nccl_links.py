@@ -104,6 +104,7 @@ def read(gpus: Sequence[PlacedGpu], lanes: Lanes) -> Wires:
         for c2c in gpu.told.children_of("c2c"):
             wires.to_cpu(i, _c2c(c2c))
     wires.pairs.extend(_both_ways(direct, gpus, wires))
+    wires.notes += _lonely(wires, gpus)
     elements = (child for gpu in gpus if gpu.told for child in gpu.told.children)
     wires.notes += unread(Counter(child.tag for child in elements if child.tag not in (*_LINKS, "c2c")))
     return wires
@@ -153,6 +154,17 @@ def _lead_out(wires: Wires, i: int, gpu: PlacedGpu, bundle: _Bundle) -> None:
         wires.notes.append(
             f"Links from {gpu.name} to {bundle.target} ({bundle.link.lanes}) are not counted: that is not in the file."
         )
+
+
+def _lonely(wires: Wires, gpus: Sequence[PlacedGpu]) -> Iterator[str]:
+    """What must be said of a GPU whose links lead to a switch that no other GPU is on, where others share theirs."""
+    if any(len(ends) > 1 for ends in wires.switches.values()):
+        for target, ends in wires.switches.items():
+            for i, link in ends.items() if len(ends) == 1 else ():
+                yield f"Links from {gpus[i].name} to {target} ({link.lanes}) lead to no other GPU of the file."
+        on_switch = {i for ends in wires.switches.values() for i in ends}
+        for i in sorted({*range(len(gpus))} - on_switch):
+            yield f"{gpus[i].name} has no links to a switch, as others have."
 
 
 def faster(one: Link | None, other: Link) -> Link:

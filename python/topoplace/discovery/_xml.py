@@ -6,6 +6,7 @@ and so is a document of more elements, or deeper, than any machine needs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,6 +23,7 @@ MAX_ATTRIBUTES = 64
 # Real documents have at least 60 characters per element; denser ones would take much more memory than text.
 _MIN_CHARACTERS = 24
 _ALWAYS_ELEMENTS = 64
+_FIRST_TAG = re.compile(r"^[ \t]*<", re.MULTILINE)
 _NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,7 +57,7 @@ class Element:
 
 
 def read(text: str, what: str) -> Element:
-    """The root element of the XML document `text`.
+    """The root element of the XML document in `text`; what was copied along around it, such as a prompt, is skipped.
 
     what: how messages call the document. Raises TopologyError naming the line of the first thing that is wrong,
     and ModuleNotFoundError where defusedxml is not installed.
@@ -70,14 +72,17 @@ def read(text: str, what: str) -> Element:
     parser.forbid_dtd = parser.forbid_external = False  # a DOCTYPE may name a file, which is never looked at
     parser.setFeature(feature_external_ges, False)
     max_elements = min(MAX_ELEMENTS, len(text) // _MIN_CHARACTERS + _ALWAYS_ELEMENTS)
-    builder = _Builder(what, max_elements, parser.getLineNumber)
+    document, skipped = _document(text)
+    builder = _Builder(what, max_elements, lambda: parser.getLineNumber() + skipped)
     parser.setContentHandler(builder)
     try:
-        parser.feed(text)
+        parser.feed(document)
         parser.close()
     except SAXParseException as error:
         message = error.getMessage()
-        raise TopologyError(f"line {error.getLineNumber()}: {what} is not well-formed: {message}") from None
+        raise TopologyError(
+            f"line {(error.getLineNumber() or 0) + skipped}: {what} is not well-formed: {message}"
+        ) from None
     except (SAXException, defusedxml.DefusedXmlException):
         raise TopologyError(
             f"line {builder.line}: {what} declares entities of its own, which are not read"
@@ -85,6 +90,13 @@ def read(text: str, what: str) -> Element:
     except UnicodeEncodeError:
         raise TopologyError(f"{what} is not valid Unicode") from None
     return builder.root
+
+
+def _document(text: str) -> tuple[str, int]:
+    """From the first line that begins with a tag to the last tag, and how many lines are before that."""
+    first = _FIRST_TAG.search(text)
+    start = first.end() - 1 if first else 0
+    return text[start : text.rfind(">") + 1] or text, text.count("\n", 0, start)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from topoplace import _checks
@@ -22,7 +23,9 @@ MAX_DEPTH = 64
 _MAX_INDEX = 1 << 16
 
 _MACHINE = re.compile(r"Machine (?:L#0 )?\(.*\)\s*")
-_OBJECT = re.compile(r"( *)([A-Za-z0-9]+)(?:\(([^)]{1,40})\))?(?: .*)?")
+_OBJECT = re.compile(r"( *)([A-Za-z0-9]+)(?:\[([A-Za-z,-]{1,80})\])?(?:\(([^)]{1,40})\))?(?: .*)?")
+_REPEATED = re.compile(r" *([0-9]{1,6}) x \{ (PCI .*) \}")
+_NO_ACCELERATORS = (0x01, 0x02)  # the classes of disks and of networks, by their first byte
 _SUMMARY = re.compile(r"\s*(?:Special )?depth -?[0-9]+:\s+([0-9]{1,9}) (\w+) \(type #[0-9]+\)\s*")
 _COUNTED = ("Package", "NUMANode", "PCIDev")
 _NUMBER = re.compile(r"\bP#([0-9]{1,9})\b")
@@ -103,6 +106,9 @@ def _check_summary(number: int, line: str, seen: Counter[str]) -> None:
 
 def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
     """Adds the object of `line` to the last object of `path` that is less indented; `path` then ends with it."""
+    if repeated := _REPEATED.fullmatch(line.rstrip()):
+        seen["PCIDev"] += _repeated(number, int(repeated[1]), repeated[2])
+        return
     match = _OBJECT.fullmatch(line.rstrip())
     if not match:
         raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no object of hwloc")
@@ -110,11 +116,23 @@ def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
     if rest or depth > len(path) or depth >= MAX_DEPTH:
         raise TopologyError(f"line {number}: an object is indented by {len(match[1])} blanks")
     del path[depth:]
-    thing = _thing(number, line, match[2], match[3] or "", path)
+    words = match[3].split(",") if match[3] else [match[2]]
+    thing = _thing(number, line, match[2], words, path)
+    thing.subtype = match[4] or ""
     path.append(thing)
     if _hwloc.is_needed(thing.type):
         seen[thing.type] += 1
         _attach(path)
+
+
+def _repeated(number: int, count: int, pci: str) -> int:
+    """How many devices one line stands for; those among which accelerators can be are refused, having no addresses."""
+    found = _CLASS.search(pci)
+    if not found or not found[1] or int(found[1], 16) >> 8 not in _NO_ACCELERATORS:
+        raise TopologyError(
+            f"line {number}: {count} devices in one line; lstopo --no-collapse prints one for each"
+        )
+    return count
 
 
 def _attach(path: list[Thing]) -> None:
@@ -124,12 +142,13 @@ def _attach(path: list[Thing]) -> None:
             above.children.append(below)
 
 
-def _thing(number: int, line: str, word: str, subtype: str, path: list[Thing]) -> Thing:
+def _thing(number: int, line: str, word: str, kinds: Sequence[str], path: list[Thing]) -> Thing:
+    """The object of `line`; kinds: what it is, which of an operating system's device can be several things."""
     thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
-    thing.subtype = subtype
     if _hwloc.is_needed(thing.type):
         thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
-    thing.is_coprocessor, thing.is_fabric = word == "CoProc", word == "OpenFabrics"
+    thing.is_coprocessor = "CoProc" in kinds or "Co-Processor" in kinds
+    thing.is_fabric = "OpenFabrics" in kinds
     thing.is_port = word == "PCIBridge"
     if found := _NAME.search(line):
         thing.name = found[1]

@@ -22,10 +22,12 @@ _MAX_DIGITS = 6
 SOCKET_DISTANCE = 16
 """Nodes nearer than this share a socket: firmware gives 11 to 15 inside sockets, and 17 or more across."""
 
+_PROMPT = re.compile(r".{0,200}\bnumactl (?:-H|--hardware)\s*")
 _AVAILABLE = re.compile(r"\s*available:\s+([0-9]{1,6}) nodes? \(([0-9,-]*)\)\s*")
 _CPUS = re.compile(r"\s*node\s+([0-9]{1,6})\s+cpus:([0-9\s]*)")
 _SIZE = re.compile(r"\s*node\s+([0-9]{1,6})\s+(?:size|free):\s*([0-9]{1,15})\s*MB\s*")
 _DISTANCES = re.compile(r"\s*node distances:\s*")
+_NO_DISTANCES = re.compile(r"\s*No distance information available\.\s*")
 _HEADER = re.compile(r"\s*node\s([0-9\s]+)")
 _ROW = re.compile(r"\s*([0-9]{1,6}):\s([0-9\s]+)")
 
@@ -107,6 +109,8 @@ class _Reader:
             if match := pattern.fullmatch(line):
                 read(number, match)
                 return
+        if _NO_DISTANCES.fullmatch(line) or (_PROMPT.fullmatch(line) and not self._cpus):
+            return
         if self._in_matrix and self._columns is None and (match := _HEADER.fullmatch(line)):
             self._columns = _numbers(match[1], number)
         elif self._in_matrix and self._columns is not None and (match := _ROW.fullmatch(line)):

@@ -20,7 +20,7 @@ from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, model_known
 from topoplace.topology import Topology
 
 _MIG = re.compile(
-    r"\s*MIG (?:([1-7])c\.)?([1-7])g\.([0-9]{1,4})gb(\+[a-z0-9.+]{1,20})?\s+Device\s+([0-9]{1,3}):"
+    r"\s*MIG (?:([1-7])c\.)?([1-7])g\.([0-9]{1,4})gb([+-][a-z0-9.+]{1,20})?\s+Device\s+([0-9]{1,3}):"
     r"(?: \(UUID: ([^()\s]{1,120})\))?\s*"
 )
 _MIG_WORD = re.compile(r"\s*MIG\b")

@@ -59,6 +59,10 @@ _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
 _LEGEND = re.compile(r"\s*(?:NIC )?Legend\s*:")
 _NVLINK_IN_LEGEND = re.compile(r"\s*NV[0-9#]+\s*=")
+_LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
+_LOST_UNDERLINE = re.compile(
+    r"^\[4m|\[0m$", re.MULTILINE
+)  # of the header, where its escape characters are lost
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
@@ -73,7 +77,7 @@ Word = tuple[str, int, int]
 
 def recognised(text: str) -> bool:
     """Whether `text` looks like this matrix: below a header of GPUs, the row of one has a label of a path."""
-    lines = [line for _, line in _text.numbered_lines(text[:65536])]
+    lines = _clean_lines(text[:65536])
     header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
         return False
@@ -157,7 +161,8 @@ class _Row:
 def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
-    return [line for _, line in _text.numbered_lines(_text.decoded(text))]
+    clean = _LOST_UNDERLINE.sub("", _text.decoded(text))
+    return [line for _, line in _text.numbered_lines(clean)]
 
 
 def _as_header(index: int, line: str) -> _Header | None:
@@ -361,7 +366,8 @@ def _hidden(lines: Sequence[str], header: _Header) -> list[str]:
         return [
             "The text has no legend, so it does not tell whether NVLinks are shown (topo -m) or hidden (-mp)."
         ]
-    if not any(map(_NVLINK_IN_LEGEND.match, lines[legends[0] :])):
+    legend = lines[legends[0] :]
+    if not any(_NVLINK_IN_LEGEND.match(line) or _LEGEND_BEFORE_NVLINK.match(line) for line in legend):
         raise TopologyError(
             f"line {legends[0] + 1}: the legend has no NV#, so this is `topo -mp`, which hides NVLinks; "
             "assume_no_nvlink=True reads it as a machine without any"

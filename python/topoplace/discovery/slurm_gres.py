@@ -230,7 +230,7 @@ def _names(devices: Sequence[_Device]) -> list[str]:
 
 def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
     """A number from 0 for each different set of cores; None for all where one has none, or sets overlap."""
-    cells = [device.line.record.get("cores") or device.line.record.get("cpus") for device in devices]
+    cells = [_cores(device.line.record) for device in devices]
     for device, cell in zip(devices, cells, strict=True):
         if cell is not None and not _CORES.fullmatch(cell):
             raise TopologyError(
@@ -243,6 +243,12 @@ def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
         notes.append("The Cores of different GPUs overlap: sockets are not known.")
         return [None] * len(devices)
     return [number[cell] for cell in cells]
+
+
+def _cores(record: Record) -> str | None:
+    """The list of cores, which may be in brackets as in a host list."""
+    cell = record.get("cores") or record.get("cpus")
+    return cell[1:-1] if cell and cell[0] + cell[-1] == "[]" else cell
 
 
 def _overlap(cells: Iterable[str]) -> bool:
