@@ -60,6 +60,7 @@ FORMATS = (
     Format("machines of SC'17", "hiest"),
     Format("gres.conf of Slurm", "slurm_gres"),
     Format("topology.conf of Slurm", "slurm_topology"),
+    Format("topology.yaml of Slurm", "slurm_topology_yaml"),
     Format("Kubernetes nodes", "kubernetes"),
     Format("HyperNodes of Volcano", "volcano"),
     Format("HiveD configuration", "hived"),

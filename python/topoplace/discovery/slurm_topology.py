@@ -37,6 +37,13 @@ def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = Fals
     """
     text = _text.decoded(data, "topology.conf")
     lines = list(_slurm_conf.records(text, _KEYS))
+    return of_records(lines, name, "topology.conf", allow_dangling=allow_dangling)
+
+
+def of_records(
+    lines: Sequence[Record], name: str, file: str, notes: Sequence[str] = (), *, allow_dangling: bool
+) -> Fabric:
+    """The fabric of the records of a `file`, with more notes; `parse` tells the rest."""
     kind, named, sizes = _sorted_out(lines)
     switches = _switches(named, kind)
     if kind == "switchname":
@@ -52,7 +59,7 @@ def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = Fals
         tree.notes.append(
             "Machines are in the order of their rings; a level does not tell the distance along a ring."
         )
-    return _tree.fabric(tree, name, [*_speed_notes(named), "Slurm's topology.conf tells no speeds."])
+    return _tree.fabric(tree, name, [*notes, *_speed_notes(named), f"Slurm's {file} tells no speeds."])
 
 
 def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | None]:
