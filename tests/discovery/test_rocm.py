@@ -205,3 +205,70 @@ def test_recognised(text: str) -> None:
     assert rocm.recognised(text)
     assert rocm.recognised(NUMA)
     assert not rocm.recognised("\tGPU0\tGPU1\nGPU0\t X \tNV4\n")
+
+
+@pytest.fixture
+def listed(repository: Path) -> str:
+    """`amd-smi topology --json`: two GPUs with two xGMI links, and one across the sockets."""
+    return (repository / "tests/data/amd-smi-topology-3gpu.json").read_text()
+
+
+def test_json_of_amd_smi(listed: str) -> None:
+    topology = rocm.parse(listed)
+    assert topology == tp.discovery.read(listed)
+    assert [gpu.bus_id for gpu in topology.gpus] == ["0000:11:00.0", "0000:21:00.0", "0000:31:00.0"]
+    assert topology.link_kind(0, 1) == tp.Link(tp.LinkKind.XGMI, 2, 64.0)
+    assert topology.link_kind(0, 2).kind is topology.link_kind(1, 2).kind is tp.LinkKind.SYSTEM
+    assert topology.notes == ("2 of 3 pairs have no peer access.",)
+
+
+def test_json_of_older_versions() -> None:
+    rows = (f'{{"gpu": {i}, "weight": {{"gpu_0": {40 * i}, "gpu_1": {40 - 40 * i}}}}}' for i in range(2))
+    topology = rocm.parse(f"[{', '.join(rows)}]")
+    assert [gpu.name for gpu in topology.gpus] == ["GPU0", "GPU1"]
+    assert topology.link_kind(0, 1).kind is tp.LinkKind.HOST
+
+
+def test_json_of_rocm_smi() -> None:
+    between = '"(Topology) {} between DRM devices {} and {}": "{}"'.format
+    pairs = [
+        between("Weight", 0, 1, 15), between("Weight", 0, 2, 72), between("Weight", 1, 2, 72),
+        between("Link type", 0, 1, "XGMI"), between("Link type", 0, 2, "PCIE"), between("Link type", 1, 2, "PCIE"),
+        between("Hops", 0, 1, 1),
+    ]  # fmt: skip
+    cards = [
+        f'"card{i}": {{"(Topology) Numa Node": "{i // 2}", "(Topology) Numa Affinity": "-1"}}'
+        for i in range(3)
+    ]
+    topology = rocm.parse(f'{{"system": {{{", ".join(pairs)}}}, {", ".join(cards)}}}', "MI210")
+    assert [(gpu.name, gpu.numa_node) for gpu in topology.gpus] == [("GPU0", 0), ("GPU1", 0), ("GPU2", 1)]
+    kinds = [topology.link_kind(u, v).kind for u, v in ((0, 1), (0, 2), (1, 2))]
+    assert kinds == [tp.LinkKind.XGMI, tp.LinkKind.SYSTEM, tp.LinkKind.SYSTEM]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '"link_type": "XGMI"',
+            '"link_type": "WIRE"',
+            "^the JSON, type: row 0000:11:00.0 has an unknown type 'WIRE'",
+        ),
+        (
+            '"weight": 15',
+            '"weight": 20',
+            "^the JSON, weight: weight of 0000:21:00.0 to 0000:11:00.0 is 15, but",
+        ),
+        ('"weight": 72, ', "", "^the JSON, weight: row 0000:11:00.0 is of 2 GPUs, and 3 have rows"),
+        ('"bdf": "0000:11:00.0", "links"', '"links"', "^entry 0 has no bdf"),
+        (
+            '"bdf": "0000:11:00.0", "links"',
+            '"bdf": "card", "links"',
+            "^the JSON, weight: 'card' in the header is no",
+        ),
+    ],
+)
+def test_damaged_json_is_refused(listed: str, old: str, new: str, message: str) -> None:
+    assert old in listed
+    with pytest.raises(tp.TopologyError, match=message):
+        rocm.parse(listed.replace(old, new, 1))

@@ -6,6 +6,7 @@ connected, best first:
 - the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" is no direct link;
 - the link type, which is XGMI for a way over other GPUs too.
 Hops tell nothing, being 1 for all pairs of a hive. The NUMA lines alone tell no link at all.
+The JSON of both tools has the same tables; see `_rocm_json`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from itertools import combinations
 
 from topoplace import _checks
 from topoplace.devices import Gpu
-from topoplace.discovery import _amd, _text
+from topoplace.discovery import _amd, _rocm_json, _text
 from topoplace.errors import TopologyError
 from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, xgmi_of
 from topoplace.topology import Topology
@@ -53,6 +54,8 @@ _MAX_NODE = 1 << 16
 
 def recognised(text: str) -> bool:
     """Whether `text` looks like what `rocm-smi --showtopo…` or `amd-smi topology` prints."""
+    if _rocm_json.recognised(text):
+        return True
     lines = text.splitlines()[:5000]
     return any(_title(line) in _SUBJECTS or _NUMA.fullmatch(line) for line in lines)
 
@@ -73,7 +76,8 @@ def parse(
     """
     pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
     speed = None if gpu_model is None else _known_model(gpu_model)
-    tables, numa = _read(_text.decoded(data))
+    text = _text.decoded(data)
+    tables, numa = _read_json(text) if _rocm_json.recognised(text) else _read(text)
     names = _devices(tables, numa)
     gpus = tuple(_gpus(names, [numa.get(device) for device in names], gpu_model, machine))
     links, notes = _links(names, tables, speed, pcie_gbps)
@@ -107,18 +111,20 @@ class _Table:
     """A matrix with the same GPUs in its rows and columns."""
 
     subject: str
-    line: int
+    where: str
+    """How messages say where its header is."""
     devices: list[str]
     rows: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    lines: dict[str, int] = field(default_factory=dict[str, int])
+    places: dict[str, str] = field(default_factory=dict[str, str])
+    """Where each row is."""
 
-    def add(self, number: int, device: str, cells: list[str]) -> None:
-        """Adds the row in line `number`; refuses one that does not fit the header."""
-        where = f"line {number}: row {device}"
+    def add(self, place: str, device: str, cells: list[str]) -> None:
+        """Adds the row at `place`, such as "line 7"; refuses one that does not fit the header."""
+        where = f"{place}: row {device}"
         if device in self.rows:
-            raise TopologyError(f"{where} is there twice, first in line {self.lines[device]}")
+            raise TopologyError(f"{where} is there twice, first in {self.places[device]}")
         if device not in self.devices:
-            raise TopologyError(f"{where} is not a column of the header in line {self.line}")
+            raise TopologyError(f"{where} is not a column of the header in {self.where}")
         if len(cells) != len(self.devices):
             raise TopologyError(f"{where} has {len(cells)} columns, the header has {len(self.devices)}")
         known = _CELLS[self.subject]
@@ -127,24 +133,22 @@ class _Table:
                 raise TopologyError(
                     f"{where} has an unknown {self.subject} {_checks.shown(cell)} in column {column}"
                 )
-        self.rows[device], self.lines[device] = [sys.intern(cell) for cell in cells], number
+        self.rows[device], self.places[device] = [sys.intern(cell) for cell in cells], place
 
     def pairs(self) -> list[str]:
         """The cell of every pair, in the order of `combinations`; refuses a missing row and an asymmetry."""
         for device in self.devices:
             if device not in self.rows:
-                raise TopologyError(
-                    f"row {device} is missing in the {self.subject} table of line {self.line}"
-                )
+                raise TopologyError(f"row {device} is missing in the {self.subject} table of {self.where}")
         matrix = [self.rows[device] for device in self.devices]
         for i, j in combinations(range(len(matrix)), 2):
             u, v = self.devices[i], self.devices[j]
             if matrix[i][j] in ("0", "SELF"):
-                raise TopologyError(f"line {self.lines[u]}: {self.subject} of {u} to {v} is {matrix[i][j]}")
+                raise TopologyError(f"{self.places[u]}: {self.subject} of {u} to {v} is {matrix[i][j]}")
             if matrix[i][j] != matrix[j][i]:
                 raise TopologyError(
-                    f"line {self.lines[v]}: {self.subject} of {v} to {u} is {matrix[j][i]}, "
-                    f"but line {self.lines[u]}: {u} to {v} is {matrix[i][j]}"
+                    f"{self.places[v]}: {self.subject} of {v} to {u} is {matrix[j][i]}, "
+                    f"but {self.places[u]}: {u} to {v} is {matrix[i][j]}"
                 )
         return [cell for i, row in enumerate(matrix) for cell in row[i + 1 :]]
 
@@ -169,30 +173,63 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
             subject = _SUBJECTS.get(title, "")
             if subject in tables:
                 raise TopologyError(
-                    f"line {number}: a second {subject} table, first in line {tables[subject].line}"
+                    f"line {number}: a second {subject} table, first in {tables[subject].where}"
                 )
         elif _NUMA_START.match(line):
             _add_node(nodes, number, line)
         elif subject:
             _add_line(tables, subject, number, line.split(None, MAX_GPUS + 1))
+    return tables, _nodes_by_gpu(nodes)
+
+
+def _read_json(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
+    """The same of JSON, where the GPUs of a table are those with a row."""
+    cells, told = _rocm_json.read(text)
+    rows: dict[str, dict[str, dict[str, str]]] = {}
+    for subject, row, column, cell in cells:
+        rows.setdefault(subject, {}).setdefault(row, {})[column] = cell
+    tables: dict[str, _Table] = {}
+    for subject, found in rows.items():
+        where = f"the JSON, {subject}"
+        tables[subject] = table = _Table(subject, where, _checked_devices(list(found), where))
+        for device, columns in found.items():
+            if columns.keys() != found.keys():
+                raise TopologyError(
+                    f"{where}: row {device} is of {len(columns)} GPUs, and {len(found)} have rows"
+                )
+            table.add(where, device, [columns[other] for other in found])
+    nodes: dict[tuple[str, str], int] = {}
+    for gpu, word, number in told:
+        if not _NODE.fullmatch(number):
+            raise TopologyError(f"{gpu}: NUMA {word.lower()} {_checks.shown(number)} is no number")
+        nodes[gpu, word] = int(number)
+    return tables, _nodes_by_gpu(nodes)
+
+
+def _nodes_by_gpu(nodes: Mapping[tuple[str, str], int]) -> dict[str, int | None]:
     gpus = dict.fromkeys(gpu for gpu, _ in nodes)
-    return tables, {gpu: _node(nodes.get((gpu, "Node")), nodes.get((gpu, "Affinity"))) for gpu in gpus}
+    return {gpu: _node(nodes.get((gpu, "Node")), nodes.get((gpu, "Affinity"))) for gpu in gpus}
 
 
 def _add_line(tables: dict[str, _Table], subject: str, number: int, words: list[str]) -> None:
     if not words or not _DEVICE.fullmatch(words[0]):
         return  # a remark of the tool
     if subject in tables:
-        tables[subject].add(number, words[0], words[1:])
+        tables[subject].add(f"line {number}", words[0], words[1:])
         return
-    if len(words) > MAX_GPUS:
-        raise TopologyError(f"line {number}: a header of more than {MAX_GPUS} columns")
-    for word in words:
-        if not _DEVICE.fullmatch(word):
-            raise TopologyError(f"line {number}: {_checks.shown(word)} in the header is no GPU")
+    _checked_devices(words, f"line {number}")
     if len(set(words)) < len(words):
         raise TopologyError(f"line {number}: a header of {len(words)} columns, {len(set(words))} different")
-    tables[subject] = _Table(subject, number, words)
+    tables[subject] = _Table(subject, f"line {number}", words)
+
+
+def _checked_devices(words: list[str], where: str) -> list[str]:
+    if len(words) > MAX_GPUS:
+        raise TopologyError(f"{where}: a header of more than {MAX_GPUS} columns")
+    for word in words:
+        if not _DEVICE.fullmatch(word):
+            raise TopologyError(f"{where}: {_checks.shown(word)} in the header is no GPU")
+    return words
 
 
 def _add_node(nodes: dict[tuple[str, str], int], number: int, line: str) -> None:
@@ -221,7 +258,7 @@ def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> li
     for table in tables.values():
         if table.devices != names:
             raise TopologyError(
-                f"line {table.line}: the {table.subject} table has other GPUs than the first table"
+                f"{table.where}: the {table.subject} table has other GPUs than the first table"
             )
     for gpu in numa:
         if gpu not in names:
