@@ -13,7 +13,7 @@ from topoplace.papers.mapa import MACHINES, topology_of
 from topoplace.policies._template import HighestIds
 from topoplace.policies.base import QueuedJob
 from topoplace.testing import check_policy
-from topoplace.testing.strategies import clusters, job_graphs, topologies
+from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 
 POLICIES = tp.policies.names()
 
@@ -39,7 +39,9 @@ def test_template_keeps_the_contract() -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@given(job=job_graphs(max_tasks=4), cluster=clusters(topologies(max_gpus=6)))
+@given(
+    job=job_graphs(max_tasks=4), cluster=clusters(topologies(max_gpus=6) | cluster_topologies(max_machines=2))
+)
 def test_ranking_against_brute_force(name: str, job: tp.JobGraph, cluster: tp.Cluster) -> None:
     free = cluster.free_gpus()
     expected = brute_force.ranking(name, job, cluster.topology, free, free)
