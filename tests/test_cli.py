@@ -123,7 +123,7 @@ def test_discover_joins_a_network_with_what_its_machines_are_like(tmp_path: Path
     assert "4 x dgx-h100" in succeed(*read, cwd=tmp_path)
     done = run("discover", "--from", "topology.conf", cwd=tmp_path)
     assert "describes a network of 4 machines; say what they are like with --machine" in done.stderr
-    assert "describes a Fabric, not machines with GPUs" in run("show", "topology.conf", cwd=tmp_path).stderr
+    assert "describes a network, not machines with GPUs" in run("show", "topology.conf", cwd=tmp_path).stderr
 
 
 def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> None:

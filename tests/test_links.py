@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -58,9 +60,44 @@ def test_speeds_of_the_table_replace_each_other() -> None:
 
 
 def test_speeds_of_the_caller() -> None:
-    topo = DGX1.with_link_speeds({LinkKind.NVLINK2: 21.0, LinkKind.HOST: 24.0, LinkKind.SYSTEM: 9.0})
+    topo = DGX1.with_link_speeds({LinkKind.NVLINK2: 21.0, LinkKind.SYSTEM: 9.0})
     assert (topo.bandwidth(0, 3), topo.bandwidth(0, 5), topo.speeds) == (42.0, 9.0, "given")
     assert topo.link_kind(0, 5) == LinkKind.SYSTEM
+    with pytest.raises(TopologyError, match=r"speeds\[HOST\]: dgx1-v100 has no link of that kind"):
+        DGX1.with_link_speeds({LinkKind.HOST: 24.0})
+
+
+def test_speeds_of_one_kind_leave_the_others_as_they_are() -> None:
+    boxes = Topology.from_links(4, [], 12.0, sockets=[0, 0, 1, 1])
+    host = boxes.with_link_speeds({LinkKind.HOST: 24.0})
+    assert (host.bandwidth(0, 1), host.bandwidth(0, 2)) == (24.0, 12.0)
+    system = boxes.with_link_speeds({LinkKind.SYSTEM: 9.0})
+    assert (system.bandwidth(0, 1), system.bandwidth(0, 2)) == (12.0, 9.0)
+    apart = Topology.from_links(2, [], 0.0)
+    with pytest.raises(TopologyError, match="no link of that kind"):
+        apart.with_link_speeds({LinkKind.HOST: 24.0})
+
+
+def test_speeds_of_switches_and_networks() -> None:
+    h100 = tp.machines.get("dgx-h100")
+    assert h100.with_link_speeds({LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
+    assert h100.with_link_speeds({LinkKind.NVLINK4: 10.0}).bandwidth(0, 1) == 180.0
+    pair = Topology.cluster(h100, 2).with_link_speeds({LinkKind.NETWORK: 50.0})
+    assert (pair.bandwidth(0, 8), pair.bandwidth(0, 1)) == (50.0, 450.0)
+    rack = tp.machines.get("gb200-nvl72").with_link_speeds({LinkKind.NVSWITCH: 10.0})
+    assert rack.bandwidth(0, 1) == rack.bandwidth(0, 71) == 180.0
+    singles = Topology.cluster(
+        Topology.from_links(1, [], model="GH200"),
+        fabric=tp.Fabric.regular(2, {"nvlink_domain": 2}).with_level("nvlink_domain", kind=LinkKind.NVSWITCH),
+    )
+    assert (singles.bandwidth(0, 1), singles.with_link_speeds("achievable").bandwidth(0, 1)) == (450.0, 370.8)
+
+
+def test_templates_that_become_alike_become_one() -> None:
+    slow = DGX1.with_link_speeds("achievable")
+    mixed = Topology.cluster([slow, DGX1])
+    assert len(mixed.templates) == 2
+    assert mixed.with_link_speeds("nominal") == Topology.cluster([DGX1, DGX1])
 
 
 def test_measured_speeds_keep_the_kinds() -> None:
@@ -104,3 +141,27 @@ def test_distances_are_the_weights_that_are_asked_for() -> None:
     assert Topology.from_json(topo.to_json()) == topo != DGX1
     with pytest.raises(TopologyError, match="distances = 'sc18' is none of sc17"):
         DGX1.with_distances("sc18")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"direct": float("nan")}, "distances.direct = nan is not a finite number"),
+        ({"system": -5}, "distances.system = -5 is not at least 0"),
+        ({"pcie": "x"}, "distances.pcie = 'x' is not a number"),
+        ({"levels": 5}, "distances.levels = 5 is not a Mapping"),
+        ({"levels": {"rack": "x"}}, r"distances.levels\['rack'\] = 'x' is not a number"),
+        ({"levels": {5: 1.0}}, "a level of distances = 5"),
+    ],
+)
+def test_weights_that_are_none_are_refused(weights: dict[str, object], message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        DistanceWeights(**weights)  # type: ignore[arg-type]
+
+
+def test_weights_cannot_be_changed() -> None:
+    weights = DistanceWeights(levels={"rack": 2.0})
+    with pytest.raises(TypeError):
+        weights.levels["rack"] = 3.0  # type: ignore[index]
+    assert pickle.loads(pickle.dumps(weights)) == weights
+    assert DGX1.with_distances(DistanceWeights(direct=2)) == DGX1.with_distances(DistanceWeights(direct=2.0))

@@ -54,7 +54,7 @@ def test_digests_never_change() -> None:
         "dgx1-v100": "62aef0d6e57d8dc9",
         "torus2d-16": "9d39b18f2246c402",
         "cubemesh-16": "eedac79cd09b957a",
-        "dgx2": "0e1d16b6d39dcebb",
+        "dgx2": "2342e56dac8b1eba",
         "dgx-a100": "de48afe741313310",
         "dgx-h100": "17c810921d573126",
         "hgx-b200": "9afd2b47ccebd1c7",
@@ -65,7 +65,7 @@ def test_digests_never_change() -> None:
         "mi250x": "fe34bce6620efac8",
         "mi300x": "ef29b493146388fb",
         "l40s-8": "e63d8c9402dd4eed",
-        "tpu-v4-64": "8ee1aa2897c34fa2",
+        "tpu-v4-64": "72f1ce930a01ddf8",
     }
 
 
@@ -105,8 +105,11 @@ def test_amd_machines_have_the_links_of_their_vendor() -> None:
 def test_adapters_are_on_rails_beside_their_gpus() -> None:
     for name in ("dgx-a100", "dgx-h100", "dgx2"):
         machine = tp.machines.get(name)
-        assert [nic.rail for nic in machine.nics] == [gpu.index for gpu in machine.gpus]
-        assert all(nic.paths[i] == "PIX" for i, nic in enumerate(machine.nics))
+        shared = machine.num_gpus // len(machine.nics)
+        assert [nic.rail for nic in machine.nics] == list(range(8))
+        for gpu in machine.gpus:
+            nearest = [nic.rail for nic in machine.nics if nic.paths[gpu.index] == "PIX"]
+            assert nearest == [gpu.index if gpu.rail is None else gpu.rail] == [gpu.index // shared]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +124,18 @@ def test_adapters_are_on_rails_beside_their_gpus() -> None:
     ],
 )
 def test_a_torus_has_a_ring_in_every_dimension(shape: tuple[int, ...], wrap: bool, degrees: set[int]) -> None:
-    slice_ = tp.machines.torus(shape, wrap=wrap, chips_per_machine=1)
+    slice_ = tp.machines.torus(shape, wrap=wrap, host=(1, 1, 1))
     links = [(u, v) for u, v, _ in slice_.links]
     assert {sum(chip in pair for pair in links) for chip in range(slice_.num_gpus)} == degrees
+
+
+def test_hosts_of_a_torus_are_blocks_of_chips() -> None:
+    cube = tp.machines.get("tpu-v4-64")
+    assert cube.num_machines == 16
+    assert {len(gpus) for gpus in cube.gpus_of.values()} == {4}
+    assert [gpu.machine for gpu in cube.gpus if gpu.machine == cube.gpus[0].machine] == ["host0"] * 4
+    assert cube.gpus_of["host0"] == (0, 4, 16, 20)
+    assert [cube.gpus[gpu].name for gpu in cube.gpus_of["host0"]] == ["chip0", "chip1", "chip2", "chip3"]
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 2, 2, 2), (1 << 20,), "444", (True,)])

@@ -269,7 +269,7 @@ BAD_JSON = [
     (edited("links", 0, 3, value=[]), r"links\[0\]\[3\] = \[\] is not a LinkKind"),
     (edited("links", 0, 0, value=9), r"links\[0\]\[0\] = 9"),
     (edited("default", value=None), "default = None is not a number"),
-    (edited("nics", 0, "paths", value={}), r"nics\[0\].paths has 0 entries"),
+    (edited("nics", 0, "paths", value={}), r"nics\[0\].paths = {} is not a sequence"),
 ]
 
 

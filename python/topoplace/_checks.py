@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -60,14 +61,16 @@ def real(value: object, what: str, error: Error, *, low: float = 0.0, high: floa
     if not low <= number <= high:
         bounds = f"at least {low:g}" if high == math.inf else f"in {low:g}..{high:g}"
         raise error(f"{what} = {shown(value)} is not {bounds}")
-    return number
+    return number + 0.0  # no negative zero: it equals zero and is written differently
 
 
 def positive(value: object, what: str, error: Error, *, high: float = math.inf) -> float:
     """As `real`, and above zero."""
-    number = real(value, what, error, low=-math.inf, high=high)
+    number = real(value, what, error, low=-math.inf)
     if number <= 0.0:
         raise error(f"{what} = {shown(value)} is not above 0")
+    if number > high:
+        raise error(f"{what} = {shown(value)} is more than {high:g}")
     return number
 
 
@@ -107,7 +110,8 @@ def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
     """The items of `value` as a tuple; refuses strings and what cannot be iterated."""
     if type(value) is tuple:
         return value  # pyright: ignore[reportUnknownVariableType]
-    single = isinstance(value, str | bytes) or getattr(value, "shape", None) == ()
+    given: Any = value
+    single = isinstance(given, str | bytes | Mapping) or getattr(given, "shape", None) == ()
     if single or not hasattr(value, "__iter__"):
         raise error(f"{what} = {shown(value)} is not a sequence")
     return tuple(value)

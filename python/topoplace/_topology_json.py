@@ -7,14 +7,14 @@ notes and weights of distances; and clusters, which list their templates and, fo
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from topoplace import _checks
 from topoplace._link_lists import parsed_links
 from topoplace.devices import GPU_KEYS, NIC_KEYS, Component, ComponentKind, Gpu, Nic, written_device
 from topoplace.errors import TopologyError
-from topoplace.fabric import MAX_MACHINES, Fabric, Level
+from topoplace.fabric import MAX_MACHINES, Fabric, Level, checked_notes
 from topoplace.links import DISTANCES, DistanceWeights, Link, LinkKind
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ FORMAT = "topoplace.topology"
 
 _KEYS = ("name", "default", "network", "gpus", "links", "nics")
 _EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "distances")
+_GPU_KEYS_1, _NIC_KEYS_1 = 5, 2
+"""So many of the keys are always there, and all that version 1 has."""
 _CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
-_CLUSTER_EXTRA_KEYS = ("notes", "distances")
+_CLUSTER_EXTRA_KEYS = ("notes", "distances", "uuids")
 _LEVEL_KEYS = ("name", "gbps", "oversubscription", "kind", "rail", "domains", "domain_of")
 _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 
@@ -37,9 +39,14 @@ _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 def written(topology: Topology) -> str:
     """`topology` as canonical JSON: keys sorted, no blanks, ASCII; equal content gives equal text."""
     record = _flat(topology) if topology.fabric is None else _cluster(topology, topology.fabric)
-    version = 2 if record.keys() - set(_KEYS) else 1
+    version = 1 if record.keys() == set(_KEYS) and _says_only_what_version_1_can(record) else 2
     record |= {"format": FORMAT, "version": version}
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def _says_only_what_version_1_can(record: Mapping[str, Any]) -> bool:
+    gpus, nics = record["gpus"], record["nics"]
+    return all(len(gpu) <= _GPU_KEYS_1 for gpu in gpus) and all(len(nic) <= _NIC_KEYS_1 for nic in nics)
 
 
 def _flat(topology: Topology) -> dict[str, Any]:
@@ -66,20 +73,22 @@ def _row(u: int, v: int, link: Link) -> tuple[int, int, float, str, int]:
 def _remarks(topology: Topology) -> dict[str, Any]:
     record: dict[str, Any] = {"notes": topology.notes} if topology.notes else {}
     if topology.distances != DISTANCES["sc17"]:
-        record["distances"] = {key: getattr(topology.distances, key) for key in _WEIGHTS}
+        weights = {key: getattr(topology.distances, key) for key in _WEIGHTS}
+        record["distances"] = weights | {"levels": dict(topology.distances.levels)}
     return record
 
 
 def _cluster(topology: Topology, fabric: Fabric) -> dict[str, Any]:
-    cluster = cast("ClusterTopology", topology)
-    return {
+    uuids = cast("ClusterTopology", topology).uuids
+    record = {
         "name": topology.name,
         "network": topology.network,
         "templates": [_flat(template) for template in topology.templates],
         "machines": fabric.machines,
-        "template_of": cluster.template_of,
+        "template_of": topology.template_of,
         "levels": [_level(level) for level in fabric.levels],
-    } | _remarks(topology)
+    }
+    return record | ({"uuids": uuids} if uuids else {}) | _remarks(topology)
 
 
 def _level(level: Level) -> dict[str, Any]:
@@ -108,7 +117,7 @@ def parsed(text: str) -> Topology:
         if key not in record:
             raise TopologyError(f"the text has no key {key!r}")
     kind, version = record.pop("format"), record.pop("version")
-    if kind != FORMAT or version not in (1, 2):
+    if kind != FORMAT or type(version) is not int or version not in (1, 2):
         found = _checks.shown((kind, version))
         raise TopologyError(f"format and version = {found}, not {(FORMAT, 1)} or {(FORMAT, 2)}")
     if version == 2 and "templates" in record:
@@ -122,13 +131,15 @@ def _fields(value: object, what: str, extra: Collection[str]) -> dict[str, Any]:
     gpus, nics, parts = (
         _checks.sequence(record.get(key, ()), key, TopologyError) for key in ("gpus", "nics", "components")
     )
-    fields = {key: record[key] for key in ("name", "default", "network")} | {
+    fields: dict[str, Any] = {key: record[key] for key in ("name", "default", "network")} | {
         "gpus": tuple(
-            Gpu(i, **_record(gpu, f"gpus[{i}]", GPU_KEYS[:5], GPU_KEYS[5:])) for i, gpu in enumerate(gpus)
+            Gpu(i, **_record(gpu, f"gpus[{i}]", GPU_KEYS[:_GPU_KEYS_1], GPU_KEYS[_GPU_KEYS_1:]))
+            for i, gpu in enumerate(gpus)
         ),
         "links": parsed_links(record["links"], "links"),
         "nics": tuple(
-            Nic(**_record(nic, f"nics[{i}]", NIC_KEYS[:2], NIC_KEYS[2:])) for i, nic in enumerate(nics)
+            Nic(**_record(nic, f"nics[{i}]", NIC_KEYS[:_NIC_KEYS_1], NIC_KEYS[_NIC_KEYS_1:]))
+            for i, nic in enumerate(nics)
         ),
         "components": tuple(_component(part, f"components[{i}]") for i, part in enumerate(parts)),
         "component_links": parsed_links(record.get("component_links", ()), "component_links"),
@@ -156,29 +167,62 @@ def _read_cluster(value: dict[str, Any]) -> Topology:
     from topoplace.topology import Topology
 
     record = _record(value, "the text", _CLUSTER_KEYS, _CLUSTER_EXTRA_KEYS)
+    distances = _read_distances(record).get("distances", DISTANCES["sc17"])
     listed = _checks.sequence(record["templates"], "templates", TopologyError)
-    templates = [Topology(**_fields(one, f"templates[{i}]", _EXTRA_KEYS)) for i, one in enumerate(listed)]
+    weights: dict[str, Any] = {"distances": distances}
+    templates = [
+        Topology(**_fields(one, f"templates[{i}]", _EXTRA_KEYS) | weights) for i, one in enumerate(listed)
+    ]
     for i, template in enumerate(templates):
         if template.machine_names != ("machine0",):
             raise TopologyError(f"templates[{i}] is not of one machine called machine0")
-    places = _checks.sequence(record["template_of"], "template_of", TopologyError)
-    template_of = [
-        _checks.integer(place, f"template_of[{i}]", TopologyError, low=0, high=len(templates) - 1)
-        for i, place in enumerate(places)
-    ]
+    if not templates:
+        raise TopologyError("templates has 0 entries")
+    template_of = _numbers(record["template_of"], "template_of", len(templates))
     rows = _checks.sequence(record["levels"], "levels", TopologyError)
     name = _checks.text(record["name"], "name", TopologyError)
     fabric = Fabric(
         _checks.sequence(record["machines"], "machines", TopologyError),
         tuple(_read_level(row, f"levels[{i}]") for i, row in enumerate(rows)),
         name,
-        record.get("notes", ()),
     )
     if len(template_of) != len(fabric.machines):
         raise TopologyError(f"template_of has {len(template_of)} entries for {len(fabric.machines)} machines")
+    machines = [templates[number] for number in template_of]
     network = _checks.real(record["network"], "network", TopologyError)
-    distances = _read_distances(record).get("distances")
-    return ClusterTopology(templates, template_of, fabric, network, name, fabric.notes, distances)
+    notes = checked_notes(record.get("notes", ()))
+    return ClusterTopology(machines, fabric, network, name, notes, distances, _read_uuids(record, machines))
+
+
+def _read_uuids(
+    record: Mapping[str, Any], machines: Sequence[Topology]
+) -> tuple[tuple[str | None, ...], ...]:
+    if "uuids" not in record:
+        return ()
+    rows = _checks.sequence(record["uuids"], "uuids", TopologyError)
+    if len(rows) != len(machines):
+        raise TopologyError(f"uuids has {len(rows)} entries for {len(machines)} machines")
+    checked: list[tuple[str | None, ...]] = []
+    for i, (row, machine) in enumerate(zip(rows, machines, strict=True)):
+        names = _checks.sequence(row, f"uuids[{i}]", TopologyError)
+        if names and len(names) != machine.num_gpus:
+            raise TopologyError(f"uuids[{i}] has {len(names)} entries for {machine.num_gpus} GPUs")
+        checked.append(
+            tuple(
+                None if name is None else _checks.text(name, f"uuids[{i}][{j}]", TopologyError)
+                for j, name in enumerate(names)
+            )
+        )
+    return tuple(checked)
+
+
+def _numbers(value: object, what: str, count: int) -> list[int]:
+    """`value` as numbers of `count` things."""
+    places = _checks.sequence(value, what, TopologyError)
+    return [
+        _checks.integer(place, f"{what}[{i}]", TopologyError, low=0, high=count - 1)
+        for i, place in enumerate(places)
+    ]
 
 
 def _read_level(value: object, what: str) -> Level:

@@ -79,8 +79,7 @@ class Cluster:
             given = placement.gpus if isinstance(placement, Placement) else placement
             listed = _checks.sequence(given, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
-        legal = self._topology.partition_set
-        if legal and gpus and frozenset(gpus) not in legal:
+        if gpus and not self._topology.is_legal(gpus):
             raise AllocationError(f"gpus = {gpus!r} is no partition of {self._topology.name}")
         status, position = self._state.allocate(job_id, gpus)
         if status != "ok":

@@ -6,13 +6,14 @@ number of its template, and a domain per level. GPUs and links are made when the
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import FrozenInstanceError, replace
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, NoReturn, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -21,10 +22,12 @@ from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level
-from topoplace.links import NONE, SELF, DistanceWeights, Link, LinkKind, nvlink_of
+from topoplace.links import DISTANCES, NONE, SELF, DistanceWeights, Link, LinkKind, nvlink_of
 from topoplace.topology import MAX_GPUS, Topology
 
 Item = TypeVar("Item")
+Uuids = tuple[str | None, ...]
+"""Of one machine, what each of its GPUs is called everywhere; () where nobody knows."""
 
 
 class ClusterTopology(Topology):
@@ -32,54 +35,64 @@ class ClusterTopology(Topology):
 
     def __init__(
         self,
-        templates: Sequence[Topology],
-        template_of: Sequence[int],
+        machines: Sequence[Topology],
         fabric: Fabric,
         network: float,
         name: str,
         notes: Sequence[str] = (),
-        distances: DistanceWeights | None = None,
+        distances: DistanceWeights = DISTANCES["sc17"],
+        uuids: Sequence[Uuids] = (),
     ) -> None:
-        """Machine i of `fabric` is one of `templates[template_of[i]]`; each of these has a single machine.
+        """Machine i of `fabric` is like `machines[i]`, which has a single machine; those alike become one template.
 
-        The arguments are checked by whoever calls: `join` or the reader of JSON.
+        uuids: (m,) of the GPUs of each machine; () for what the machines have themselves.
+        The arguments are checked by whoever calls: `joining.join` or the reader of JSON.
         """
+        templates, template_of, own = _templates(machines, distances)
         sizes = [template.num_gpus for template in templates]
         offsets = (0, *accumulate(sizes[template] for template in template_of))
         if offsets[-1] > MAX_GPUS:
             raise TopologyError(f"{offsets[-1]} GPUs are more than {MAX_GPUS}")
-        beyond = Link(LinkKind.NETWORK, 1, network) if network else NONE
-
-        def members(level: Level) -> list[Topology]:
-            inside = zip(level.domains, template_of, strict=True)
-            return [templates[t] for t in sorted({t for domain, t in inside if domain is not None})]
-
+        known = tuple(uuids) or own
         fill: dict[str, Any] = {
-            "_templates": tuple(templates),
-            "_template_of": tuple(template_of),
+            "default": templates[0].default,
+            "network": network,
+            "name": name,
+            "nics": (),
+            "components": (),
+            "component_links": (),
+            "notes": tuple(notes),
+            "distances": distances,
+            "_templates": templates,
+            "_template_of": template_of,
             "_offsets": offsets,
             "_fabric": fabric,
-            "_level_links": [
-                *(_level_link(level, members(level), network) for level in fabric.levels),
-                beyond,
-            ],
+            "_uuids": known if any(known) else (),
         }
-        fill |= {"default": templates[0].default, "network": network, "name": name, "nics": ()}
-        fill |= {"components": (), "component_links": (), "notes": tuple(notes)}
-        fill |= {"distances": distances or templates[0].distances}
         for field, value in fill.items():
             object.__setattr__(self, field, value)
-        object.__setattr__(self, "gpus", _Joined(self, [template.gpus for template in templates], _gpu))
-        object.__setattr__(self, "links", _Joined(self, [template.links for template in templates], _entry))
-        legal = [template.partitions for template in templates]
-        object.__setattr__(self, "partitions", tuple(_Joined(self, legal, _partition)) if any(legal) else ())
+        lazy: dict[str, Any] = {
+            "gpus": _Joined(self, [template.gpus for template in templates], _gpu),
+            "links": _Joined(self, [template.links for template in templates], _entry),
+            "partitions": _Joined(self, [template.partitions for template in templates], _partition),
+            "_ports": [_ports(level, _members(level, templates, template_of)) for level in fabric.levels],
+        }
+        for field, value in lazy.items():
+            object.__setattr__(self, field, value)
 
     _templates: tuple[Topology, ...]
     _template_of: tuple[int, ...]
     _offsets: tuple[int, ...]
     _fabric: Fabric
-    _level_links: list[Link]
-    """How a pair that meets at each level is connected; last, one that meets at none."""
+    _uuids: tuple[Uuids, ...]
+    _ports: list[dict[int, tuple[Link, ...]]]
+    """Of each level, how every GPU of each template (by its number) is plugged into it."""
+
+    def __setattr__(self, field: str, _value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {field!r}")
+
+    def __delattr__(self, field: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {field!r}")
 
     # ---- what it says --------------------------------------------------------------------------------------
 
@@ -94,14 +107,28 @@ class ClusterTopology(Topology):
         return self._templates
 
     @property
-    def machine_templates(self) -> tuple[Topology, ...]:
-        """(m,) what each machine is like; machines that are alike share one object."""
-        return tuple(map(self._templates.__getitem__, self._template_of))
-
-    @property
     def template_of(self) -> tuple[int, ...]:
         """(m,) the index into `templates` of each machine."""
         return self._template_of
+
+    @property
+    def level_links(self) -> tuple[Link, ...]:
+        """How two GPUs that meet at each level of the fabric, and have all its links, are connected."""
+        return tuple(
+            max(
+                (_joint(level, port, port, self.network) for ports in of_template.values() for port in ports),
+                key=lambda link: link.gbps,
+                default=_joint(level, _PLUGGED, _PLUGGED, self.network)
+                if level.kind is LinkKind.NETWORK
+                else NONE,
+            )
+            for level, of_template in zip(self._fabric.levels, self._ports, strict=True)
+        )
+
+    @property
+    def uuids(self) -> tuple[Uuids, ...]:
+        """(m,) of each machine, what its GPUs are called everywhere; () where nobody knows."""
+        return self._uuids
 
     @property
     def num_gpus(self) -> int:
@@ -132,59 +159,104 @@ class ClusterTopology(Topology):
         locals_of = [range(template.num_gpus) for template in self._templates]
         return tuple(local for template in self._template_of for local in locals_of[template])
 
-    @cached_property
-    def unhealthy_gpus(self) -> tuple[int, ...]:
-        """The GPUs that must not get jobs, ascending."""
-        unhealthy = [template.unhealthy_gpus for template in self._templates]
-        if not any(unhealthy):
+    def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
+        """The same topology with these GPUs not healthy, and all others as they were."""
+        broken: dict[int, list[int]] = {}
+        for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
+            gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
+            machine = self._machine_at(gpu)
+            broken.setdefault(machine, []).append(gpu - self._offsets[machine])
+        machines = [self._templates[template] for template in self._template_of]
+        for machine, inside in broken.items():
+            machines[machine] = machines[machine].with_unhealthy(inside)
+        return type(self)(
+            machines, self._fabric, self.network, self.name, self.notes, self.distances, self._uuids
+        )
+
+    def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
+        """The GPUs for which `suits` is true, ascending; it is asked once per template, not once per GPU."""
+        chosen = [template.select(suits) for template in self._templates]
+        if not any(chosen):
             return ()
         places = zip(self._offsets, self._template_of, strict=False)
-        return tuple(first + gpu for first, template in places for gpu in unhealthy[template])
+        return tuple(first + gpu for first, template in places for gpu in chosen[template])
+
+    @cached_property
+    def partitioned_gpus(self) -> tuple[int, ...]:
+        """The GPUs of machines that have partitions, ascending: of these, only such sets may be given to a job."""
+        ends = zip(self._offsets, self._offsets[1:], self._template_of, strict=False)
+        ranges = [range(first, end) for first, end, t in ends if self._templates[t].partitions]
+        return tuple(gpu for inside in ranges for gpu in inside)
 
     def machine(self, name: str) -> Topology:
         """The machine called `name` as a topology of its own."""
-        return self._templates[self._template_of[self._machine_number(name)]].renamed_machine(name)
+        number = self._numbers.get(name)
+        if number is None:
+            raise TopologyError(f"name = {_checks.shown(name)} is no machine of {self.name}")
+        template = self._templates[self._template_of[number]]
+        uuids = self._uuids[number] if self._uuids else ()
+        if not uuids:
+            return template.renamed_machine(name)
+        named = zip(template.gpus, uuids, strict=True)
+        return replace(template, gpus=tuple(replace(gpu, machine=name, uuid=uuid) for gpu, uuid in named))
+
+    def renamed_machine(self, name: str) -> Topology:
+        """A topology of one machine with that machine called `name`."""
+        return self.machine(self.machine_names[0]).renamed_machine(name)
+
+    def is_legal(self, gpus: Iterable[int]) -> bool:
+        """Whether the machines' partitions allow to give `gpus` to one job: each machine has its own."""
+        by_machine: dict[int, list[int]] = {}
+        for gpu in gpus if any(template.partitions for template in self._templates) else ():
+            by_machine.setdefault(self._machine_at(gpu), []).append(gpu)
+        return all(
+            self._templates[self._template_of[machine]].is_legal(
+                gpu - self._offsets[machine] for gpu in inside
+            )
+            for machine, inside in by_machine.items()
+        )
 
     def distance(self, u: int, v: int) -> float:
         """Distance between GPUs u and v: the sum of the weights, in `distances`, of the levels between them."""
         link = self.link_kind(u, v)
         i, j = self._machine_at(u), self._machine_at(v)
-        return self.distances.of(link) if i == j else self._level_distances[self._meeting_level(u, v, i, j)]
+        if i == j or link == NONE:
+            return self.distances.of(link)
+        return self._level_distances[self._meeting(u, i, v, j)[0]]
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """(n, n) array of `value(link)` for every pair, of SELF on the diagonal."""
-        return self._matrix([value(link) for link in self._level_links], value, dtype)
+        return self._matrix(value, None, dtype)
 
-    def with_templates(self, change: Callable[[Topology], Topology]) -> Topology:
-        """The same machines and fabric, with every template changed."""
+    def rebuilt(
+        self,
+        change: Callable[[Topology], Topology],
+        *,
+        network: float | None = None,
+        levels: Sequence[Level] | None = None,
+        distances: DistanceWeights | None = None,
+    ) -> Self:
+        """The same machines with every template changed, and what else is given."""
         changed = [change(template) for template in self._templates]
         return type(self)(
-            changed, self._template_of, self._fabric, self.network, self.name, self.notes, self.distances
+            [changed[template] for template in self._template_of],
+            self._fabric if levels is None else replace(self._fabric, levels=tuple(levels)),
+            self.network if network is None else network,
+            self.name,
+            self.notes,
+            self.distances if distances is None else distances,
+            self._uuids,
         )
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
         """The same topology with other weights of `distance`; a preset by its name, such as "sc17"."""
-        changed = [template.with_distances(distances) for template in self._templates]
-        return type(self)(
-            changed,
-            self._template_of,
-            self._fabric,
-            self.network,
-            self.name,
-            self.notes,
-            changed[0].distances,
-        )
+        weights = self._templates[0].with_distances(distances).distances
+        return self.rebuilt(lambda template: template, distances=weights)
 
     # ---- inside --------------------------------------------------------------------------------------------
 
     def _machine_at(self, gpu: int) -> int:
         return bisect_right(self._offsets, gpu) - 1
-
-    def _machine_number(self, name: str) -> int:
-        number = self._numbers.get(name)
-        if number is None:
-            raise TopologyError(f"name = {_checks.shown(name)} is no machine of {self.name}")
-        return number
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -193,18 +265,24 @@ class ClusterTopology(Topology):
     def _link(self, u: int, v: int) -> Link:
         i, j = self._machine_at(u), self._machine_at(v)
         if i != j:
-            return self._level_links[self._meeting_level(u, v, i, j)]
+            return self._meeting(u, i, v, j)[1]
         first = self._offsets[i]
         return self._templates[self._template_of[i]].link_kind(u - first, v - first)
 
-    def _meeting_level(self, u: int, v: int, i: int, j: int) -> int:
-        """The first level that GPUs u and v of machines i and j share; the number of levels where there is none."""
+    def _meeting(self, u: int, i: int, v: int, j: int) -> tuple[int, Link]:
+        """The first level at which GPUs u of machine i and v of machine j have a path, and that; else the network."""
         for number, level in enumerate(self._fabric.levels):
             domain = level.domains[i]
             same_domain = domain is not None and domain == level.domains[j]
             if same_domain and (not level.rail or self._rail(u, i) == self._rail(v, j)):
-                return number
-        return len(self._fabric.levels)
+                link = _joint(level, self._port(number, u, i), self._port(number, v, j), self.network)
+                if link != NONE:
+                    return number, link
+        return len(self._fabric.levels), self._beyond
+
+    def _port(self, level: int, gpu: int, machine: int) -> Link:
+        ports = self._ports[level].get(self._template_of[machine])
+        return _PLUGGED if ports is None else ports[gpu - self._offsets[machine]]
 
     def _rail(self, gpu: int, machine: int) -> int:
         return self._template_rails[self._template_of[machine]][gpu - self._offsets[machine]]
@@ -217,6 +295,11 @@ class ClusterTopology(Topology):
         ]
 
     @cached_property
+    def _beyond(self) -> Link:
+        """How two machines that meet at no level are connected."""
+        return Link(LinkKind.NETWORK, 1, self.network) if self.network else NONE
+
+    @cached_property
     def _level_distances(self) -> list[float]:
         """The distance of a pair that meets at each level; last, of one that meets at none."""
         weights, climbed = self.distances, 0.0
@@ -227,26 +310,36 @@ class ClusterTopology(Topology):
             else:
                 climbed += weights.levels.get(level.name, weights.network)
                 distances.append(climbed)
-        return [*distances, climbed + self.distances.of(self._level_links[-1])]
+        return [*distances, climbed + weights.of(self._beyond)]
 
     @cached_property
     def _distance_matrix(self) -> NDArray[np.float64]:
-        return self._matrix(self._level_distances, self.distances.of, np.float64)
+        return self._matrix(self.distances.of, self._level_distances, np.float64)
 
     def _matrix(
-        self, of_level: Sequence[float], value: Callable[[Link], float], dtype: DTypeLike
+        self, value: Callable[[Link], float], of_level: Sequence[float] | None, dtype: DTypeLike
     ) -> NDArray[Any]:
+        """`value(link)` of every pair; of pairs that meet at a level `of_level`, where that is given."""
         self._check_matrix_size()
-        n, levels, machine_of = self.num_gpus, self._fabric.levels, self.machine_of
-        meeting = np.full((n, n), len(levels), np.int8)
-        for number in reversed(range(len(levels))):
-            domain = _domain_numbers(levels[number])[machine_of]
+        n, machine_of = self.num_gpus, self.machine_of
+        beyond = value(self._beyond) if of_level is None else of_level[-1]
+        matrix = np.full((n, n), beyond, dtype)
+        for number in reversed(range(len(self._fabric.levels))):
+            level = self._fabric.levels[number]
+            domain = _domain_numbers(level)[machine_of]
             shared = (domain[:, None] == domain) & (domain >= 0)
-            if levels[number].rail:
+            if level.rail:
                 rails = np.array([rail for t in self._template_of for rail in self._template_rails[t]])
                 shared &= rails[:, None] == rails
-            meeting[shared] = number
-        matrix = np.array(of_level, dtype)[meeting]
+            ports, port_of = self._numbered_ports(number)
+            links = [[_joint(level, a, b, self.network) for b in ports] for a in ports]
+            there = np.array([[link != NONE for link in row] for row in links])
+            if of_level is None:
+                values = np.array([[value(link) for link in row] for row in links], dtype)
+            else:
+                values = np.full((len(ports), len(ports)), of_level[number], dtype)
+            shared &= there[port_of[:, None], port_of]
+            matrix[shared] = values[port_of[:, None], port_of][shared]
         blocks = [template.link_matrix(value, dtype) for template in self._templates]
         for first, template in zip(self._offsets, self._template_of, strict=False):
             end = first + len(blocks[template])
@@ -254,6 +347,24 @@ class ClusterTopology(Topology):
         np.fill_diagonal(matrix, value(SELF))
         matrix.setflags(write=False)
         return matrix
+
+    def _numbered_ports(self, level: int) -> tuple[list[Link], NDArray[np.int16]]:
+        """The different ports of the GPUs into `level`, and the (n,) number of each GPU's."""
+        different: dict[tuple[LinkKind, int, float], int] = {}
+        ports: list[Link] = []
+
+        def number_of(port: Link) -> int:
+            key = (port.kind, port.lanes, port.gbps)
+            if key not in different:
+                different[key] = len(ports)
+                ports.append(port)
+            return different[key]
+
+        of_template = [
+            [number_of(port) for port in self._ports[level].get(t, (_PLUGGED,) * template.num_gpus)]
+            for t, template in enumerate(self._templates)
+        ]
+        return ports, np.array([port for t in self._template_of for port in of_template[t]], np.int16)
 
 
 def _domain_numbers(level: Level) -> NDArray[np.int32]:
@@ -264,6 +375,33 @@ def _domain_numbers(level: Level) -> NDArray[np.int32]:
     return np.array([number.get(domain, -1) for domain in level.domains], np.int32)
 
 
+# ---- machines that are alike -----------------------------------------------------------------------------------
+
+
+def _templates(
+    machines: Sequence[Topology], distances: DistanceWeights
+) -> tuple[tuple[Topology, ...], tuple[int, ...], tuple[Uuids, ...]]:
+    """The different ones of `machines`, all called "machine0", their GPUs without UUIDs; each machine's; its UUIDs."""
+    number_of_object: dict[int, int] = {}
+    number_of_content: dict[Topology, int] = {}
+    uuids_of_object: dict[int, Uuids] = {}
+    for machine in machines:
+        if id(machine) in number_of_object:
+            continue
+        uuids = tuple(gpu.uuid for gpu in machine.gpus)
+        plain = machine if machine.distances == distances else machine.with_distances(distances)
+        if plain.fabric is not None or plain.machine_names != ("machine0",) or any(uuids):
+            plain = plain.renamed_machine("machine0")
+            plain = replace(plain, gpus=tuple(replace(gpu, uuid=None) for gpu in plain.gpus))
+        number_of_object[id(machine)] = number_of_content.setdefault(plain, len(number_of_content))
+        uuids_of_object[id(machine)] = uuids if any(uuids) else ()
+    template_of = tuple(number_of_object[id(machine)] for machine in machines)
+    return tuple(number_of_content), template_of, tuple(uuids_of_object[id(machine)] for machine in machines)
+
+
+_MOST_SHOWN = 3
+
+
 class _Joined(Sequence[Item], Generic[Item]):
     """The items of all machines one after the other, each made from its template's when it is asked for."""
 
@@ -271,7 +409,7 @@ class _Joined(Sequence[Item], Generic[Item]):
         self,
         cluster: ClusterTopology,
         items: Sequence[Sequence[Any]],
-        make: Callable[[Any, int, str], Item],
+        make: Callable[[ClusterTopology, int, Any], Item],
     ) -> None:
         self._cluster, self._items, self._make = cluster, items, make
         sizes = [len(found) for found in items]
@@ -287,52 +425,79 @@ class _Joined(Sequence[Item], Generic[Item]):
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        place = range(len(self))[index]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} of {len(self)}")
+        place = index % len(self)
         machine = bisect_right(self._ends, place)
         items = self._items[self._cluster.template_of[machine]]
-        return self._made(items[place - self._ends[machine] + len(items)], machine)
+        return self._make(self._cluster, machine, items[place - self._ends[machine] + len(items)])
 
     def __iter__(self) -> Iterator[Item]:
         for machine, template in enumerate(self._cluster.template_of):
             for item in self._items[template]:
-                yield self._made(item, machine)
+                yield self._make(self._cluster, machine, item)
 
-    def _made(self, item: Any, machine: int) -> Item:
-        first: int = self._cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
-        return self._make(item, first, self._cluster.machine_names[machine])
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | _Joined):
+            return NotImplemented
+        items = cast("Sequence[object]", other)
+        return len(self) == len(items) and all(map(operator.eq, self, items))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:_MOST_SHOWN]))
+        return f"({shown}{f', … {len(self)} in all' if len(self) > _MOST_SHOWN else ''})"
 
 
-def _gpu(gpu: Gpu, first: int, machine: str) -> Gpu:
-    return replace(gpu, index=first + gpu.index, machine=machine)
+def _gpu(cluster: ClusterTopology, machine: int, gpu: Gpu) -> Gpu:
+    first: int = cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
+    uuid = cluster.uuids[machine][gpu.index] if cluster.uuids and cluster.uuids[machine] else None
+    return replace(gpu, index=first + gpu.index, machine=cluster.machine_names[machine], uuid=uuid)
 
 
-def _entry(entry: tuple[int, int, Link], first: int, _machine: str) -> tuple[int, int, Link]:
+def _entry(cluster: ClusterTopology, machine: int, entry: tuple[int, int, Link]) -> tuple[int, int, Link]:
+    first: int = cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
     u, v, link = entry
     return first + u, first + v, link
 
 
-def _partition(partition: tuple[int, ...], first: int, _machine: str) -> tuple[int, ...]:
+def _partition(cluster: ClusterTopology, machine: int, partition: tuple[int, ...]) -> tuple[int, ...]:
+    first: int = cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
     return tuple(first + gpu for gpu in partition)
 
 
-def _level_link(level: Level, machines: Sequence[Topology], network: float) -> Link:
-    """How a pair that meets at `level`, which joins `machines`, is connected."""
-    if not machines:
-        return NONE
-    if level.kind is LinkKind.NVSWITCH:
-        ports = [_nvlinks(level, machine) for machine in machines]
-        gbps = level.gbps or min(port.gbps for port in ports)
-        return Link(LinkKind.NVSWITCH, min(port.lanes for port in ports), gbps / level.oversubscription)
-    gbps = level.gbps or network
-    return Link(LinkKind.NETWORK, 1, gbps / level.oversubscription) if gbps else NONE
+# ---- levels ----------------------------------------------------------------------------------------------------
+
+_PLUGGED = Link(LinkKind.NETWORK, 1, np.inf)
+"""Plugged into a network: what the level carries is all that counts."""
 
 
-def _nvlinks(level: Level, machine: Topology) -> Link:
-    """All NVLinks of one GPU of `machine`: those to its neighbours, or else what its model has."""
-    inside = [machine.link_kind(0, gpu) for gpu in range(1, machine.num_gpus)]
-    if switched := [link for link in inside if link == LinkKind.NVSWITCH]:
-        return max(switched, key=lambda link: link.gbps)
-    model = machine.gpus[0].model
+def _members(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> dict[int, Topology]:
+    """The templates of the machines that are in a domain of `level`, by their number."""
+    inside = zip(level.domains, template_of, strict=True)
+    return {t: templates[t] for t in sorted({t for domain, t in inside if domain is not None})}
+
+
+def _ports(level: Level, members: Mapping[int, Topology]) -> dict[int, tuple[Link, ...]]:
+    """How each GPU of every member is plugged into `level`; {} for a network, where all are alike."""
+    if level.kind is LinkKind.NETWORK:
+        return {}
+    return {
+        number: tuple(_nvlinks(level, machine, gpu) for gpu in range(machine.num_gpus))
+        for number, machine in members.items()
+    }
+
+
+def _nvlinks(level: Level, machine: Topology, gpu: int) -> Link:
+    """All NVLinks of one GPU: those into the switches of its machine, or else what its model has."""
+    pairs = [(u, v) for u in range(machine.num_gpus) for v in range(u + 1, machine.num_gpus)]
+    switched = {pair: link for pair in pairs if (link := machine.link_kind(*pair)) == LinkKind.NVSWITCH}
+    if switched:
+        own = [link for pair, link in switched.items() if gpu in pair]
+        return max(own, key=lambda link: link.gbps) if own else NONE
+    model = machine.gpus[gpu].model
     if speed := nvlink_of(model) if model else None:
         return Link(LinkKind.NVSWITCH, speed.most_links, speed.gbps * speed.most_links)
     if level.gbps:
@@ -340,3 +505,14 @@ def _nvlinks(level: Level, machine: Topology) -> Link:
     raise TopologyError(
         f"level {_checks.shown(level.name)}: the NVLinks of GPU model {model} are not known; give the level gbps"
     )
+
+
+def _joint(level: Level, one: Link, other: Link, network: float) -> Link:
+    """How two GPUs that are plugged so into one domain of `level` are connected: as fast as the slower of them."""
+    if NONE in (one, other):
+        return NONE
+    slower = one if one.gbps <= other.gbps else other
+    gbps = level.gbps or network
+    if level.kind is LinkKind.NVSWITCH:
+        gbps = min(slower.gbps, level.gbps or slower.gbps)
+    return Link(level.kind, slower.lanes, gbps / level.oversubscription) if gbps else NONE

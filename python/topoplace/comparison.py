@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace.devices import Gpu, written_device
@@ -40,6 +41,8 @@ class Finding:
 
     where: str
     why: str
+    serious: bool = True
+    """False for what merely is not known or was assumed."""
 
 
 def shown(link: Link) -> str:
@@ -58,16 +61,26 @@ def changes(before: Topology, after: Topology) -> tuple[Change, ...]:
         return ()
     found = [*_changed(_settings(before), _settings(after))]
     if before.fabric is None or after.fabric is None:
-        return (*found, *_changed(_facts(before), _facts(after)))
-    old, new = _machines(before), _machines(after)
-    found += _changed(_names(old), _names(new))
+        found += _changed(_facts(before), _facts(after))
+    else:
+        found += _changed_machines(before, after)
+    digests = before.digest()[:12], after.digest()[:12]
+    return tuple(found) or (Change("content, such as the order of things", *digests, worse=False),)
+
+
+def _changed_machines(before: Topology, after: Topology) -> Iterator[Change]:
+    old = dict(zip(before.machine_names, before.template_of, strict=True))
+    new = dict(zip(after.machine_names, after.template_of, strict=True))
+    yield from _changed(dict.fromkeys(old, ("there", 1.0)), dict.fromkeys(new, ("there", 1.0)))
     known: dict[tuple[int, int], tuple[Change, ...]] = {}
-    for name in old.keys() & new.keys() if old.keys() != new.keys() else old:
-        pair = (id(old[name]), id(new[name]))
+    for name in filter(new.__contains__, old):
+        pair = old[name], new[name]
         if pair not in known:
-            known[pair] = tuple(_changed(_facts(old[name]), _facts(new[name])))
-        found += [Change(f"{name}: {one.what}", one.before, one.after, one.worse) for one in known[pair]]
-    return (*found, *_changed(_domains(before), _domains(after)))
+            templates = before.templates[pair[0]], after.templates[pair[1]]
+            known[pair] = tuple(_changed(*map(_facts, templates)))
+        for one in known[pair]:
+            yield Change(f"{name}: {one.what}", one.before, one.after, one.worse)
+    yield from _changed(_domains(before), _domains(after))
 
 
 def _changed(before: Facts, after: Facts) -> Iterator[Change]:
@@ -85,11 +98,11 @@ def _settings(topology: Topology) -> Facts:
         "distances": (str(topology.distances), 0.0),
         "notes": ("; ".join(topology.notes), 0.0),
     }
-    for level in topology.fabric.levels if topology.fabric else ():
-        gbps = "as the network" if level.gbps is None else f"{level.gbps:g} GB/s"
-        text = f"{level.kind.name}, {gbps}, {level.oversubscription:g}:1{', rails' if level.rail else ''}"
-        facts[f"level {level.name}"] = (text, (level.gbps or topology.network) / level.oversubscription)
-    return facts
+    levels = topology.fabric.levels if topology.fabric else ()
+    for level, link in zip(levels, topology.level_links, strict=True):
+        text = f"{shown(link)}{', of GPUs on one rail' if level.rail else ''}"
+        facts[f"level {level.name}"] = (text, link.gbps / 2 if level.rail else link.gbps)
+    return facts | ({"order of levels": (", ".join(level.name for level in levels), 0.0)} if levels else {})
 
 
 def _facts(topology: Topology) -> Facts:
@@ -99,22 +112,33 @@ def _facts(topology: Topology) -> Facts:
             f"{topology.num_gpus} GPUs are too many to compare pair by pair, which clusters need not be; "
             f"at most {_MAX_GPUS}"
         )
+    names = _names(topology)
+    facts = {
+        "machine": (topology.name if topology.num_machines == 1 else "", 0.0),
+        "default": (f"{topology.default:g} GB/s", topology.default),
+    }
+    facts |= {name: _gpu_fact(gpu) for name, gpu in zip(names, topology.gpus, strict=True)}
+    for u, v in combinations(range(len(names)), 2):
+        link = topology.link_kind(u, v)
+        facts[f"{names[u]} - {names[v]}"] = (shown(link), link.gbps)
+    for nic in topology.nics:
+        words = [f"{nic.gbps:g} GB/s"] if nic.gbps else []
+        words += [f"rail {nic.rail}"] if nic.rail is not None else []
+        facts[f"NIC {nic.name}"] = (", ".join((*words, " ".join(nic.paths))), nic.gbps or 1.0)
+    parts = [*names, *(f"{part.kind.value} {part.name}" for part in topology.components)]
+    facts |= dict.fromkeys(parts[len(names) :], ("there", 1.0))
+    for a, b, link in topology.component_links:
+        facts[f"{parts[a]} - {parts[b]}"] = (shown(link), link.gbps)
+    legal = " ".join(map(str, topology.partitions))
+    return facts | {"partitions": (legal or "any set of GPUs", 0.0 if legal else 1.0)}
+
+
+def _names(topology: Topology) -> list[str]:
+    """A name for each GPU, unique."""
     one = topology.num_machines == 1
     names = [gpu.name if one else f"{gpu.machine}/{gpu.name}" for gpu in topology.gpus]
-    facts = {name: _gpu_fact(gpu) for name, gpu in zip(names, topology.gpus, strict=True)}
-    for u, first in enumerate(names):
-        for v in range(u + 1, len(names)):
-            link = topology.link_kind(u, v)
-            facts[f"{first} - {names[v]}"] = (shown(link), link.gbps)
-    for nic in topology.nics:
-        facts[f"NIC {nic.name}"] = (
-            f"{'' if nic.gbps is None else f'{nic.gbps:g} GB/s, '}{' '.join(nic.paths)}",
-            nic.gbps or 1.0,
-        )
-    for part in topology.components:
-        facts[f"{part.kind.value} {part.name}"] = ("there", 1.0)
-    facts["partitions"] = (" ".join(map(str, topology.partitions)), 0.0)
-    return facts
+    often = {name for name, count in Counter(names).items() if count > 1}
+    return [f"{name} (index {i})" if name in often else name for i, name in enumerate(names)]
 
 
 def _gpu_fact(gpu: Gpu) -> tuple[str, float]:
@@ -125,15 +149,6 @@ def _gpu_fact(gpu: Gpu) -> tuple[str, float]:
         if value is not None and key not in ("name", "machine", "healthy")
     ]
     return ", ".join(("healthy" if gpu.healthy else "not healthy", *words)), 1.0 + gpu.healthy
-
-
-def _machines(cluster: Topology) -> dict[str, Topology]:
-    """The template of each machine: machines that are alike have the same object."""
-    return dict(zip(cluster.machine_names, cluster.machine_templates, strict=True))
-
-
-def _names(machines: Mapping[str, Topology]) -> Facts:
-    return {name: (f"{template.num_gpus} GPUs", 1.0) for name, template in machines.items()}
 
 
 def _domains(cluster: Topology) -> Facts:
@@ -150,20 +165,21 @@ def _domains(cluster: Topology) -> Facts:
 
 def findings(topology: Topology) -> tuple[Finding, ...]:
     """See `Topology.check`."""
-    found = [Finding(topology.name, note) for note in topology.notes]
-    for template, machines in _by_template(topology).items():
+    noted = (note for template in topology.templates for note in template.notes)
+    found = [Finding(topology.name, note, serious=False) for note in dict.fromkeys((*topology.notes, *noted))]
+    groups = _by_template(topology)
+    for template, machines in groups.items():
         where = machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} like it"
         found += _of_machine(where, topology.templates[template])
-    return (*found, *_odd_ones_out(topology))
+    return (*found, *_odd_ones_out(list(groups.values())))
 
 
 def _by_template(topology: Topology) -> dict[int, list[str]]:
     if topology.fabric is None:
         return {0: [topology.name]}
-    number = {id(template): i for i, template in enumerate(topology.templates)}
     found: dict[int, list[str]] = {}
-    for name, template in _machines(topology).items():
-        found.setdefault(number[id(template)], []).append(name)
+    for name, template in zip(topology.machine_names, topology.template_of, strict=True):
+        found.setdefault(template, []).append(name)
     return found
 
 
@@ -173,11 +189,7 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
             yield Finding(f"{where}: {gpu.name}", "is not healthy")
     if machine.num_gpus > _MAX_GPUS:
         return
-    links = {
-        (u, v): machine.link_kind(u, v)
-        for u in range(machine.num_gpus)
-        for v in range(u + 1, machine.num_gpus)
-    }
+    links = {pair: machine.link_kind(*pair) for pair in combinations(range(machine.num_gpus), 2)}
     unknown = sum(link == LinkKind.UNKNOWN for link in links.values())
     if unknown:
         yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs are connected by what is not known")
@@ -212,11 +224,10 @@ def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | No
     }
 
 
-def _odd_ones_out(topology: Topology) -> Iterator[Finding]:
+def _odd_ones_out(groups: list[list[str]]) -> Iterator[Finding]:
     """Machines that few are like, where most are of one kind."""
-    groups = sorted(_by_template(topology).values(), key=len, reverse=True)
-    usual = len(groups[0])
-    for group in groups[1:]:
-        if 10 * len(group) <= usual:
+    usual = max(groups, key=len)
+    for group in groups:
+        if 10 * len(group) <= len(usual):
             for machine in group:
-                yield Finding(machine, f"is unlike the {usual} machines that are like {groups[0][0]}")
+                yield Finding(machine, f"is unlike the {len(usual)} machines that are like {usual[0]}")

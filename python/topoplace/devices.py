@@ -162,7 +162,7 @@ def _number(value: object, what: str) -> int | None:
 def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:
     """`nics` with unique names and one known path class for each of `num_gpus` GPUs."""
     checked: dict[str, Nic] = {}
-    for i, nic in enumerate(nics):
+    for i, nic in enumerate(_checks.sequence(nics, "nics", TopologyError)):
         where = f"nics[{i}]"
         if not isinstance(nic, Nic):
             raise TopologyError(f"{where} = {_checks.shown(nic)} is not a Nic")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.links import LinkKind
 
+MAX_LEVELS = 64
+MAX_OVERSUBSCRIPTION = 1e6
 MAX_MACHINES = 1 << 20
 """More machines than this are refused, as a mistake."""
 
@@ -37,15 +39,26 @@ class Level:
         where = f"level {_checks.shown(self.name)}"
         _checks.text(self.name, "level.name", TopologyError)
         domains = _checks.sequence(self.domains, f"{where}: domains", TopologyError)
-        first = dict(zip(reversed(domains), reversed(range(len(domains))), strict=True))
-        for domain, i in first.items():
-            if domain is not None:
-                _checks.text(domain, f"{where}: domains[{i}]", TopologyError)
+        known: set[str | None] = {None}
+        for i, domain in enumerate(domains):
+            if type(domain) is not str or domain not in known:
+                known.add(
+                    domain
+                    if domain is None
+                    else _checks.text(domain, f"{where}: domains[{i}]", TopologyError)
+                )
         if self.gbps is not None:
             object.__setattr__(self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError))
-        factor = _checks.real(self.oversubscription, f"{where}: oversubscription", TopologyError, low=1.0)
+        factor = _checks.real(
+            self.oversubscription,
+            f"{where}: oversubscription",
+            TopologyError,
+            low=1.0,
+            high=MAX_OVERSUBSCRIPTION,
+        )
         object.__setattr__(self, "domains", domains)
         object.__setattr__(self, "oversubscription", factor)
+        _checks.instance(self.kind, LinkKind, f"{where}: kind", TopologyError)
         if self.kind not in (LinkKind.NETWORK, LinkKind.NVSWITCH):
             raise TopologyError(f"{where}: kind = {_checks.shown(self.kind)} is neither NETWORK nor NVSWITCH")
         _checks.flag(self.rail, f"{where}: rail", TopologyError)
@@ -74,6 +87,8 @@ class Fabric:
     def __post_init__(self) -> None:
         machines = checked_names(self.machines, "machines")
         levels = _checks.sequence(self.levels, "levels", TopologyError)
+        if len(levels) > MAX_LEVELS:
+            raise TopologyError(f"levels has {len(levels)} entries; at most {MAX_LEVELS} are possible")
         seen: set[str] = set()
         for i, level in enumerate(levels):
             if not isinstance(level, Level):
@@ -86,7 +101,7 @@ class Fabric:
                 raise TopologyError(f"levels[{i}].name = {_checks.shown(level.name)} is there twice")
             seen.add(level.name)
         _checks.text(self.name, "name", TopologyError)
-        notes = _checks.sequence(self.notes, "notes", TopologyError)
+        notes = checked_notes(self.notes)
         object.__setattr__(self, "machines", machines)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "notes", notes)
@@ -96,14 +111,18 @@ class Fabric:
 
     @classmethod
     def regular(
-        cls, machines: int | Sequence[str], sizes: Mapping[str, int], *, name: str = "fabric"
+        cls, machines: SupportsIndex | Sequence[str], sizes: Mapping[str, int], *, name: str = "fabric"
     ) -> Self:
         """A tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
 
         `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine, and nothing that
         joins the 2 spines but the topology's network. Machines are filled in order; the last domain may be smaller.
         """
-        names = numbered("machine", machines) if isinstance(machines, int) else tuple(machines)
+        _checks.instance(sizes, Mapping, "sizes", TopologyError)
+        if isinstance(machines, SupportsIndex):
+            names = numbered("machine", machines)
+        else:
+            names = checked_names(machines, "machines")
         levels: list[Level] = []
         for level, size in sizes.items():
             size = _checks.integer(size, f"sizes[{level!r}]", TopologyError, low=1, high=MAX_MACHINES)
@@ -126,11 +145,17 @@ class Fabric:
         return tuple(level.name for level in self.levels)
 
 
-def numbered(word: str, count: int) -> tuple[str, ...]:
+def numbered(word: str, count: SupportsIndex) -> tuple[str, ...]:
     """`count` names: `word` and a number of fixed width, so that they sort as they count."""
-    count = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
-    width = len(str(count - 1))
-    return tuple(f"{word}{i:0{width}}" for i in range(count))
+    number = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
+    width = len(str(number - 1))
+    return tuple(f"{word}{i:0{width}}" for i in range(number))
+
+
+def checked_notes(notes: object) -> tuple[str, ...]:
+    """`notes`, each a sentence."""
+    found = _checks.sequence(notes, "notes", TopologyError)
+    return tuple(_checks.text(note, f"notes[{i}]", TopologyError) for i, note in enumerate(found))
 
 
 def checked_names(names: object, what: str) -> tuple[str, ...]:

@@ -1,18 +1,20 @@
-"""Machines joined to a cluster: which template each machine has, and which domain of each level it is in."""
+"""Machines joined to a cluster: what each machine is like, and which domain of each level it is in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 
 from topoplace import _checks
 from topoplace.cluster_topology import ClusterTopology
 from topoplace.errors import TopologyError
 from topoplace.fabric import MAX_MACHINES, Fabric, Level, checked_names, numbered
-from topoplace.topology import Topology
+from topoplace.links import NETWORK_GBPS, DistanceWeights, LinkKind
+from topoplace.topology import MAX_GPUS, Topology
 
 Machines = Topology | Sequence[Topology] | Mapping[str, Topology]
+Racks = SupportsIndex | Sequence[str | None]
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class _Host:
     """One machine to be: its own name, what it is like, and its domain in each level it brings along."""
 
     name: str
-    template: Topology
+    machine: Topology
     domains: Mapping[str, str]
 
 
@@ -28,26 +30,60 @@ def join(
     machines: Machines,
     count: int | None,
     fabric: Fabric | None,
-    racks: int | Sequence[str | None] | None,
+    racks: Racks | None,
     names: Sequence[str] | None,
-    network: float,
+    network: float | None,
     name: str,
 ) -> Topology:
     """See `Topology.cluster`."""
-    network = _checks.real(network, "network", TopologyError)
     name = _checks.text(name, "name", TopologyError)
     if fabric is not None:
         _checks.instance(fabric, Fabric, "fabric", TopologyError)
-    hosts, inner = _hosts(_listed(machines, count, fabric, names))
+    listed = _listed(machines, count, fabric, names)
+    parts = {id(part): part for _, part in listed}.values()
+    network = _network(network, parts)
+    distances = _distances(parts)
+    hosts, inner = _hosts(listed)
     chosen = _names(hosts, names, fabric)
-    brought = [
+    levels = [
         replace(level, domains=tuple(host.domains.get(level.name) for host in hosts)) for level in inner
     ]
-    levels = (*brought, *_rack_level(racks, len(hosts)), *(fabric.levels if fabric else ()))
-    whole = Fabric(chosen, levels, name, fabric.notes if fabric else ())
-    templates, template_of = _templates([host.template for host in hosts])
-    notes = dict.fromkeys((*whole.notes, *(note for template in templates for note in template.notes)))
-    return ClusterTopology(templates, template_of, whole, network, name, tuple(notes))
+    levels += fabric.levels if fabric else ()
+    if racks is not None:
+        first = next((i for i, level in enumerate(levels) if level.kind is LinkKind.NETWORK), len(levels))
+        levels.insert(first, _rack_level(racks, len(hosts)))
+    notes = dict.fromkeys(
+        (*(fabric.notes if fabric else ()), *(note for part in parts for note in part.notes))
+    )
+    whole = Fabric(chosen, tuple(levels), name)
+    return ClusterTopology([host.machine for host in hosts], whole, network, name, tuple(notes), distances)
+
+
+def _network(given: float | None, parts: Iterable[Topology]) -> float:
+    """GB/s between machines: as given, or as in all clusters to be joined."""
+    if given is not None:
+        return _checks.real(given, "network", TopologyError)
+    known = {part.network for part in parts if part.fabric is not None}
+    if len(known) > 1:
+        raise TopologyError(
+            f"the clusters have networks of {sorted(known)} GB/s; say which one is meant with network"
+        )
+    return known.pop() if known else NETWORK_GBPS
+
+
+def _distances(parts: Iterable[Topology]) -> DistanceWeights:
+    found: list[DistanceWeights] = []
+    for part in parts:
+        if part.distances not in found:
+            found.append(part.distances)
+    if len(found) > 1:
+        raise TopologyError(
+            "the machines have different weights of distances; give all the same by with_distances"
+        )
+    return found[0]
+
+
+# ---- which machines --------------------------------------------------------------------------------------------
 
 
 def _listed(
@@ -59,12 +95,19 @@ def _listed(
     if count is not None:
         raise TopologyError(f"count = {_checks.shown(count)}, but machines is a list already")
     given = _by_name(machines)
-    # The order of the fabric is that of its domains; where it knows none of the names, their order is taken for it.
-    wanted = fabric.machines if fabric and not given.keys().isdisjoint(fabric.machines) else tuple(given)
-    for label in wanted:
+    if not given:
+        raise TopologyError("machines has 0 entries")
+    if fabric is None or (given.keys().isdisjoint(fabric.machines) and not isinstance(machines, Mapping)):
+        return list(
+            given.items()
+        )  # a list of machines with names of their own: their order is that of the fabric
+    for label in fabric.machines:
         if label not in given:
             raise TopologyError(f"machines has no {_checks.shown(label)}, which is in the fabric")
-    return [(label, given[label]) for label in wanted]
+    for label in given:
+        if label not in set(fabric.machines):
+            raise TopologyError(f"machines has {_checks.shown(label)}, which is not in the fabric")
+    return [(label, given[label]) for label in fabric.machines]
 
 
 def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str, Topology]:
@@ -75,7 +118,8 @@ def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str,
     found = _checks.sequence(machines, "machines", TopologyError)
     listed = [_topology(one, f"machines[{i}]") for i, one in enumerate(found)]
     own = [one.machine_names[0] for one in listed]
-    return dict(zip(own if len(set(own)) == len(own) else numbered("machine", len(own)), listed, strict=True))
+    unique = len(set(own)) == len(own)
+    return dict(zip(own if unique else numbered("machine", len(own)), listed, strict=True))
 
 
 def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
@@ -83,9 +127,16 @@ def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -
     if count is None:
         if names is None:
             raise TopologyError("count is missing: one machine was given, and no fabric and no names")
-        count = len(checked_names(names, "names")) // machine.num_machines
+        wanted = len(checked_names(names, "names"))
+        count, rest = divmod(wanted, machine.num_machines)
+        if rest or not count:
+            raise TopologyError(
+                f"{wanted} machines cannot be made of topologies of {machine.num_machines} machines"
+            )
     count = _checks.integer(count, "count", TopologyError, low=1, high=MAX_MACHINES)
-    word = "machine" if machine.fabric is None else f"{machine.name}-"
+    if count * machine.num_gpus > MAX_GPUS:
+        raise TopologyError(f"{count * machine.num_gpus} GPUs are more than {MAX_GPUS}")
+    word = "machine" if machine.num_machines == 1 else f"{machine.name}-"
     return [(label, machine) for label in numbered(word, count)]
 
 
@@ -100,37 +151,39 @@ def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Le
     hosts: list[_Host] = []
     levels: dict[str, Level] = {}
     for label, part in listed:
-        if part.fabric is None:
-            if part.num_machines > 1:
-                raise TopologyError(
-                    f"machine {_checks.shown(label)} is a topology of {part.num_machines} machines without a fabric; "
-                    "give each machine as a topology of its own"
-                )
+        if part.num_machines == 1 and part.fabric is None:
             hosts.append(_Host(label, part, {}))
             continue
-        for level in part.fabric.levels:
+        for level in part.fabric.levels if part.fabric else ():
             known = levels.setdefault(level.name, replace(level, domains=()))
             if known != replace(level, domains=()):
                 raise TopologyError(
                     f"level {_checks.shown(level.name)} differs between the clusters to be joined"
                 )
-        hosts += _inner_hosts(label, part, part.fabric)
+        hosts += _inner_hosts(label, part)
     return hosts, list(levels.values())
 
 
-def _inner_hosts(label: str, part: Topology, fabric: Fabric) -> list[_Host]:
-    template_of = cast("ClusterTopology", part).template_of
+def _inner_hosts(label: str, part: Topology) -> list[_Host]:
+    """The machines of `part`, with the domains they are in there."""
+    machine_of = part.machine_of
+    crossing = next((pair for pair in part.links if machine_of[pair[0]] != machine_of[pair[1]]), None)
+    if crossing is not None or part.components:
+        raise TopologyError(
+            f"machine {_checks.shown(label)} is a topology of {part.num_machines} machines with links between them; "
+            "give each machine as a topology of its own"
+        )
+    levels = part.fabric.levels if part.fabric else ()
+    alike = (
+        isinstance(part, ClusterTopology) and not part.uuids
+    )  # no machine differs from its template but in name
     return [
         _Host(
             f"{label}/{machine}",
-            part.templates[template_of[i]],
-            {
-                level.name: f"{label}/{domain}"
-                for level in fabric.levels
-                if (domain := level.domains[i]) is not None
-            },
+            part.templates[part.template_of[i]] if alike else part.machine(machine),
+            {level.name: f"{label}/{domain}" for level in levels if (domain := level.domains[i]) is not None},
         )
-        for i, machine in enumerate(fabric.machines)
+        for i, machine in enumerate(part.machine_names)
     ]
 
 
@@ -145,23 +198,8 @@ def _names(hosts: Sequence[_Host], names: Sequence[str] | None, fabric: Fabric |
     return chosen
 
 
-def _rack_level(racks: int | Sequence[str | None] | None, count: int) -> tuple[Level, ...]:
-    if racks is None:
-        return ()
-    if isinstance(racks, int):
-        return Fabric.regular(count, {"rack": racks}).levels
-    return (Level("rack", _checks.sequence(racks, "racks", TopologyError)),)
-
-
-def _templates(machines: Sequence[Topology]) -> tuple[list[Topology], list[int]]:
-    """The different ones of `machines`, under the name "machine0", and the number of each machine's."""
-    number_of_object: dict[int, int] = {}
-    number_of_content: dict[Topology, int] = {}
-    numbers: list[int] = []
-    for machine in machines:
-        if (number := number_of_object.get(id(machine))) is None:
-            plain = machine.renamed_machine("machine0")
-            number = number_of_content.setdefault(plain, len(number_of_content))
-            number_of_object[id(machine)] = number
-        numbers.append(number)
-    return list(number_of_content), numbers
+def _rack_level(racks: Racks, count: int) -> Level:
+    if isinstance(racks, SupportsIndex):
+        size = _checks.integer(racks, "racks", TopologyError, low=1, high=MAX_MACHINES)
+        return Fabric.regular(count, {"rack": size}).levels[0]
+    return Level("rack", _checks.sequence(racks, "racks", TopologyError))

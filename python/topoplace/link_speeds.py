@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from topoplace import _checks
+from topoplace.devices import ComponentKind
 from topoplace.errors import TopologyError
-from topoplace.links import DECIMALS, NONE, NVLINKS, SPEEDS, Link, LinkKind, LinkSpeed, nvlink_of, xgmi_of
+from topoplace.links import NONE, NVLINKS, SPEEDS, Link, LinkKind, LinkSpeed, nvlink_of, rounded, xgmi_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from topoplace.fabric import Level
     from topoplace.topology import Topology
 
 Column = Literal["nominal", "achievable"]
@@ -20,13 +23,15 @@ Speeds: TypeAlias = "Column | Mapping[LinkKind, float] | ArrayLike"
 Entry = tuple[int, int, Link]
 
 _BY_MODEL = (LinkKind.NVLINK, LinkKind.NVSWITCH)
-
-
+_OF_THE_RULE = (LinkKind.HOST, LinkKind.SYSTEM)
 _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 
 
 def basis(topology: Topology) -> str:
     """Which column of the table all links between GPUs have, or "given"; paths through the host do not count."""
+    levels = topology.fabric.levels if topology.fabric else ()
+    if any(level.kind is LinkKind.NVSWITCH and level.gbps for level in levels):
+        return "given"
     for column in _COLUMNS:
         found = [
             _of_table(template, u, v, link, column) == link.gbps
@@ -41,23 +46,54 @@ def basis(topology: Topology) -> str:
 def changed(topology: Topology, speeds: Speeds) -> Topology:
     """`topology` at other speeds; see `Topology.with_link_speeds`."""
     if isinstance(speeds, str):
-        if speeds not in _COLUMNS:
-            raise TopologyError(f"speeds = {_checks.shown(speeds)} is none of {', '.join(_COLUMNS)}")
-        column = _COLUMNS[_COLUMNS.index(speeds)]
-        return topology.with_templates(lambda template: _from_table(template, column))
-    if isinstance(speeds, Mapping):
-        given = cast("Mapping[Any, Any]", speeds)
-        for kind in given:
-            _checks.instance(kind, LinkKind, "a key of speeds", TopologyError)
-        lanes = {
-            kind: _checks.positive(gbps, f"speeds[{kind.name}]", TopologyError)
-            for kind, gbps in given.items()
-        }
-        return topology.with_templates(lambda template: _from_mapping(template, lanes))
-    return _measured(topology, speeds)
+        for column in _COLUMNS:
+            if speeds == column:
+                return _from_table(topology, column)
+        raise TopologyError(f"speeds = {_checks.shown(speeds)} is none of {', '.join(_COLUMNS)}")
+    if not isinstance(speeds, Mapping):
+        return _measured(topology, speeds)
+    given = cast("Mapping[Any, Any]", speeds)
+    for kind in given:
+        _checks.instance(kind, LinkKind, "a key of speeds", TopologyError)
+    return _from_mapping(
+        topology,
+        {kind: _checks.positive(gbps, f"speeds[{kind.name}]", TopologyError) for kind, gbps in given.items()},
+    )
+
+
+# ---- of the table ----------------------------------------------------------------------------------------------
 
 
 def _from_table(topology: Topology, column: Column) -> Topology:
+    if topology.fabric is None:
+        return _machine_from_table(topology, column)
+    levels = [
+        replace(level, gbps=_port_of_table(topology, level, column))
+        if level.kind is LinkKind.NVSWITCH
+        else level
+        for level in topology.fabric.levels
+    ]
+    return topology.rebuilt(lambda template: _machine_from_table(template, column), levels=levels)
+
+
+def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | None:
+    """GB/s of a GPU's port into an NVSWITCH level; None where it follows the switches inside the machines."""
+    inside = {t for domain, t in zip(level.domains, cluster.template_of, strict=True) if domain is not None}
+    ports: set[float] = set()
+    for machine in (cluster.templates[t] for t in sorted(inside)):
+        if any(machine.link_kind(0, gpu) == LinkKind.NVSWITCH for gpu in range(1, machine.num_gpus)):
+            return None
+        speed = nvlink_of(machine.gpus[0].model or "")
+        gbps = speed and (speed.nominal_gbps if column == "nominal" else speed.achievable_gbps)
+        if not speed or not gbps:
+            raise TopologyError(
+                f"level {_checks.shown(level.name)}: the table has no {column} figure for {machine.gpus[0].model}"
+            )
+        ports.add(rounded(gbps * speed.most_links))
+    return min(ports, default=None)
+
+
+def _machine_from_table(topology: Topology, column: Column) -> Topology:
     def speed(u: int, v: int, link: Link) -> float:
         if not _in_table(link):
             return link.gbps
@@ -75,31 +111,69 @@ def _from_table(topology: Topology, column: Column) -> Topology:
     )
 
 
-def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
-    def speed(_u: int, _v: int, link: Link) -> float:
-        return round(lanes[link.kind] * link.lanes, DECIMALS) if link.kind in lanes else link.gbps
+# ---- of the caller ---------------------------------------------------------------------------------------------
 
-    ruled = (
-        () if topology.components else _ruled(topology, LinkKind.SYSTEM if LinkKind.SYSTEM in lanes else None)
-    )
+
+def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
+    used: set[LinkKind] = set()
+    fabric = topology.fabric
+    if fabric is None:
+        found = _machine_from_mapping(topology, lanes, used)
+    else:
+        levels: list[Level] = []
+        for level in fabric.levels:
+            gbps = lanes.get(level.kind) if level.kind is LinkKind.NETWORK or level.gbps else None
+            used |= {level.kind} if gbps or level.kind is LinkKind.NVSWITCH else set()
+            levels.append(replace(level, gbps=gbps) if gbps and level.gbps else level)
+        network = lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0
+        used |= {LinkKind.NETWORK} if topology.network else set()
+        found = topology.rebuilt(
+            lambda template: _machine_from_mapping(template, lanes, used), network=network, levels=levels
+        )
+    for kind in lanes:
+        if kind not in used:
+            raise TopologyError(f"speeds[{kind.name}]: {topology.name} has no link of that kind")
+    return found
+
+
+def _machine_from_mapping(
+    topology: Topology, lanes: Mapping[LinkKind, float], used: set[LinkKind]
+) -> Topology:
+    switches = {
+        topology.num_gpus + i
+        for i, part in enumerate(topology.components)
+        if part.kind is ComponentKind.NVSWITCH
+    }
+
+    def speed(u: int, v: int, link: Link) -> float:
+        kind = (
+            LinkKind.NVSWITCH if LinkKind.NVSWITCH in lanes and not switches.isdisjoint((u, v)) else link.kind
+        )
+        used.add(kind)
+        return rounded(lanes[kind] * link.lanes) if kind in lanes else link.gbps
+
+    ruled = tuple(_ruled(topology, lanes))
+    used |= {link.kind for _, _, link in ruled}
+    linked = (*topology.links, *(entry for entry in ruled if entry[2].kind not in lanes))
+    own = tuple(entry for entry in ruled if entry[2].kind in lanes and entry[2] != LinkKind.HOST)
+    ahead = LinkKind.HOST in lanes and LinkKind.HOST in {link.kind for _, _, link in ruled}
     return replace(
         topology,
-        default=lanes.get(LinkKind.HOST, topology.default),
-        network=lanes.get(LinkKind.NETWORK, topology.network),
-        links=_at((*topology.links, *ruled), speed),
+        default=lanes[LinkKind.HOST] if ahead else topology.default,
+        network=lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0,
+        links=_at((*linked, *own), speed),
         component_links=_at(topology.component_links, speed),
     )
 
 
-def _ruled(topology: Topology, kind: LinkKind | None) -> Iterator[Entry]:
-    """The pairs of `kind` that have no link of their own."""
-    if kind is None:
+def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entry]:
+    """The pairs without a direct link or a path that `lanes` changes, and those that a new default would change too."""
+    if LinkKind.HOST not in lanes and LinkKind.SYSTEM not in lanes:
         return
-    known = {pair[:2] for pair in topology.links}
-    for u in range(topology.num_gpus):
-        for v in range(u + 1, topology.num_gpus):
-            if (u, v) not in known and (link := topology.link_kind(u, v)) == kind:
-                yield u, v, link
+    direct = {pair[:2] for pair in topology.links}
+    for u, v in combinations(range(topology.num_gpus), 2):
+        if (u, v) not in direct and (link := topology.rule(u, v)).kind in _OF_THE_RULE:
+            yield u, v, link
 
 
 def _measured(topology: Topology, speeds: ArrayLike) -> Topology:
@@ -115,8 +189,8 @@ def _measured(topology: Topology, speeds: ArrayLike) -> Topology:
         kind = LinkKind.UNKNOWN if known == NONE else known.kind
         return Link(kind, known.lanes or 1, rows[u][v]) if rows[u][v] else NONE
 
-    n = topology.num_gpus
-    return replace(topology, links=tuple((u, v, link(u, v)) for u in range(n) for v in range(u + 1, n)))
+    pairs = combinations(range(topology.num_gpus), 2)
+    return replace(topology, links=tuple((u, v, link(u, v)) for u, v in pairs))
 
 
 def _at(links: Any, speed: Callable[[int, int, Link], float]) -> tuple[Entry, ...]:
@@ -147,7 +221,7 @@ def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) ->
         known = [SPEEDS[link.kind.value]] if link.kind in NVLINKS and link.kind not in _BY_MODEL else []
     figures = [speed.nominal_gbps if column == "nominal" else speed.achievable_gbps for speed in known]
     lane = min((figure for figure in figures if figure is not None), default=None)
-    return None if lane is None else round(lane * link.lanes, DECIMALS)
+    return None if lane is None else rounded(lane * link.lanes)
 
 
 def _of_model(model: str | None, kind: LinkKind) -> LinkSpeed | None:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from topoplace import _checks
+from topoplace.errors import TopologyError
+
 
 class LinkKind(enum.Enum):
     """The slowest part of the best path between two accelerators; the value is its name in JSON."""
@@ -78,8 +81,7 @@ class Link:
 NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 """The kinds of direct NVLinks, of every generation."""
 
-DECIMALS = 6
-"""Sums and products of speeds are rounded to this many decimals: 18 x 20.6 GB/s is 370.8 GB/s."""
+_DECIMALS = 6
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)
@@ -218,19 +220,12 @@ def nvlink_of_capability(capability: int) -> LinkSpeed | None:
     return SPEEDS[name] if name else None
 
 
-_PCIE_GENERATIONS = (
-    (2.5, "pcie1"),
-    (5.0, "pcie2"),
-    (8.0, "pcie3"),
-    (16.0, "pcie4"),
-    (32.0, "pcie5"),
-    (64.0, "pcie6"),
-)
+_PCIE_GENERATIONS = {2.5: "pcie1", 5.0: "pcie2", 8.0: "pcie3", 16.0: "pcie4", 32.0: "pcie5", 64.0: "pcie6"}
 
 
 def pcie_gbps(gigatransfers: float, width: int) -> float | None:
     """Nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
-    generation = dict(_PCIE_GENERATIONS).get(gigatransfers)
+    generation = _PCIE_GENERATIONS.get(gigatransfers)
     return SPEEDS[generation].gbps * width / 16 if generation else None
 
 
@@ -261,10 +256,24 @@ class DistanceWeights:
     levels: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", dict(self.levels))
+        for key in ("direct", "pcie", "host", "system", "network"):
+            weight = _checks.real(getattr(self, key), f"distances.{key}", TopologyError)
+            object.__setattr__(self, key, weight)
+        _checks.instance(self.levels, Mapping, "distances.levels", TopologyError)
+        checked = {
+            _checks.text(name, "a level of distances", TopologyError): _checks.real(
+                weight, f"distances.levels[{name!r}]", TopologyError
+            )
+            for name, weight in self.levels.items()
+        }
+        object.__setattr__(self, "levels", MappingProxyType(checked))
 
     def __hash__(self) -> int:
         return hash((self.direct, self.pcie, self.host, self.system, self.network))
+
+    def __reduce__(self) -> tuple[type[DistanceWeights], tuple[object, ...]]:
+        plain = (self.direct, self.pcie, self.host, self.system, self.network)
+        return type(self), (*plain, dict(self.levels))
 
     def of(self, link: Link) -> float:
         """The distance between the two ends of `link`: 0 (itself), its weight, or infinity where there is no path."""
@@ -281,6 +290,11 @@ class DistanceWeights:
 
 DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType({"sc17": DistanceWeights()})
 """Presets by name."""
+
+
+def rounded(gbps: float) -> float:
+    """A sum or product of speeds without the last digits that only rounding made: 18 x 20.6 GB/s is 370.8 GB/s."""
+    return round(gbps, _DECIMALS) or gbps
 
 
 def direct(u: int, v: int, kind: LinkKind, lanes: int = 1) -> tuple[int, int, float, LinkKind, int]:

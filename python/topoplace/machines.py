@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -80,10 +82,12 @@ def _switched(
     pcie: str,
     trunks: Sequence[Pair] = (),
     nic_gbps: float | None = None,
+    gpus_per_nic: int = 1,
 ) -> Topology:
     """A machine of NVSwitches; `switches` has the NVLinks from each GPU into each switch, `trunks` those between two.
 
-    With `nic_gbps` every GPU has a network adapter of its own below the same PCIe switch, on a rail of its own.
+    With `nic_gbps` every GPU, or `gpus_per_nic` of them, has a network adapter below the same PCIe switch, each on a
+    rail of its own.
     """
     speed = nvlink_of(model)
     assert speed is not None
@@ -97,9 +101,15 @@ def _switched(
         (gpu, n + i, link(lanes)) for i, row in enumerate(switches) for gpu, lanes in enumerate(row) if lanes
     ]
     across = [(n + a, n + b, link(lanes)) for a, b, lanes in trunks]
-    nics = [Nic(f"NIC{i}", _own_adapter(i, sockets), nic_gbps, i) for i in range(n)] if nic_gbps else []
+    nics = [
+        Nic(f"NIC{i}", _own_adapter(i, sockets, gpus_per_nic), nic_gbps, i)
+        for i in range(n // gpus_per_nic if nic_gbps else 0)
+    ]
+    gpus = _gpus(model, memory_gb, sockets)
+    if gpus_per_nic > 1:
+        gpus = tuple(replace(gpu, rail=gpu.index // gpus_per_nic) for gpu in gpus)
     return Topology(
-        _gpus(model, memory_gb, sockets),
+        gpus,
         default=SPEEDS[pcie].achievable_gbps or 0.0,
         name=name,
         nics=tuple(nics),
@@ -108,9 +118,10 @@ def _switched(
     )
 
 
-def _own_adapter(rail: int, sockets: str) -> tuple[str, ...]:
+def _own_adapter(rail: int, sockets: str, gpus_per_nic: int = 1) -> tuple[str, ...]:
+    near = sockets[rail * gpus_per_nic]
     return tuple(
-        "PIX" if gpu == rail else "NODE" if socket == sockets[rail] else "SYS"
+        "PIX" if gpu // gpus_per_nic == rail else "NODE" if socket == near else "SYS"
         for gpu, socket in enumerate(sockets)
     )
 
@@ -132,10 +143,13 @@ def _joined(
 
 
 def _dgx2(name: str) -> Topology:
-    """Sixteen V100 on two boards of six NVSwitches; each switch has eight NVLinks to its fellow on the other board."""
+    """Sixteen V100 on two boards of six NVSwitches; each switch has eight NVLinks to its fellow on the other board.
+
+    The eight adapters for the network between machines are shared by two GPUs each.
+    """
     boards = [[1] * 8 + [0] * 8] * 6 + [[0] * 8 + [1] * 8] * 6
     trunks = [(i, i + 6, 8) for i in range(6)]
-    return _switched(name, "V100", 32.0, "0" * 8 + "1" * 8, boards, "pcie3", trunks, 12.5)
+    return _switched(name, "V100", 32.0, "0" * 8 + "1" * 8, boards, "pcie3", trunks, 12.5, 2)
 
 
 def _nvl72(name: str) -> Topology:
@@ -229,25 +243,23 @@ def torus(
     gbps: float = 50.0,
     memory_gb: float | None = 32.0,
     wrap: bool = True,
-    chips_per_machine: int = 4,
+    host: Sequence[int] = (2, 2, 1),
     name: str | None = None,
 ) -> Topology:
     """A slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
 
     shape: chips along each dimension. gbps: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
-    wrap: whether each dimension of three or more chips closes to a ring. Chips are numbered with the last dimension
-    fastest, and consecutive `chips_per_machine` share a machine. Raises TopologyError naming the argument.
+    wrap: whether each dimension of three or more chips closes to a ring. host: the chips of one machine, along each
+    dimension; 2 x 2 x 1 for TPU v4. Chips are numbered with the last dimension fastest. Raises TopologyError naming the
+    argument.
     """
-    sizes = [
-        _checks.integer(size, f"shape[{i}]", TopologyError, low=1, high=_MAX_CHIPS)
-        for i, size in enumerate(_checks.sequence(shape, "shape", TopologyError))
-    ]
+    sizes = _sizes(shape, "shape")
     count = math.prod(sizes)
     if not 1 <= len(sizes) <= 3 or count > _MAX_CHIPS:
         raise TopologyError(
             f"shape = {_checks.shown(sizes)} is not 1 to 3 dimensions of {_MAX_CHIPS} chips at most"
         )
-    per_machine = _checks.integer(chips_per_machine, "chips_per_machine", TopologyError, low=1, high=count)
+    block = (*_sizes(host, "host"), 1, 1)[: len(sizes)]
     _checks.flag(wrap, "wrap", TopologyError)
     number = np.arange(count).reshape(sizes)
     pairs: list[tuple[int, int]] = []
@@ -256,15 +268,35 @@ def torus(
         pairs += zip(ring[:-1].ravel().tolist(), ring[1:].ravel().tolist(), strict=True)
         if wrap and size > 2:
             pairs += zip(ring[-1].ravel().tolist(), ring[0].ravel().tolist(), strict=True)
+    hosts = np.zeros(sizes, int)
+    for axis, (size, step) in enumerate(zip(sizes, block, strict=True)):
+        along = np.arange(size) // step
+        hosts = hosts * (int(along[-1]) + 1) + np.expand_dims(
+            along, tuple(a for a in range(len(sizes)) if a != axis)
+        )
+    machine_of: list[int] = hosts.ravel().tolist()
+    so_far: Counter[int] = Counter()
+    local: list[int] = []
+    for machine in machine_of:
+        local.append(so_far[machine])
+        so_far[machine] += 1
     return Topology.from_links(
         count,
         [(u, v, gbps, LinkKind.ICI) for u, v in pairs],
         name=name or f"{model} torus {'x'.join(map(str, sizes))}",
         model=model,
         memory_gb=memory_gb,
-        machines=[f"host{i // per_machine}" for i in range(count)],
-        names=[f"chip{i % per_machine}" for i in range(count)],
+        machines=[f"host{machine}" for machine in machine_of],
+        names=[f"chip{i}" for i in local],
     )
+
+
+def _sizes(value: object, what: str) -> list[int]:
+    found = _checks.sequence(value, what, TopologyError)
+    return [
+        _checks.integer(size, f"{what}[{i}]", TopologyError, low=1, high=_MAX_CHIPS)
+        for i, size in enumerate(found)
+    ]
 
 
 def names() -> tuple[str, ...]:

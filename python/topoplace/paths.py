@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.devices import Component, ComponentKind
-from topoplace.links import DECIMALS, Link, LinkKind
+from topoplace.links import Link, LinkKind, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ class Paths:
                 lanes += min(plane[u][0], plane[v][0])
                 gbps += min(plane[u][1], plane[v][1])
         if gbps and (best is None or gbps >= best.gbps):
-            return Link(LinkKind.NVSWITCH, lanes, round(gbps, DECIMALS))
+            return Link(LinkKind.NVSWITCH, lanes, rounded(gbps))
         return best
 
     def fill(self, matrix: NDArray[Any], value: Callable[[Link], float]) -> None:

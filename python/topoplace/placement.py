@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -10,6 +11,7 @@ from topoplace.errors import AllocationError
 from topoplace.topology import Topology
 
 Environment = dict[str, str]
+_NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +43,33 @@ class Placement:
         """The environment that makes process-local device i the GPU of task i.
 
         On one machine the variables themselves; on several, a dict of them by machine name, each with the
-        tasks of that machine in task order. GPUs are numbered as their own machine numbers them.
+        tasks of that machine in task order. GPUs are numbered as their own machine numbers them: by the number in a
+        name such as "GPU3" or "nvidia3", or else by their place. Where a slice (MIG) is among them, all are named by
+        their UUIDs; AllocationError where these are not known.
         """
-        local = self.topology.local_index
         visible: dict[str, list[str]] = {}
         for gpu in self.gpus:
-            visible.setdefault(self.topology.gpus[gpu].machine, []).append(str(local[gpu]))
+            machine = self.topology.gpus[gpu].machine
+            visible.setdefault(machine, []).append(self._device(gpu))
         by_machine = {
             machine: {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(ids)}
             for machine, ids in visible.items()
         }
         return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
+
+    def _device(self, index: int) -> str:
+        """What CUDA calls a GPU on its machine."""
+        gpu = self.topology.gpus[index]
+        beside = [self.topology.gpus[other] for other in self.gpus]
+        if any(other.parent and other.machine == gpu.machine for other in beside):
+            if gpu.uuid is None:
+                raise AllocationError(f"gpus: {gpu.name} has no known UUID, by which slices are named")
+            return gpu.uuid
+        single = self.topology.num_machines == 1 or self.topology.fabric is not None
+        number = (
+            _NUMBERED.fullmatch(gpu.name) if single else None
+        )  # else GPUs may be numbered across machines
+        return number[1] if number else str(self.topology.local_index[index])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from topoplace import _checks, _link_lists, _topology_json, comparison, devices,
 from topoplace._link_lists import LinkSpec
 from topoplace.devices import Component, Gpu, Nic
 from topoplace.errors import TopologyError
+from topoplace.fabric import Fabric, Level, checked_notes
 from topoplace.links import (
     DISTANCES,
     NETWORK_GBPS,
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-    from topoplace.fabric import Fabric
     from topoplace.kernels import Graph
 
 Derived = TypeVar("Derived")
 
 MAX_GPUS = 1 << 20
 """More GPUs than this are refused, as a mistake."""
+MAX_NETWORKX_GPUS = 1 << 11
 MAX_MATRIX_GPUS = 1 << 14
 """The largest topology that hands out (n, n) matrices: 2 GiB of float64."""
 
@@ -67,7 +69,7 @@ class Topology:
     """The sockets, NUMA nodes, PCIe switches and NVSwitches, where they are known."""
     component_links: tuple[tuple[int, int, Link], ...] = field(default=(), kw_only=True)
     """(a, b, link) with a < b, sorted: vertex i is GPU i, vertex `num_gpus` + j is component j."""
-    partitions: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
+    partitions: Sequence[tuple[int, ...]] = field(default=(), kw_only=True)
     """The sets of GPUs that may be given to a job, as on virtual machines with NVSwitches; (): any set may."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     """What a reader must know, such as what the text it was read from does not tell; one sentence each."""
@@ -84,9 +86,7 @@ class Topology:
         keep(self, "components", devices.checked_components(self.components))
         keep(self, "component_links", self._checked_component_links())
         keep(self, "partitions", devices.checked_partitions(self.partitions, self.num_gpus))
-        keep(self, "notes", _checks.sequence(self.notes, "notes", TopologyError))
-        for i, note in enumerate(self.notes):
-            _checks.text(note, f"notes[{i}]", TopologyError)
+        keep(self, "notes", checked_notes(self.notes))
         _checks.instance(self.distances, DistanceWeights, "distances", TopologyError)
         entries = _link_lists.checked_links(self.links, self.num_gpus)
         keep(self, "links", self._without_ruled(entries))
@@ -108,7 +108,7 @@ class Topology:
         names: Sequence[str] | None = None,
         network: float = NETWORK_GBPS,
         nics: Sequence[Nic] = (),
-    ) -> Self:
+    ) -> Topology:
         """A topology of `n` GPUs from its links.
 
         links: (u, v, gbps), (u, v, gbps, kind), (u, v, gbps, kind, lanes) or (u, v, Link) per linked pair, in GB/s
@@ -124,10 +124,10 @@ class Topology:
         socket_of = _per_gpu(sockets, "sockets", n) if sockets is not None else [None] * n
         gpus = tuple(Gpu(i, name_of[i], model, machine_of[i], socket_of[i], memory_gb) for i in range(n))
         entries = _link_lists.parsed_links(links, "links")
-        return cls(gpus, entries, default, network, name, _checks.sequence(nics, "nics", TopologyError))
+        return Topology(gpus, entries, default, network, name, _checks.sequence(nics, "nics", TopologyError))
 
     @classmethod
-    def from_matrix(cls, bandwidth: ArrayLike, **options: Any) -> Self:
+    def from_matrix(cls, bandwidth: ArrayLike, **options: Any) -> Topology:
         """A topology from its (n, n) bandwidth matrix in GB/s: symmetric, 0 on the diagonal, 0 for no path.
 
         Links have kind `LinkKind.UNKNOWN`. options: the per-GPU arguments of `from_links`.
@@ -150,7 +150,7 @@ class Topology:
         default: float | None = None,
         network: float | None = None,
         name: str | None = None,
-    ) -> Self:
+    ) -> Topology:
         """A topology from an undirected networkx graph whose edges carry GB/s in the attribute `weight`.
 
         GPU i is the i-th node. Optional attributes, as `to_networkx` writes them: of edges `kind`, `lanes`;
@@ -164,7 +164,7 @@ class Topology:
         links = _link_lists.parsed_links(specs, "edges")
         given: dict[str, Any] = {"default": default, "network": network, "name": name}
         settings = {key: g.graph[key] for key in given if key in g.graph}
-        return cls(
+        return Topology(
             gpus, links, **settings | {key: value for key, value in given.items() if value is not None}
         )
 
@@ -233,19 +233,20 @@ class Topology:
         count: int | None = None,
         *,
         fabric: Fabric | None = None,
-        racks: int | Sequence[str | None] | None = None,
+        racks: SupportsIndex | Sequence[str | None] | None = None,
         names: Sequence[str] | None = None,
-        network: float = NETWORK_GBPS,
+        network: float | None = None,
         name: str = "cluster",
     ) -> Topology:
         """Machines joined by a fabric: thousands of machines of few kinds cost as little as their names.
 
         machines: one topology, which every machine is like; or one per machine, in a list, or by name. Each has a
-        single machine, or is a cluster itself, whose levels come along.
+        single machine, or several that no link joins, or is a cluster itself, whose levels come along.
         count: how many, where one is given; otherwise as many as there are names or machines of the fabric.
         fabric: the levels that join the machines, see `topoplace.Fabric`. racks: machines per rack, or the rack of each
-        machine: a level "rack" below those of the fabric. names: of the machines.
-        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed.
+        machine: a level "rack" outside of NVLink domains and inside of all other levels. names: of the machines.
+        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed;
+        12.5, or that of the clusters to be joined.
 
         Two GPUs of different machines have the speed of the first level at which their machines are in one domain,
         divided by its oversubscription. Raises TopologyError where the numbers of machines do not agree.
@@ -282,8 +283,13 @@ class Topology:
     def to_networkx(self) -> nx.Graph[int]:
         """All pairs that have a path, as a networkx graph on 0..n-1; `from_networkx` reads it back.
 
-        Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes the fields of `Gpu`.
+        Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes the fields of `Gpu`. Adapters,
+        components, partitions, notes and levels have no place in it. TopologyError for more than 2,048 GPUs.
         """
+        if self.num_gpus > MAX_NETWORKX_GPUS:
+            raise TopologyError(
+                f"{self.num_gpus} GPUs are too many for networkx (at most {MAX_NETWORKX_GPUS})"
+            )
         import networkx as nx
 
         g: nx.Graph[int] = nx.Graph(name=self.name, default=self.default, network=self.network)
@@ -292,7 +298,7 @@ class Topology:
         for u in range(self.num_gpus):
             for v in range(u + 1, self.num_gpus):
                 link = self._link(u, v)
-                if link != NONE or self._rule(u, v) != NONE:
+                if link != NONE or self.rule(u, v) != NONE:
                     g.add_edge(
                         u,
                         v,
@@ -316,9 +322,14 @@ class Topology:
         return (self,)
 
     @property
-    def machine_templates(self) -> tuple[Topology, ...]:
-        """(m,) what each machine of a topology made by `cluster` is like; machines that are alike share one object."""
-        return (self,)
+    def template_of(self) -> tuple[int, ...]:
+        """(m,) the index into `templates` of each machine of a topology made by `cluster`; (0,) for any other."""
+        return (0,)
+
+    @property
+    def level_links(self) -> tuple[Link, ...]:
+        """How two GPUs that meet at each level of the fabric, and have all its links, are connected."""
+        return ()
 
     def machine(self, name: str) -> Topology:
         """The machine called `name` as a topology of its own; TopologyError where there is none."""
@@ -328,8 +339,8 @@ class Topology:
         if self.num_machines == 1:
             return self
         local = {gpu: i for i, gpu in enumerate(gpus)}
-        inside = [(local[u], local[v], link) for u, v, link in self.links if u in local and v in local]
-        legal = [tuple(map(local.__getitem__, part)) for part in self.partitions if set(part) <= local.keys()]
+        pairs = combinations(gpus, 2) if self.components else (pair[:2] for pair in self.links)
+        inside = [(local[u], local[v], self._link(u, v)) for u, v in pairs if local.keys() >= {u, v}]
         nics = [replace(nic, paths=tuple(nic.paths[gpu] for gpu in gpus)) for nic in self.nics]
         return replace(
             self,
@@ -338,9 +349,15 @@ class Topology:
             nics=tuple(nics),
             components=(),
             component_links=(),
-            partitions=tuple(legal),
+            partitions=self._partitions_in(name, local),
             name=name,
         )
+
+    def _partitions_in(self, name: str, local: Mapping[int, int]) -> tuple[tuple[int, ...], ...]:
+        inside = [part for part in self.partitions if local.keys() >= set(part)]
+        if self.partitions and not inside:
+            raise TopologyError(f"no partition of {self.name} is inside machine {_checks.shown(name)}")
+        return tuple(tuple(map(local.__getitem__, part)) for part in inside)
 
     def renamed_machine(self, name: str) -> Topology:
         """A topology of one machine with that machine called `name`."""
@@ -348,9 +365,35 @@ class Topology:
             return self
         return replace(self, gpus=tuple(replace(gpu, machine=name) for gpu in self.gpus))
 
-    def with_templates(self, change: Callable[[Topology], Topology]) -> Topology:
-        """What `change` makes of this topology; of one made by `cluster`, what it makes of each of its templates."""
+    def rebuilt(
+        self,
+        change: Callable[[Topology], Topology],
+        *,
+        network: float | None = None,
+        levels: Sequence[Level] | None = None,
+    ) -> Topology:
+        """What `change` makes of this topology; of one made by `cluster`, of each template, joined as they were.
+
+        network, levels: of a topology made by `cluster`, what else is to change.
+        """
         return change(self)
+
+    def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
+        """The same topology with these GPUs not healthy, and all others as they were."""
+        broken = {
+            _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
+            for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
+        }
+        described = (replace(gpu, healthy=False) if gpu.index in broken else gpu for gpu in self.gpus)
+        return replace(self, gpus=tuple(described))
+
+    def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
+        """The GPUs for which `suits` is true, ascending."""
+        return tuple(gpu.index for gpu in self.gpus if suits(gpu))
+
+    def is_legal(self, gpus: Iterable[int]) -> bool:
+        """Whether the partitions allow to give `gpus` to one job; where there are none, any set may be given."""
+        return not self.partitions or frozenset(gpus) in self._partition_set
 
     @property
     def num_gpus(self) -> int:
@@ -393,6 +436,17 @@ class Topology:
         v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
         return self._link(u, v)
 
+    def rule(self, u: int, v: int) -> Link:
+        """The link that GPUs u and v have where there is no direct one and no path through components."""
+        a, b = self.gpus[u], self.gpus[v]
+        if u == v:
+            return SELF
+        if a.machine != b.machine:
+            return self._network
+        if a.socket is None or b.socket is None or a.socket == b.socket:
+            return self._host
+        return self._system
+
     def bandwidth(self, u: int, v: int) -> float:
         """GB/s in one direction between GPUs u and v; 0 for u = v and where there is no path."""
         return self.link_kind(u, v).gbps
@@ -425,14 +479,14 @@ class Topology:
         return _frozen(matrix)
 
     @cached_property
-    def unhealthy_gpus(self) -> tuple[int, ...]:
-        """The GPUs that must not get jobs, ascending."""
-        return tuple(gpu.index for gpu in self.gpus if not gpu.healthy)
+    def partitioned_gpus(self) -> tuple[int, ...]:
+        """The GPUs of machines that have partitions, ascending: of these, only such sets may be given to a job."""
+        return tuple(range(self.num_gpus)) if self.partitions else ()
 
     @cached_property
-    def partition_set(self) -> frozenset[frozenset[int]]:
-        """`partitions` for look-ups."""
-        return frozenset(map(frozenset, self.partitions))
+    def unhealthy_gpus(self) -> tuple[int, ...]:
+        """The GPUs that must not get jobs, ascending."""
+        return self.select(lambda gpu: not gpu.healthy)
 
     @cached_property
     def speeds(self) -> str:
@@ -446,9 +500,10 @@ class Topology:
         """The same links at other speeds.
 
         speeds: "nominal" or "achievable", of the table `topoplace.links.SPEEDS`; or GB/s of one link in one direction
-        by kind, such as {LinkKind.NVLINK3: 21.5, LinkKind.PCIE: 20.0}; or an (n, n) matrix of measured GB/s, which
-        replaces the speed of every pair and keeps its kind.
-        Raises TopologyError where the table has no figure for a link, or the matrix is not symmetric.
+        by kind, such as {LinkKind.NVSWITCH: 21.5, LinkKind.HOST: 20.0}, where NVSWITCH is also an NVLink into a switch;
+        or an (n, n) matrix of measured GB/s, which replaces the speed of every pair and keeps its kind.
+        Raises TopologyError where the table has no figure for a link, where there is no link of a kind, or where the
+        matrix is not symmetric.
         """
         return link_speeds.changed(self, speeds)
 
@@ -504,6 +559,12 @@ class Topology:
         size = f"{self.num_gpus} GPUs, {self.num_machines} machines, {len(self.links)} links"
         return f"Topology({self.name!r}, {size})"
 
+    def __copy__(self) -> Self:
+        return self  # immutable
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
     def __reduce__(self) -> tuple[Callable[[str], Topology], tuple[str]]:
         return type(self).from_json, (self.to_json(),)
 
@@ -544,18 +605,7 @@ class Topology:
     def _indirect(self, u: int, v: int) -> Link:
         """The link of a pair that no direct one is there for."""
         found = self._paths.link(u, v) if u != v and self.components else None
-        return found or self._rule(u, v)
-
-    def _rule(self, u: int, v: int) -> Link:
-        """The link of a pair without a direct one and without a path through components."""
-        a, b = self.gpus[u], self.gpus[v]
-        if u == v:
-            return SELF
-        if a.machine != b.machine:
-            return self._network
-        if a.socket is None or b.socket is None or a.socket == b.socket:
-            return self._host
-        return self._system
+        return found or self.rule(u, v)
 
     @cached_property
     def _host(self) -> Link:
@@ -568,6 +618,10 @@ class Topology:
     @cached_property
     def _network(self) -> Link:
         return Link(LinkKind.NETWORK, 1, self.network) if self.network else NONE
+
+    @cached_property
+    def _partition_set(self) -> frozenset[frozenset[int]]:
+        return frozenset(map(frozenset, self.partitions))
 
     @cached_property
     def _paths(self) -> Paths:

@@ -57,11 +57,12 @@ def test_cliques_are_told_apart_by_cluster_and_clique(nodes: str) -> None:
 
 
 def test_levels_by_label_are_told_apart_by_the_outer_ones(nodes: str) -> None:
-    fabric = fabric_of(parse(nodes, levels=LEVELS))
+    topology = parse(nodes, levels=LEVELS)
+    fabric = fabric_of(topology)
     assert fabric.level_names == ("nvlink_domain", "rack", "block")
     assert fabric.levels[1].domains == ("b1/r1", "b2/r1", None)
     assert fabric.levels[2].domains == ("b1", "b2", "b1")
-    assert "1 nodes have no label example.com/rack: they are in no known rack." in fabric.notes
+    assert "1 nodes have no label example.com/rack: they are in no known rack." in topology.notes
     with pytest.raises(tp.TopologyError, match=r"levels\['rack'\]: no node with GPUs has the label 'x'"):
         parse(nodes, levels={"rack": "x"})
     with pytest.raises(tp.TopologyError, match="nvlink_domain is the level of"):

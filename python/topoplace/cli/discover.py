@@ -64,17 +64,18 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     topology = _refined(_found(arguments), arguments)
     findings = topology.check() if arguments.check else ()
+    serious = [finding for finding in findings if finding.serious]
     if arguments.json and arguments.check:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     elif arguments.json:
         print(topology.to_json())
     else:
         topology_text.show(topology)
-        for finding in findings:
+        for finding in serious:  # the others are notes, which are shown already
             print(f"{finding.where}: {finding.why}")
-        if arguments.check and not findings:
+        if arguments.check and not serious:
             print("nothing to look at")
-    return SUSPICIOUS if findings else 0
+    return SUSPICIOUS if serious else 0
 
 
 def _found(arguments: argparse.Namespace) -> Topology:
@@ -91,6 +92,8 @@ def _found(arguments: argparse.Namespace) -> Topology:
             raise ValueError("--machine goes with one file about the network; several were given")
         return _joined(arguments)
     (source,) = arguments.files
+    if reading.is_built_in(source):
+        return reading.described(source, arguments)
     found = reading.parsed(source, arguments, machine)
     if isinstance(found, Fabric):
         if machine is None:
@@ -107,21 +110,25 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
     from topoplace.discovery import measured, numactl
 
     if arguments.numa:
-        topology = numactl.joined(topology, numactl.parse(reading.text(arguments.numa)))
+        with reading.errors_of(arguments.numa):
+            topology = numactl.joined(topology, numactl.parse(reading.content(arguments.numa)))
     if arguments.speeds:
         topology = topology.with_link_speeds(arguments.speeds)
     if arguments.measured:
-        topology = topology.with_link_speeds(measured.parse(reading.text(arguments.measured)))
+        with reading.errors_of(arguments.measured):
+            topology = topology.with_link_speeds(measured.parse(reading.content(arguments.measured)))
     return topology
 
 
 def _joined(arguments: argparse.Namespace) -> Topology:
-    """The machines of several files, each called as its file is."""
+    """The machines of several files, each called as its file is, or as its path where files are called alike."""
     from topoplace.topology import Topology
 
+    stems = [Path(source).stem for source in arguments.files]
+    alike = len(set(stems)) < len(stems)
     named: dict[str, Topology] = {}
-    for source in arguments.files:
-        name = Path(source).stem
+    for source, stem in zip(arguments.files, stems, strict=True):
+        name = str(Path(source).with_suffix("")) if alike else stem
         if name in named:
             raise ValueError(f"{source}: a second machine called {name}")
         named[name] = reading.described(source, arguments)

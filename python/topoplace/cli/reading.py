@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topoplace.topology import Topology
+
+
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def topology(arguments: argparse.Namespace) -> Topology:
@@ -22,7 +27,7 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
     """What the word `source` names: a built-in machine, or a file whose content tells what it is."""
     from topoplace import machines
 
-    if source in machines.names():
+    if is_built_in(source):
         return machines.get(source)
     if source != "-" and not os.path.exists(source):
         close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
@@ -31,14 +36,30 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
     return with_gpus(parsed(source, arguments), source)
 
 
+def is_built_in(source: str) -> bool:
+    """Whether `source` is the name of a built-in machine."""
+    from topoplace import machines
+
+    return source in machines.names()
+
+
 def with_gpus(found: Any, source: str) -> Topology:
     """`found` in `source` as a Topology; ValueError for what describes no machines with GPUs."""
     from topoplace.topology import Topology
 
     if not isinstance(found, Topology):
+        ways = {
+            "Fabric": "--from FILE --machine TOPO",
+            "NumaNodes": "--numa FILE",
+            "ndarray": "--measured FILE",
+        }
+        kind = type(found).__name__
+        what = {"Fabric": "a network", "NumaNodes": "NUMA nodes", "ndarray": "measured speeds"}.get(
+            kind, kind
+        )
         raise ValueError(
-            f"{_shown(source)}: describes a {type(found).__name__}, not machines with GPUs; "
-            "`topoplace discover --from FILE --machine TOPO` joins the two"
+            f"{_shown(source)}: describes {what}, not machines with GPUs; "
+            f"`topoplace discover {ways.get(kind, '')}` makes use of it"
         )
     return found
 
@@ -57,7 +78,7 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
         for key in ("gpu_model", "assume_no_nvlink")
         if getattr(arguments, key, None)
     }
-    try:
+    with errors_of(source):
         options |= _assumed(getattr(arguments, "assume", []), data)
         found = discovery.read(data, **options, template=template)
         if template is None or "template" in discovery.format_of(data).options:
@@ -65,8 +86,6 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
         if isinstance(found, Topology):
             raise ValueError("describes machines itself; --machine goes with a file about the network")
         return found
-    except ValueError as error:
-        raise ValueError(f"{_shown(source)}: {error}") from None
 
 
 def _assumed(pairs: list[str], data: bytes) -> dict[str, Any]:
@@ -99,13 +118,22 @@ def _as_type(type_: str, value: str) -> Any:
     if "Collection[str]" in type_:
         return value.split(",")
     if "bool" in type_:
-        return value.lower() in ("true", "yes", "1")
+        return _FLAGS.get(value.lower())
     try:
         return (
             int(value) if "int" in type_ else float(value) if "float" in type_ else value if type_ else None
         )
     except ValueError:
         return None
+
+
+@contextmanager
+def errors_of(source: str) -> Generator[None]:
+    """A block whose ValueErrors are about the file `source`."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{_shown(source)}: {error}") from None
 
 
 def content(source: str) -> bytes:

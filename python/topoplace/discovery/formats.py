@@ -95,6 +95,9 @@ def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Top
     Returns a Topology; of text about the network alone a Fabric, which `Topology.cluster` joins with machines; of
     text about CPUs or measured speeds alone what its parser says. Raises TopologyError with line and reason.
     """
+    for key in options:
+        if not any(key in found.options for found in FORMATS):
+            raise TopologyError(f"{key} is an argument of no format")
     if format is None:
         return format_of(data).parse(data, **options)
     for found in FORMATS:

@@ -24,6 +24,7 @@ from types import MappingProxyType
 from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.discovery import _text, _tree, _yaml
+from topoplace.discovery._mig import slices_of
 from topoplace.discovery._yaml import Fields
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level
@@ -321,8 +322,8 @@ def _mixed_slices(node: _Node) -> Iterator[_Slices]:
 
 
 def _fraction(slices: int, model: str | None, node: _Node) -> float:
-    """The share of a GPU that an instance of so many slices is: of 4 on an A30, of 7 on all others."""
-    whole = 4 if model and re.search(r"\bA30\b", model) else 7
+    """The share of a GPU that an instance of so many slices is; of 7 where the model is not known."""
+    whole = slices_of(model or "") or 7
     if slices > whole:
         raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
     return slices / whole

@@ -229,6 +229,7 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
     """
     if topology.num_machines != 1:
         raise TopologyError(f"topology has {topology.num_machines} machines; NUMA nodes are of one")
+    topology = topology.machine(topology.machine_names[0])
     socket_distance = _checks.integer(socket_distance, "socket_distance", TopologyError, low=11, high=1 << 16)
     sockets = _sockets(numa, socket_distance)
     gpus = list(topology.gpus)

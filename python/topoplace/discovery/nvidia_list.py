@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.discovery import _smi_gpus, _text
+from topoplace.discovery._mig import slices_of
 from topoplace.discovery._smi_gpus import NamedGpu
 from topoplace.errors import TopologyError
 from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, model_known
@@ -24,16 +25,6 @@ _MIG = re.compile(
     r"(?: \(UUID: ([^()\s]{1,120})\))?\s*"
 )
 _MIG_WORD = re.compile(r"\s*MIG\b")
-
-# Into how many slices of compute a GPU can be cut.
-_SLICES = {
-    **dict.fromkeys(
-        ("A100", "A800", "H100", "H800", "H200", "H20", "GH200", "B200", "GB200", "B300", "GB300"), 7
-    ),
-    "A30": 4,
-}
-_RTX_PRO = re.compile(r"RTX PRO 6000", re.IGNORECASE)
-_RTX_PRO_SLICES = 4
 
 
 @dataclass(slots=True)
@@ -150,17 +141,10 @@ def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str)
             index += 1
 
 
-def _slices_of(model: str) -> int | None:
-    if _RTX_PRO.search(model):
-        return _RTX_PRO_SLICES
-    words = re.split(r"[^A-Z0-9]+", model.upper())
-    return next((count for name, count in _SLICES.items() if name in words), None)
-
-
 def _parts(entry: ListedGpu, slices_per_gpu: int | None) -> int:
     """Into how many slices of compute the GPU can be cut, which its slices must not exceed."""
     model = entry.gpu.model
-    parts = slices_per_gpu or _slices_of(model)
+    parts = slices_per_gpu or slices_of(model)
     if parts is None:
         raise TopologyError(
             f"line {entry.gpu.line}: into how many slices a {_checks.shown(model)} can be cut is not known; "

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from topoplace.devices import Component, ComponentKind, Gpu
 from topoplace.discovery._cpus import bits_of, list_of_mask
+from topoplace.discovery._mig import slices_of
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, nvlink_of, nvlink_of_capability, pcie_gbps
+from topoplace.links import PCIE3_X16_GBPS, SPEEDS, Link, LinkKind, nvlink_of, nvlink_of_capability
 from topoplace.topology import Topology
 
 _CPU_WORDS, _NODE_WORDS, _WORD_BITS = 64, 16, 64
-_RATES = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 _MOST_LINKS = 18
+_USUAL_SLICES = 7
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # nvmlIntNvLinkDeviceType_t
 _SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
-_SLICES_OF_A_GPU = 7
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,14 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     gpus, first = _placed(devices)
     speeds = [device.pcie_gbps for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GBPS)
-    notes = () if all(speeds) else (f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed.",)
+    notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
     switches, uplinks = _switches(devices, first, len(gpus))
     switched = {gpu for gpu, _, _ in uplinks}
     links: dict[tuple[int, int], Link] = {}
-    for i, j, link in (*ask.paths(devices, default), *_direct(devices)):  # a direct link stands for the path
+    for i, j, link in (
+        *ask.paths(devices, default),
+        *_direct(devices, notes),
+    ):  # a direct link stands for the path
         if {i, j} <= first.keys() and not {first[i], first[j]} <= switched:
             links[first[i], first[j]] = link
     return Topology(
@@ -66,7 +70,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
         name="nvml",
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
         component_links=tuple(uplinks),
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -99,13 +103,17 @@ def _switches(
     ]
 
 
-def _direct(devices: Sequence[_Device]) -> Iterator[tuple[int, int, Link]]:
-    place = {device.gpu.bus_id: i for i, device in enumerate(devices)}
-    for i, device in enumerate(devices):
-        for (kind, address), count in device.remote.items():
-            j = place.get(address)
-            if kind == _REMOTE_GPU and j is not None and i < j:
-                yield i, j, _lanes(device, count)
+def _direct(devices: Sequence[_Device], notes: list[str]) -> Iterator[tuple[int, int, Link]]:
+    """The NVLinks between two GPUs: as many as both of them tell."""
+    for (i, first), (j, second) in combinations(enumerate(devices), 2):
+        there = first.remote[_REMOTE_GPU, second.gpu.bus_id or ""]
+        back = second.remote[_REMOTE_GPU, first.gpu.bus_id or ""]
+        if there != back:
+            notes.append(
+                f"GPU{i} tells {there} NVLinks to GPU{j}, and that tells {back}: the fewer are counted."
+            )
+        if both := min(there, back):
+            yield i, j, _lanes(first, both)
 
 
 def _lanes(device: _Device, count: int) -> Link:
@@ -150,8 +158,9 @@ class _Questions:
         lane = Link(speed.kind, 1, speed.gbps) if speed else Link(LinkKind.NVLINK, 1, 25.0)
         generation = self._try("nvmlDeviceGetMaxPcieLinkGeneration", handle)
         width = self._try("nvmlDeviceGetMaxPcieLinkWidth", handle)
-        slot = pcie_gbps(_RATES.get(generation, 0.0), width) if generation and width else None
-        slices = tuple(self._slices(handle, gpu))
+        pcie = SPEEDS.get(f"pcie{generation}")
+        slot = pcie.gbps * width / 16 if pcie and width else None
+        slices = tuple(self._slices(handle, gpu, slices_of(model) or _USUAL_SLICES))
         return _Device(handle, gpu, lane, slot, Counter(self._remote(handle)), slices)
 
     def _remote(self, handle: Any) -> Iterator[tuple[int, str]]:
@@ -162,7 +171,7 @@ class _Questions:
                 if kind is not None and remote is not None:
                     yield kind, _text(remote.busId)
 
-    def _slices(self, handle: Any, gpu: Gpu) -> Iterator[Gpu]:
+    def _slices(self, handle: Any, gpu: Gpu, parts: int) -> Iterator[Gpu]:
         mode = self._try("nvmlDeviceGetMigMode", handle)
         if not mode or mode[0] != 1:
             return
@@ -175,7 +184,7 @@ class _Questions:
                     name=f"{gpu.name}/MIG{i}",
                     uuid=_text(self._library.nvmlDeviceGetUUID(part)),
                     parent=gpu.name,
-                    fraction=shape.gpuInstanceSliceCount / _SLICES_OF_A_GPU,
+                    fraction=min(shape.gpuInstanceSliceCount / parts, 1.0),
                     memory_gb=shape.memorySizeMB * (1 << 20) / 1e9,
                 )
 

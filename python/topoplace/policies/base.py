@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -19,10 +19,13 @@ from topoplace.jobgraph import JobGraph
 from topoplace.placement import Deferred
 
 if TYPE_CHECKING:
+    from topoplace.devices import Gpu
     from topoplace.placement import Placement
     from topoplace.topology import Topology
 
 GpuSet = frozenset[int]
+MAX_SEARCHED_GPUS = 4096
+"""What the match kernel takes; each GPU is a vertex of its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ class SearchPolicy(ABC):
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """The best placement of `job` on the free GPUs; None when nothing fits or the policy would rather wait."""
+        _check_size(cluster)
         where = domains(job, cluster)
         if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to be ranked
             placement = self.best(job, cluster, where[0])
@@ -122,6 +126,7 @@ class SearchPolicy(ABC):
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """The `top` best GPU sets, each with its best order and scores, and the reason where `place` gives None."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
+        _check_size(cluster)
         candidates = tuple(islice(self._ranked(job, cluster), top))
         if candidates:
             deferred = self.objection(job, candidates[0])
@@ -179,6 +184,15 @@ class SearchPolicy(ABC):
                     kept |= {gpu}
 
 
+def _check_size(cluster: Cluster) -> None:
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
+    if cluster.topology.num_gpus > MAX_SEARCHED_GPUS:
+        raise ValueError(
+            f"{cluster.topology.num_gpus} GPUs are more than this policy searches at once "
+            f"(at most {MAX_SEARCHED_GPUS}); give it a part of the cluster, such as one rack or one of cluster.topology.machine(name)"
+        )
+
+
 def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     """The sets of free GPUs `job` may be placed in: all that meet its requirements, or for `single_node` those of
     each machine. For `anti_affinity` one GPU of each machine, the lowest: which one cannot matter to links between
@@ -222,42 +236,67 @@ def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
 
 def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
     if job.gpu_model or job.gpu_memory_gb:
-        suits = _suits(job)
-        gpus = [gpu for gpu in gpus if suits(topology, gpu)]
-    if topology.partitions:
-        return _legal_sets(job, topology, frozenset(gpus))
-    apart = job.anti_affinity and job.num_tasks > 1
-    if not apart and (not job.single_node or topology.num_machines == 1):
-        return [frozenset(gpus)]
-    by_machine: dict[int, list[int]] = {}
+        wanted = set(topology.select(_suits(job)))
+        gpus = [gpu for gpu in gpus if gpu in wanted]
+    if job.anti_affinity and job.num_tasks > 1:
+        alone = (gpu for gpu in gpus if topology.is_legal((gpu,)))
+        return [frozenset(min(group) for group in _by_machine(alone, topology).values())]
+    bound = frozenset(topology.partitioned_gpus)
+    if not bound:
+        return _unbound_domains(job, topology, gpus)
+    unbound = [gpu for gpu in gpus if gpu not in bound]
+    return [*_unbound_domains(job, topology, unbound), *_legal_sets(job, topology, bound.intersection(gpus))]
+
+
+def _unbound_domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+    if job.single_node and topology.num_machines > 1:
+        return [frozenset(group) for group in _by_machine(gpus, topology).values()]
+    return [frozenset(gpus)]
+
+
+def _by_machine(gpus: Iterable[int], topology: Topology) -> dict[int, list[int]]:
+    groups: dict[int, list[int]] = {}
     machine_of = topology.machine_of
     for gpu in gpus:
-        by_machine.setdefault(int(machine_of[gpu]), []).append(gpu)
-    if apart:
-        return [frozenset(min(group) for group in by_machine.values())]
-    return [frozenset(group) for group in by_machine.values()]
+        groups.setdefault(int(machine_of[gpu]), []).append(gpu)
+    return groups
 
 
 def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
-    """The partitions of the fabric that are as large as `job`, all in `gpus`, and where it may be."""
-    fitting = [frozenset(part) for part in topology.partitions if len(part) == job.num_tasks]
-    machines = {part: len({topology.gpus[gpu].machine for gpu in part}) for part in fitting}
-    return [
-        part
-        for part in fitting
-        if part <= gpus
-        and not (job.single_node and machines[part] > 1)
-        and not (job.anti_affinity and machines[part] < len(part))
+    """The partitions in `gpus` that are as large as `job`; where there is none, the largest of each machine, in the
+    order of the machines, as far as they add up to the job.
+    """
+    free = [
+        part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
     ]
+    exact = [part for part in free if len(part) == job.num_tasks]
+    if job.single_node:
+        return [part for part in exact if len(_by_machine(part, topology)) == 1]
+    if exact or topology.num_machines == 1:
+        return exact
+    largest: dict[int, GpuSet] = {}
+    for part in free:
+        machine = min(_by_machine(part, topology))
+        largest[machine] = max(largest.get(machine, part), part, key=len)
+    joined = _filled(largest.values(), job.num_tasks)
+    return [joined] if len(joined) == job.num_tasks and topology.is_legal(joined) else []
 
 
-def _suits(job: JobGraph) -> Callable[[Topology, int], bool]:
+def _filled(parts: Iterable[GpuSet], most: int) -> GpuSet:
+    """The parts together, one after the other, as long as there are no more than `most` GPUs."""
+    joined: GpuSet = frozenset()
+    for part in parts:
+        if len(joined) + len(part) <= most:
+            joined |= part
+    return joined
+
+
+def _suits(job: JobGraph) -> Callable[[Gpu], bool]:
     """Whether one GPU is of the model, and has the memory, that `job` asks for; unknown memory does not suit."""
 
-    def suits(topology: Topology, gpu: int) -> bool:
-        described = topology.gpus[gpu]
-        if job.gpu_model and described.model != job.gpu_model:
+    def suits(gpu: Gpu) -> bool:
+        if job.gpu_model and gpu.model != job.gpu_model:
             return False
-        return not job.gpu_memory_gb or (described.memory_gb or 0.0) >= job.gpu_memory_gb
+        return not job.gpu_memory_gb or (gpu.memory_gb or 0.0) >= job.gpu_memory_gb
 
     return suits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace.links import NONE, NVLINKS, Link, LinkKind
@@ -49,10 +50,9 @@ def wiring(topology: Topology) -> str:
 
 def _pairs_by_link(topology: Topology) -> list[tuple[Link, int]]:
     counted: Counter[tuple[LinkKind, int, float]] = Counter()
-    for u in range(min(topology.num_gpus, _MAX_COUNTED)):
-        for v in range(u):
-            link = topology.link_kind(u, v)
-            counted[link.kind, link.lanes, link.gbps] += 1
+    for u, v in combinations(range(min(topology.num_gpus, _MAX_COUNTED)), 2):
+        link = topology.link_kind(u, v)
+        counted[link.kind, link.lanes, link.gbps] += 1
     found = [(Link(*key), count) for key, count in counted.items()]
     return sorted(found, key=lambda item: (-item[0].gbps, item[0].kind.name, -item[0].lanes))
 
@@ -64,14 +64,17 @@ def _label(link: Link) -> str:
 def _show_machine(topology: Topology) -> None:
     if topology.num_gpus <= _MAX_SHOWN:
         _show_pairs(topology)
+    pairs = _pairs_by_link(topology)
     rows = [
         (_label(link), count, f"{link.gbps:g}", topology.distances.of(link) if link != NONE else "-")
-        for link, count in _pairs_by_link(topology)
+        for link, count in pairs
     ]
-    colours = [_COLOURS.get(link.kind, "") for link, _ in _pairs_by_link(topology)]
+    colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
     model = topology.gpus[0].model or "GPUs of no known model"
     title = f"{topology.name}: {topology.num_gpus} x {model}; speeds: {topology.speeds}"
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
+    if topology.num_gpus > _MAX_COUNTED:
+        print(f"counted are the pairs of the first {_MAX_COUNTED} GPUs")
     parts = Counter(part.kind.value.replace("_", " ") for part in topology.components)
     for what, count in parts.items():
         print(f"{what}: {count}")
@@ -101,10 +104,10 @@ def _show_pairs(topology: Topology) -> None:
 def _show_fabric(topology: Topology) -> None:
     assert topology.fabric is not None
     rows: list[tuple[object, ...]] = []
-    for level in topology.fabric.levels:
+    for level, link in zip(topology.fabric.levels, topology.level_links, strict=True):
         domains = Counter(level.domains)
         unknown = domains.pop(None, 0)
-        gbps = level.gbps or (topology.network if level.kind is LinkKind.NETWORK else "all NVLinks")
+        gbps = link.gbps * level.oversubscription
         sizes = f"{min(domains.values())}-{max(domains.values())}" if domains else "-"
         rows.append(
             (level.name, len(domains), sizes, unknown or "-", level.kind.name, gbps, level.oversubscription)
@@ -112,5 +115,7 @@ def _show_fabric(topology: Topology) -> None:
     title = f"{topology.name}: {topology.num_machines} machines, {topology.num_gpus} GPUs"
     columns = ("level", "domains", "machines each", "in none", "kind", "GB/s", "oversubscription")
     tables.show(columns, rows, title)
-    machines = Counter(map(id, topology.machine_templates))
-    print(", ".join(f"{machines[id(template)]} x {template.name}" for template in topology.templates))
+    machines = Counter(topology.template_of)
+    print(", ".join(f"{machines[i]} x {template.name}" for i, template in enumerate(topology.templates)))
+    for note in topology.notes:
+        print(f"note: {note}")
