@@ -189,7 +189,7 @@ def _check_size(cluster: Cluster) -> None:
     if cluster.topology.num_gpus > MAX_SEARCHED_GPUS:
         raise ValueError(
             f"{cluster.topology.num_gpus} GPUs are more than this policy searches at once "
-            f"(at most {MAX_SEARCHED_GPUS}); give it a part of the cluster, such as one rack or one of cluster.topology.machine(name)"
+            f"(at most {MAX_SEARCHED_GPUS}); give it one part of the cluster after the other"
         )
 
 
