@@ -253,3 +253,17 @@ def test_the_memory_of_a_gpu_is_no_numa_node_of_cpus(switches: str) -> None:
     topology = hwloc.parse(text)
     assert topology.gpus[2].memory_gb == 16.0
     assert topology.components == hwloc.parse(switches).components
+
+
+def test_one_speed_of_xgmi_for_all_pairs_is_pointed_out(packages: str) -> None:
+    note = "XGMIBandwidth is 100 GB/s or none: so hwloc with ROCm SMI writes any xGMI, direct or not."
+    assert note in hwloc.parse(homogeneous(packages, "XGMIBandwidth", "0 100000 100000 0")).notes
+    assert note not in hwloc.parse(homogeneous(packages, "XGMIBandwidth", "0 50000 50000 0")).notes
+
+
+def test_a_coprocessor_below_a_device_of_another_maker_is_not_believed(packages: str) -> None:
+    name = 'name="opencl0d0" subtype="OpenCL" osdev_type="5">'
+    assert hwloc.parse(packages).num_gpus == 3
+    of_another = packages.replace(name, name + '<info name="GPUVendor" value="NVIDIA Corporation"/>')
+    assert of_another != packages
+    assert hwloc.parse(of_another).num_gpus == 2

@@ -65,6 +65,12 @@ def test_devices_that_are_several_things(short: str) -> None:
     assert lstopo.parse(engine).num_gpus == 2
 
 
+def test_a_driver_of_gpus_alone_makes_a_display_device_one(short: str) -> None:
+    amd = short.replace("04:00.0 (3D)", '04:00.0 (Display)\n              GPU(RSMI) "rsmi0"')
+    assert lstopo.parse(amd).num_gpus == 2
+    assert lstopo.parse(amd.replace("GPU(RSMI)", "GPU")).num_gpus == 1
+
+
 def test_devices_in_one_line(short: str) -> None:
     cards = "          3 x { PCI L#3-5 (busid=07:00.1-3 id=15b3:1018 class=0200(Ethernet)) }\n"
     assert lstopo.parse(short + cards + "Special depth -5:  7 PCIDev (type #17)\n") == lstopo.parse(short)

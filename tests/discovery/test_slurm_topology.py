@@ -55,6 +55,32 @@ def test_blocks(repository: Path) -> None:
     assert "Slurm plans with so many machines of a block, and the blocks have 4 to 4" in fabric.notes[0]
 
 
+def test_switches_as_scontrol_shows_them(repository: Path) -> None:
+    shown = """$ scontrol show topology
+SwitchName=top Level=2 LinkSpeed=1 Nodes=k1,login1,n[01-04] Switches=old,spine
+SwitchName=spine Level=1 LinkSpeed=1 Nodes=login1,n[01-04] Switches=leaf[1-2]
+SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[01-02]
+SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[03-04]
+SwitchName=old Level=0 LinkSpeed=1 Nodes=k1
+"""
+    fabric = slurm_topology.parse(shown)
+    assert domains(fabric, "leaf") == {"leaf1": "n[01-02]", "leaf2": "n[03-04]", "old": "k1", None: "login1"}
+    assert domains(fabric, "spine") == {"spine": "login1,n[01-04]", None: "k1"}
+    assert tp.discovery.read(shown) == fabric
+    with pytest.raises(tp.TopologyError, match=r"^line 3: Level = '' is no number, as other lines have"):
+        slurm_topology.parse(shown.replace("spine Level=1", "spine"))
+    with pytest.raises(tp.TopologyError, match="n01"):
+        slurm_topology.parse(shown.replace("n[03-04]\n", "n[01-04]\n"))
+
+
+def test_blocks_as_scontrol_shows_them() -> None:
+    shown = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\n"
+    assert slurm_topology.parse(shown).level_names == ("block",)
+    larger = "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n"
+    same = slurm_topology.parse("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n")
+    assert slurm_topology.parse(shown + larger) == same
+
+
 def test_rings(repository: Path) -> None:
     fabric = fixture(repository, "slurmtopo-ring.conf")
     assert domains(fabric, "ring") == {"r0": "n[01-04]", "r1": "n[05-08]"}

@@ -31,6 +31,9 @@ GPU_MEMORY = "GPUMemory"
 """The subtype of a NUMA node that is the memory of a GPU, which its PCIBusID names."""
 
 NVIDIA, AMD = 0x10DE, 0x1002
+_MAKERS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD}
+_FIXED_XGMI_MBPS = 100_000
+"""What hwloc writes for a pair of AMD's GPUs where ROCm SMI tells it that xGMI joins them, directly or not."""
 VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR = 0x0300, 0x0302, 0x0380, 0x1200
 _DISPLAYS = (VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR)
 # AMD's display chips on server boards, by PCI device id: ES1000 (two), Rage XL, Radeon 7000.
@@ -195,7 +198,7 @@ class _Builder:
         more = [*notes, *self._join_sockets()]
         for matrix in matrices:
             self._add(matrix)
-        more += [*self._join_switches(), *self._silence(matrices)]
+        more += [*self._join_switches(), *self._silence(matrices), *self._fixed(matrices)]
         n = len(self._gpus)
         return Topology(
             tuple(self._gpu(i, thing) for i, thing in enumerate(self._gpus)),
@@ -293,6 +296,13 @@ class _Builder:
                 "they are taken as wide enough for all GPUs."
             )
 
+    def _fixed(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
+        """What must be said of a matrix that has one speed, which tells neither a speed nor which links are direct."""
+        for matrix in matrices:
+            speeds = {mbps for a, b, mbps in matrix.pairs() if a is not b}
+            if matrix.name == "XGMIBandwidth" and speeds == {_FIXED_XGMI_MBPS}:
+                yield "XGMIBandwidth is 100 GB/s or none: so hwloc with ROCm SMI writes any xGMI, direct or not."
+
     def _silence(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
         if self._silent:
             yield f"The speed of {self._silent} PCIe links is not told: {self._assumed.pcie_gbps:g} GB/s is assumed."
@@ -376,7 +386,13 @@ def is_nameless(thing: Thing) -> bool:
 
 
 def _is_offered(thing: Thing) -> bool:
-    return any(child.is_coprocessor for child in thing.children)
+    """Whether a driver offers it; virtual machines show co-processors below devices of another maker, such as a VGA."""
+    return any(child.is_coprocessor and not _is_of_another(child, thing) for child in thing.children)
+
+
+def _is_of_another(child: Thing, device: Thing) -> bool:
+    told = next((known for word, known in _MAKERS.items() if word in child.infos.get("GPUVendor", "")), None)
+    return told is not None and device.vendor not in (None, 0, told)
 
 
 @lru_cache(maxsize=64)

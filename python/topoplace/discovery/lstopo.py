@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 
 from topoplace import _checks
@@ -43,6 +42,9 @@ _UNIT = {
     unit: 1024.0**power for power, prefix in enumerate("KMGT", 1) for unit in (f"{prefix}iB", f"{prefix}B")
 }
 _TYPES = {"PCI": "PCIDev", "HostBridge": "Bridge", "PCIBridge": "Bridge"}
+_COPROCESSORS = frozenset(
+    {"CoProc", "Co-Processor", "NVML", "RSMI", "AMDSMI"}
+)  # kinds, and drivers of GPUs alone
 _OS_DEVICES = ("CoProc", "GPU", "Net", "OpenFabrics", "Block", "DMA", "Storage", "Memory")
 
 
@@ -116,8 +118,8 @@ def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
     if rest or depth > len(path) or depth >= MAX_DEPTH:
         raise TopologyError(f"line {number}: an object is indented by {len(match[1])} blanks")
     del path[depth:]
-    words = match[3].split(",") if match[3] else [match[2]]
-    thing = _thing(number, line, match[2], words, path)
+    kinds = match[3].split(",") if match[3] else [match[2]]
+    thing = _thing(number, line, match[2], {*kinds, match[4] or ""}, path)
     thing.subtype = match[4] or ""
     path.append(thing)
     if _hwloc.is_needed(thing.type):
@@ -142,12 +144,12 @@ def _attach(path: list[Thing]) -> None:
             above.children.append(below)
 
 
-def _thing(number: int, line: str, word: str, kinds: Sequence[str], path: list[Thing]) -> Thing:
-    """The object of `line`; kinds: what it is, which of an operating system's device can be several things."""
+def _thing(number: int, line: str, word: str, kinds: set[str], path: list[Thing]) -> Thing:
+    """The object of `line`; kinds: what it is, and what tells of it."""
     thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
     if _hwloc.is_needed(thing.type):
         thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
-    thing.is_coprocessor = "CoProc" in kinds or "Co-Processor" in kinds
+    thing.is_coprocessor = not _COPROCESSORS.isdisjoint(kinds)
     thing.is_fabric = "OpenFabrics" in kinds
     thing.is_port = word == "PCIBridge"
     if found := _NAME.search(line):

@@ -3,6 +3,9 @@
 A line is `SwitchName=… Switches=…` or `SwitchName=… Nodes=…` (both may be there), `BlockName=… Nodes=…`, `RingName=…
 Nodes=…`, or `BlockSizes=…`; a file has one of the three kinds. Names are host lists. The file tells no speed of any
 network: the unit of LinkSpeed is arbitrary.
+
+What `scontrol show topology` prints is read too. There a switch has its Level, and Nodes are all below it; a block has
+its BlockSize, and an AggregatedBlock is what Slurm plans with as a larger one.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from topoplace.fabric import Fabric, Level
 
 _NAMES = {"switchname": "SwitchName", "blockname": "BlockName", "ringname": "RingName"}
 _KEYS = frozenset({*_NAMES, "nodes", "switches", "linkspeed", "blocksizes"})
+_SHOWN_KEYS = frozenset({"level", "blockindex", "blocksize", "aggregatedblock"})
+_PROMPT = re.compile(r"^.*\bscontrol\s+show\s+topo\w*.*$", re.MULTILINE)
 _RECOGNISED = re.compile(r"^[ \t]*(?:SwitchName|BlockName|RingName)[ \t]*=", re.IGNORECASE | re.MULTILINE)
 
 
@@ -36,7 +41,7 @@ def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = Fals
     Raises TopologyError naming the line: what is no such file, is no tree, or names a machine twice.
     """
     text = _text.decoded(data, "topology.conf")
-    lines = list(_slurm_conf.records(text, _KEYS))
+    lines = _as_written(list(_slurm_conf.records(_PROMPT.sub("", text), _KEYS | _SHOWN_KEYS)))
     return of_records(lines, name, "topology.conf", allow_dangling=allow_dangling)
 
 
@@ -60,6 +65,16 @@ def of_records(
             "Machines are in the order of their rings; a level does not tell the distance along a ring."
         )
     return _tree.fabric(tree, name, [*notes, *_speed_notes(named), f"Slurm's {file} tells no speeds."])
+
+
+def _as_written(lines: list[Record]) -> list[Record]:
+    """What `scontrol` shows as a file would say it; the lines of a file as they are."""
+    written = [record for record in lines if "aggregatedblock" not in record.values]
+    sizes = {record.get("blocksize"): record.line for record in lines if "blocksize" in record.values}
+    if len(written) < len(lines):
+        numbers = sorted((size for size in sizes if size and size.isdecimal()), key=int)
+        written.append(Record(lines[-1].line, {"blocksizes": ",".join(numbers)}))
+    return written
 
 
 def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | None]:
@@ -108,7 +123,29 @@ def _switches(named: Sequence[Record], kind: str) -> list[_tree.Switch]:
             )
         name = _checks.text(record.values[kind], f"{record.where}: {_NAMES[kind]}", TopologyError)
         switches.append(_tree.Switch(name, record.where, found["nodes"], found["switches"]))
+    if any("level" in record.values for record in named):
+        _drop_those_below(named, switches)
     return switches
+
+
+def _drop_those_below(named: Sequence[Record], switches: Sequence[_tree.Switch]) -> None:
+    """Leaves each switch, of those with a Level, the machines that none of a lower level has."""
+    levels = [_level(record) for record in named]
+    below: set[str] = set()
+    for level in sorted(set(levels)):
+        here = [switch for switch, its in zip(switches, levels, strict=True) if its == level]
+        for switch in here:
+            switch.machines = [machine for machine in switch.machines if machine not in below]
+        below.update(machine for switch in here for machine in switch.machines)
+
+
+def _level(record: Record) -> int:
+    text = record.get("level") or ""
+    if not re.fullmatch(r"[0-9]{1,3}", text):
+        raise TopologyError(
+            f"{record.where}: Level = {_checks.shown(text)} is no number, as other lines have"
+        )
+    return int(text)
 
 
 def _refuse_switches(named: Sequence[Record], kind: str) -> None:
