@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.links import NONE, Link, LinkKind
+from topoplace.links import MAX_GBPS, NONE, Link, LinkKind
 
 LinkSpec = (
     tuple[int, int, float]
@@ -139,11 +138,11 @@ def _checked_link(link: Link, where: str) -> Link:
         raise TopologyError(f"{where}: {link.gbps} GB/s over a link of kind {link.kind.name}")
     if (
         type(link.gbps) is float
-        and 0.0 < link.gbps < math.inf
+        and 0.0 < link.gbps <= MAX_GBPS
         and link.lanes == 1
         and type(link.lanes) is int
     ):
         return link
-    gbps = _checks.positive(link.gbps, f"{where}[2]", TopologyError)
+    gbps = _checks.positive(link.gbps, f"{where}[2]", TopologyError, high=MAX_GBPS)
     lanes = _checks.integer(link.lanes, f"{where}[4]", TopologyError, low=1, high=_MAX_LANES)
     return Link(link.kind, lanes, gbps)

@@ -9,7 +9,7 @@ from typing import Any, Self, SupportsIndex
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.links import LinkKind
+from topoplace.links import MAX_GBPS, LinkKind
 
 MAX_LEVELS = 64
 MAX_OVERSUBSCRIPTION = 1e6
@@ -48,7 +48,9 @@ class Level:
                     else _checks.text(domain, f"{where}: domains[{i}]", TopologyError)
                 )
         if self.gbps is not None:
-            object.__setattr__(self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError))
+            object.__setattr__(
+                self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError, high=MAX_GBPS)
+            )
         factor = _checks.real(
             self.oversubscription,
             f"{where}: oversubscription",

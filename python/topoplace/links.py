@@ -82,6 +82,8 @@ NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 """The kinds of direct NVLinks, of every generation."""
 
 _DECIMALS = 6
+MAX_GBPS = 1e15
+"""Faster links are refused, as a mistake; sums over all links of a machine stay finite."""
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)
