@@ -54,7 +54,7 @@ CONTRACT = {
         topology num_free""",
     "Placement": "env",
     "Policy": "place explain plan",
-    "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore",
+    "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore bipartition",
     "machines": "get names",
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
     "simulate": "simulate Workload PerformanceModel Result",
@@ -86,7 +86,8 @@ INCLUDE = re.compile(r'#include [<"]([^">]+)[">]')
 FORBIDDEN = {
     "include": r"pybind11|Python\.h|fstream|iostream|filesystem",
     "src": r"pybind11|Python\.h|fstream|iostream|filesystem",
-    "src/match": r".*(cluster_state|place)\.hpp",
+    "src/match": r".*(cluster_state|place|partition)\.hpp",
+    "src/partition": r".*(cluster_state|place|match)\.hpp",
     "tests": r"pybind11|Python\.h",
     "fuzz": r"pybind11|Python\.h",
 }

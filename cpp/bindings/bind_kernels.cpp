@@ -8,6 +8,7 @@
 #include "register.hpp"
 #include "topoplace/graph.hpp"
 #include "topoplace/match.hpp"
+#include "topoplace/partition.hpp"
 
 namespace py = pybind11;
 
@@ -192,6 +193,67 @@ py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num
     return to_array(std::move(rows), {length, num_classes});
 }
 
+using Sides = py::array_t<std::int8_t>;
+using Halved = py::typing::Tuple<Sides, double, double, std::string, bool, std::uint64_t, std::uint64_t,
+                                 std::uint64_t, std::uint64_t>;
+
+const char* to_name(partition::BipartitionStatus status) {
+    switch (status) {
+        case partition::BipartitionStatus::optimal:
+            return "optimal";
+        case partition::BipartitionStatus::feasible:
+            return "feasible";
+        case partition::BipartitionStatus::infeasible:
+            return "infeasible";
+        case partition::BipartitionStatus::not_found:
+            return "not_found";
+    }
+    return "not_found";
+}
+
+partition::BipartitionParams to_params(const GraphHandle& graph, double fraction, double imbalance,
+                                       const std::optional<Array<std::int64_t>>& vertex_weights,
+                                       const std::optional<Array<std::int8_t>>& fixed) {
+    const py::ssize_t n = graph.graph().num_vertices();
+    partition::BipartitionParams params;
+    params.fraction = fraction;
+    params.imbalance = imbalance;
+    if (vertex_weights) {
+        check_shape(*vertex_weights, "vertex_weights", {n});
+        params.vertex_weights = as_span(*vertex_weights);
+    }
+    if (fixed) {
+        check_shape(*fixed, "fixed", {n});
+        params.fixed = as_span(*fixed);
+    }
+    return params;
+}
+
+Halved bipartition(const GraphHandle& graph, double fraction, double imbalance,
+                   const std::optional<Array<std::int64_t>>& vertex_weights,
+                   const std::optional<Array<std::int8_t>>& fixed, std::int32_t starts, std::uint64_t seed,
+                   std::int32_t exact_up_to, std::optional<double> timeout) {
+    auto params = to_params(graph, fraction, imbalance, vertex_weights, fixed);
+    params.starts = starts;
+    params.seed = seed;
+    params.exact_up_to = exact_up_to;
+    params.deadline = to_deadline(timeout);
+    auto result = without_gil<partition::BipartitionResult>(
+        [&] { return partition::bipartition(graph.graph(), params); });
+    const auto size = static_cast<py::ssize_t>(result.side.size());
+    return py::make_tuple(to_array(std::move(result.side), {size}), result.cut, result.start_cut,
+                          to_name(result.status), result.complete, result.passes, result.moves,
+                          result.rollbacks, result.nodes);
+}
+
+bool verify_bipartition(const GraphHandle& graph, const Array<std::int8_t>& side, double cut, double fraction,
+                        double imbalance, const std::optional<Array<std::int64_t>>& vertex_weights,
+                        const std::optional<Array<std::int8_t>>& fixed) {
+    check_shape(side, "side", {-1});
+    return partition::verify_bipartition(
+        graph.graph(), to_params(graph, fraction, imbalance, vertex_weights, fixed), as_span(side), cut);
+}
+
 }  // namespace
 
 void register_kernels(py::module_& module) {
@@ -234,6 +296,12 @@ void register_kernels(py::module_& module) {
         },
         py::arg("pattern"), py::arg("target"), py::arg("vertices"), py::arg("induced"),
         py::arg("min_weight"));
+    module.def("bipartition", &bipartition, py::arg("graph"), py::arg("fraction"), py::arg("imbalance"),
+               py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert(), py::arg("starts"),
+               py::arg("seed"), py::arg("exact_up_to"), py::arg("timeout"));
+    module.def("verify_bipartition", &verify_bipartition, py::arg("graph"), py::arg("side").noconvert(),
+               py::arg("cut"), py::arg("fraction"), py::arg("imbalance"),
+               py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert());
 }
 
 }  // namespace topoplace::bindings

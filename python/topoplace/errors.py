@@ -27,5 +27,9 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
         self.partial = partial
 
 
+class InfeasibleError(TopoplaceError, ValueError):
+    """What is asked of a kernel contradicts itself: no answer can keep all its conditions, or none was found."""
+
+
 class SnapshotError(TopoplaceError, ValueError):
     """Bytes that are not a snapshot of a cluster, or a damaged one."""

@@ -1,7 +1,8 @@
 """The kernels: graph algorithms that know nothing of GPUs. numpy in, numpy out.
 
-Every kernel releases the GIL, honours a deadline in seconds, answers Ctrl-C, and is deterministic: ties are
-broken by the lexicographically smallest sorted vertex list, then by the lexicographically smallest mapping.
+Every kernel releases the GIL, honours a deadline in seconds, answers Ctrl-C, and is deterministic: of equal
+embeddings the one with the lexicographically smallest sorted vertex list is returned, then the one with the
+lexicographically smallest mapping; of equal proven bipartitions the lexicographically smallest side vector.
 
 A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph.
 A `Graph` keeps what searches prepare (plans, automorphisms, weight levels): pass the same one again and again.
@@ -16,23 +17,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
-from topoplace.errors import SearchTimeoutError
+from topoplace.errors import InfeasibleError, SearchTimeoutError
 
 __all__ = [
+    "MAX_EXACT_VERTICES",
+    "Bipartition",
     "Embedding",
     "Graph",
     "LinkCountScore",
     "Remainder",
     "best_remainder",
     "best_subgraph",
+    "bipartition",
     "count_subgraphs",
     "enumerate_subgraphs",
+    "verify_bipartition",
     "verify_mapping",
 ]
 
 GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is not a dependency
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
+
+MAX_EXACT_VERTICES = 24
+"""The most vertices for which `bipartition` proves its answer."""
 
 _INT64_MAX = 2**63 - 1
 
@@ -141,6 +149,29 @@ class Remainder(NamedTuple):
     """Both are proven to be the best there is, in this order."""
     nodes: int
     """Partial solutions the search visited."""
+
+
+class Bipartition(NamedTuple):
+    """Two sides of a graph, and what lies between them."""
+
+    side: NDArray[np.int8]
+    """(n,): 0 or 1 for each vertex."""
+    cut: float
+    """Total weight of the edges between the sides."""
+    optimal: bool
+    """No balanced bipartition cuts less, and of those that cut as little `side` is lexicographically first."""
+    complete: bool
+    """False: the deadline ended the search early."""
+    start_cut: float
+    """The cut of the balanced start the answer grew from; infinite where there was none, or a proof instead."""
+    passes: int
+    """Passes of the heuristic, over all starts."""
+    moves: int
+    """Vertices it moved."""
+    rollbacks: int
+    """Moves it took back."""
+    nodes: int
+    """Partial side vectors the proof visited."""
 
 
 class LinkCountScore:
@@ -309,6 +340,89 @@ def best_remainder(
     return Remainder(vertices, remainder, score, optimal, nodes)
 
 
+def bipartition(
+    graph: GraphLike,
+    *,
+    fraction: float = 0.5,
+    imbalance: float = 0.0,
+    vertex_weights: ArrayLike | None = None,
+    fixed: ArrayLike | None = None,
+    starts: int = 8,
+    seed: int = 0,
+    exact_up_to: int = MAX_EXACT_VERTICES,
+    timeout: float | None = None,
+) -> Bipartition:
+    """Splits the vertices into two balanced sides with little edge weight between them.
+
+    Side 0 is to hold the share `fraction` (0..1) of the vertex weight W: at most (1 + `imbalance`) *
+    ceil(fraction * W), and side 1 at most (1 + `imbalance`) * ceil((1 - fraction) * W). `vertex_weights` is (n,),
+    integers of at least 0 that sum to at most 2**53; 1 each by default. `fixed` is (n,): -1 where a vertex is free,
+    0 or 1 where its side is given.
+
+    Up to `exact_up_to` vertices (at most 24) the minimum is proven by branch and bound, and the lexicographically
+    smallest of the best side vectors is returned; `starts` and `seed` mean nothing there. Larger graphs are
+    refined from `starts` random starts by passes linear in the edges (Fiduccia and Mattheyses, "A linear-time
+    heuristic for improving network partitions", DAC 1982). The same seed gives the same answer everywhere.
+
+    At `timeout` seconds the best found so far is returned with complete=False. Raises InfeasibleError where
+    no balanced bipartition exists or none was found, SearchTimeoutError where none was found in time,
+    ValueError on bad input.
+    """
+    g = Graph.of(graph)
+    share = _checks.real(fraction, "fraction", ValueError, high=1.0)
+    tolerance = _checks.real(imbalance, "imbalance", ValueError)
+    side, cut, start_cut, status, complete, *work = _core.bipartition(
+        g,
+        share,
+        tolerance,
+        _vertex_weights(vertex_weights, g),
+        _fixed(fixed, g),
+        _checks.integer(starts, "starts", ValueError, low=1, high=2**31 - 1),
+        _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1),
+        _checks.integer(exact_up_to, "exact_up_to", ValueError, low=0, high=MAX_EXACT_VERTICES),
+        _timeout(timeout),
+    )
+    if status == "not_found" and not complete:
+        raise SearchTimeoutError(f"no balanced bipartition found; timeout = {timeout} s", None)
+    if status in ("infeasible", "not_found"):
+        verb = "exists" if status == "infeasible" else "was found"
+        raise InfeasibleError(
+            f"no bipartition {verb} with fraction = {share:g} and imbalance = {tolerance:g} for these vertex weights"
+            " and fixed vertices; a larger imbalance may allow one"
+        )
+    return Bipartition(side, cut, status == "optimal", complete, start_cut, *work)
+
+
+def verify_bipartition(
+    graph: GraphLike,
+    side: ArrayLike,
+    cut: float,
+    *,
+    fraction: float = 0.5,
+    imbalance: float = 0.0,
+    vertex_weights: ArrayLike | None = None,
+    fixed: ArrayLike | None = None,
+) -> bool:
+    """Whether `side` (n,) is a bipartition as `bipartition` promises with these arguments, and `cut` its cut.
+
+    By the definition alone, to within 1e-9 of the graph's total weight; shares no code with the solver. Raises
+    ValueError on bad input.
+    """
+    g = Graph.of(graph)
+    values = np.asarray(side)
+    if values.shape != (g.num_vertices,) or not np.isin(values, (0, 1)).all():
+        return False
+    return _core.verify_bipartition(
+        g,
+        np.ascontiguousarray(values, dtype=np.int8),
+        _checks.real(cut, "cut", ValueError),
+        _checks.real(fraction, "fraction", ValueError, high=1.0),
+        _checks.real(imbalance, "imbalance", ValueError),
+        _vertex_weights(vertex_weights, g),
+        _fixed(fixed, g),
+    )
+
+
 def verify_mapping(
     pattern: GraphLike,
     target: GraphLike,
@@ -376,6 +490,29 @@ def _vertices(values: Any, name: str, graph: Graph) -> list[int]:
         if type(v) is not int or not 0 <= v < n:
             chosen[i] = _checks.integer(v, f"{name}[{i}]", ValueError, low=0, high=n - 1)
     return chosen
+
+
+def _vertex_weights(values: ArrayLike | None, graph: Graph) -> NDArray[np.int64] | None:
+    if values is None:
+        return None
+    weights = _integers(values, "vertex_weights", graph, 0, 2**53)
+    if sum(weights.tolist()) > 2**53:
+        raise ValueError(f"vertex_weights sum to {sum(weights.tolist())}, more than 2**53")
+    return weights
+
+
+def _fixed(values: ArrayLike | None, graph: Graph) -> NDArray[np.int8] | None:
+    return None if values is None else _integers(values, "fixed", graph, -1, 1).astype(np.int8)
+
+
+def _integers(values: ArrayLike, name: str, graph: Graph, low: int, high: int) -> NDArray[np.int64]:
+    """One integer within low..high for each vertex."""
+    numbers = _checks.numbers_of(values, name, ValueError)
+    if numbers.shape != (graph.num_vertices,):
+        raise ValueError(f"{name} has shape {numbers.shape}; expected ({graph.num_vertices},)")
+    for i in np.flatnonzero(~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers))))[:1]:
+        raise ValueError(f"{name}[{i}] = {numbers[i]:g} is not an integer in {low}..{high}")
+    return numbers.astype(np.int64)
 
 
 def _min_weight(value: float | None) -> float:

@@ -1,0 +1,118 @@
+#include "partition/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace topoplace::partition {
+namespace {
+
+template <class T>
+[[noreturn]] void refuse(const std::string& name, T value, const std::string& rule) {
+    throw std::invalid_argument(name + " = " + std::to_string(value) + " is not " + rule);
+}
+
+std::string at(const char* name, std::size_t index) {
+    return std::string(name) + "[" + std::to_string(index) + "]";
+}
+
+template <class T>
+void check_length(std::span<const T> values, const char* name, std::int32_t size) {
+    if (!values.empty() && values.size() != static_cast<std::size_t>(size)) {
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(values.size()) +
+                                    " entries; the graph has " + std::to_string(size) + " vertices");
+    }
+}
+
+void check_vertices(const Graph& graph, const BipartitionParams& params) {
+    check_length(params.vertex_weights, "vertex_weights", graph.num_vertices());
+    check_length(params.fixed, "fixed", graph.num_vertices());
+    std::int64_t total = 0;
+    for (std::size_t v = 0; v < params.vertex_weights.size(); ++v) {
+        const std::int64_t weight = params.vertex_weights[v];
+        if (weight < 0 || weight > kMaxVertexWeight) refuse(at("vertex_weights", v), weight, "in 0..2^53");
+        total += weight;
+        if (total > kMaxVertexWeight) refuse("the sum of vertex_weights", total, "at most 2^53");
+    }
+    for (std::size_t v = 0; v < params.fixed.size(); ++v) {
+        if (params.fixed[v] < -1 || params.fixed[v] > 1)
+            refuse(at("fixed", v), int{params.fixed[v]}, "-1, 0 or 1");
+    }
+}
+
+}  // namespace
+
+void check(const Graph& graph, const BipartitionParams& params) {
+    if (!(params.fraction >= 0 && params.fraction <= 1)) refuse("fraction", params.fraction, "in 0..1");
+    if (!(params.imbalance >= 0 && std::isfinite(params.imbalance)))
+        refuse("imbalance", params.imbalance, "a finite number of at least 0");
+    if (params.starts < 1) refuse("starts", params.starts, "at least 1");
+    if (params.exact_up_to < 0 || params.exact_up_to > kMaxExactVertices)
+        refuse("exact_up_to", params.exact_up_to, "in 0.." + std::to_string(kMaxExactVertices));
+    check_vertices(graph, params);
+}
+
+std::int64_t total_weight(const Graph& graph, const BipartitionParams& params) {
+    if (params.vertex_weights.empty()) return graph.num_vertices();
+    std::int64_t total = 0;
+    for (const std::int64_t weight : params.vertex_weights) total += weight;
+    return total;
+}
+
+std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int64_t total) {
+    constexpr double kClose = 1e-9;
+    const double whole = static_cast<double>(total);
+    const auto limit = [&](double share) {
+        const double target = std::ceil(share * whole - kClose);
+        return static_cast<std::int64_t>(
+            std::min(whole, std::floor((1 + params.imbalance) * target + kClose)));
+    };
+    return {limit(params.fraction), limit(1 - params.fraction)};
+}
+
+double scale_of(const Graph& graph) {
+    double total = 0;
+    bool integral = true;
+    for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
+        for (const double weight : graph.weights(v)) {
+            total += weight;
+            integral = integral && weight == std::floor(weight);
+        }
+    }
+    if (!std::isfinite(total)) throw std::invalid_argument("the sum of the graph's weights is not finite");
+    if (integral && total < 0x1p53) return 1;
+    int exponent = 0;
+    std::frexp(total, &exponent);
+    return std::ldexp(1.0, 61 - std::max(exponent, -960));
+}
+
+std::int64_t scaled(double weight, double scale) { return std::llround(weight * scale); }
+
+void fill(IntegerGraph& result, const Graph& graph, double scale) {
+    const std::int32_t n = graph.num_vertices();
+    result.offsets.assign(1, 0);
+    result.neighbors.clear();
+    result.weights.clear();
+    for (std::int32_t v = 0; v < n; ++v) {
+        const auto neighbors = graph.neighbors(v);
+        result.neighbors.insert(result.neighbors.end(), neighbors.begin(), neighbors.end());
+        for (const double weight : graph.weights(v)) result.weights.push_back(scaled(weight, scale));
+        result.offsets.push_back(static_cast<std::int64_t>(result.neighbors.size()));
+    }
+}
+
+double cut_of(const Graph& graph, std::span<const std::int8_t> side) {
+    double cut = 0;
+    for (std::int32_t u = 0; u < graph.num_vertices(); ++u) {
+        const auto neighbors = graph.neighbors(u);
+        for (std::size_t i = 0; i < neighbors.size(); ++i) {
+            const bool crosses =
+                side[static_cast<std::size_t>(u)] != side[static_cast<std::size_t>(neighbors[i])];
+            if (neighbors[i] > u && crosses) cut += graph.weights(u)[i];
+        }
+    }
+    return cut;
+}
+
+}  // namespace topoplace::partition

@@ -1,0 +1,44 @@
+// A bipartition problem as the solvers take it: checked, with integer weights and a limit for each side.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "topoplace/partition.hpp"
+
+namespace topoplace::partition {
+
+inline constexpr std::int64_t kMaxVertexWeight = std::int64_t{1} << 53;
+
+// A graph with integer weights, in compressed sparse rows.
+struct IntegerGraph {
+    std::vector<std::int64_t> offsets;
+    std::vector<std::int32_t> neighbors;
+    std::vector<std::int64_t> weights;
+
+    std::size_t size() const { return offsets.size() - 1; }
+};
+
+// Throws std::invalid_argument naming the parameter that is out of range.
+void check(const Graph& graph, const BipartitionParams& params);
+
+std::int64_t total_weight(const Graph& graph, const BipartitionParams& params);
+
+// The most weight each side may hold.
+std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int64_t total);
+
+// The power of two by which edge weights become integers whose sum stays below 2^61; 1 where all are
+// integers. Throws std::invalid_argument where the sum of the weights is not finite.
+double scale_of(const Graph& graph);
+
+// A weight as an integer.
+std::int64_t scaled(double weight, double scale);
+
+void fill(IntegerGraph& result, const Graph& graph, double scale);
+
+// The weight between the sides, summed in the order of the vertices.
+double cut_of(const Graph& graph, std::span<const std::int8_t> side);
+
+}  // namespace topoplace::partition

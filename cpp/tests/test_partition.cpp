@@ -1,0 +1,139 @@
+// What only C++ can ask: the gain structures, the workspace, the limit on the work, what is refused.
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "partition_oracle.hpp"
+#include "topoplace/partition.hpp"
+#include "topoplace/random.hpp"
+
+using topoplace::Edge;
+using topoplace::Graph;
+namespace partition = topoplace::partition;
+
+namespace {
+
+Graph grid(std::int32_t side, double weight = 1) {
+    std::vector<Edge> edges;
+    for (std::int32_t v = 0; v < side * side; ++v) {
+        if (v % side + 1 < side) edges.push_back({v, v + 1, weight});
+        if (v + side < side * side) edges.push_back({v, v + side, weight});
+    }
+    return {side * side, edges};
+}
+
+Graph random_graph(topoplace::Random& random, std::int32_t size) {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < size; ++u) {
+        for (std::int32_t v = u + 1; v < size; ++v) {
+            if (const std::int32_t weight = random.below(6); weight > 0)
+                edges.push_back({u, v, 0.5 * weight});
+        }
+    }
+    return {size, edges};
+}
+
+std::string refusal(const Graph& graph, const partition::BipartitionParams& params) {
+    try {
+        partition::bipartition(graph, params);
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST(random_numbers_are_the_published_ones) {
+    topoplace::Random random(1234567);  // the reference implementation's first numbers for this seed
+    CHECK_EQ(random.next(), 6457827717110365317U);
+    CHECK_EQ(random.next(), 3203168211198807973U);
+    for (int i = 0; i < 1000; ++i) {
+        const std::int32_t drawn = random.below(7);
+        CHECK(drawn >= 0 && drawn < 7);
+    }
+}
+
+TEST(proofs_equal_brute_force) {
+    topoplace::Random random(1);
+    for (std::int32_t round = 0; round < 60; ++round) {
+        const Graph graph = random_graph(random, 1 + round % 10);
+        partition::BipartitionParams params;
+        params.fraction = round % 3 == 0 ? 0.5 : 0.25;
+        params.imbalance = round % 2 == 0 ? 0 : 0.5;
+        const auto expected =
+            oracle::best_halves(graph, params, round % 3 == 0 ? 50 : 25, round % 2 == 0 ? 0 : 50);
+        const auto found = partition::bipartition(graph, params);
+        CHECK(found.optimal && expected && found.side == expected->side && found.cut == expected->cut);
+    }
+}
+
+TEST(both_gain_structures_cut_a_grid_straight) {
+    const Graph graph = grid(30);
+    partition::BipartitionParams params;
+    params.imbalance = 0.03;
+    const auto buckets = partition::bipartition(graph, params);
+    params.gains = partition::GainStructure::heap;
+    const auto heap = partition::bipartition(graph, params);
+    CHECK_EQ(buckets.cut, 30.0);
+    CHECK_EQ(heap.cut, 30.0);
+    CHECK(buckets.status == partition::BipartitionStatus::feasible && !buckets.optimal);
+}
+
+TEST(large_weights_are_kept_in_a_heap_and_in_order) {
+    const auto small = partition::bipartition(grid(12), {});
+    const auto large = partition::bipartition(grid(12, 1e15 + 1), {});
+    CHECK_EQ(large.cut, small.cut * (1e15 + 1));
+}
+
+TEST(a_workspace_changes_nothing_but_the_memory) {
+    partition::BipartitionWorkspace workspace;
+    for (const std::int32_t side : {20, 6, 13}) {
+        const Graph graph = grid(side);
+        CHECK(partition::bipartition(graph, {}, &workspace).side == partition::bipartition(graph, {}).side);
+    }
+    partition::BipartitionWorkspace moved(std::move(workspace));
+    CHECK_EQ(partition::bipartition(grid(6), {}, &moved).cut, 6.0);
+}
+
+TEST(work_stops_at_its_limit) {
+    partition::BipartitionParams params;
+    params.deadline.max_nodes = 500;
+    const Graph graph = grid(40);
+    const auto found = partition::bipartition(graph, params);
+    CHECK(!found.complete && found.moves <= 500);
+    CHECK(partition::verify_bipartition(graph, params, found.side, found.cut));
+    topoplace::Random random(2);
+    const auto proof = partition::bipartition(random_graph(random, 24), params);
+    CHECK(!proof.complete && !proof.optimal && proof.nodes == 500);
+    CHECK(proof.status == partition::BipartitionStatus::feasible);
+}
+
+TEST(what_is_out_of_range_is_refused_by_name) {
+    const Graph graph = grid(2);
+    partition::BipartitionParams params;
+    params.fraction = 1.5;
+    CHECK(refusal(graph, params).starts_with("fraction = 1.5"));
+    params = {};
+    params.imbalance = -1;
+    CHECK(refusal(graph, params).starts_with("imbalance = -1"));
+    params = {};
+    params.starts = 0;
+    CHECK_EQ(refusal(graph, params), "starts = 0 is not at least 1");
+    params = {};
+    params.exact_up_to = 25;
+    CHECK_EQ(refusal(graph, params), "exact_up_to = 25 is not in 0..24");
+    params = {};
+    const std::array<std::int64_t, 4> weights{1, 1, -1, 1};
+    params.vertex_weights = weights;
+    CHECK_EQ(refusal(graph, params), "vertex_weights[2] = -1 is not in 0..2^53");
+    params.vertex_weights = std::span(weights).first(2);
+    CHECK_EQ(refusal(graph, params), "vertex_weights has 2 entries; the graph has 4 vertices");
+    params = {};
+    const std::array<std::int8_t, 4> fixed{0, 1, 2, 0};
+    params.fixed = fixed;
+    CHECK_EQ(refusal(graph, params), "fixed[2] = 2 is not -1, 0 or 1");
+}
