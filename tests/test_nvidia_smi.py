@@ -319,6 +319,17 @@ def test_an_underlined_header_may_have_lost_its_escape_characters() -> None:
     assert parse(text) == parse(text.replace("[", "\x1b["))
 
 
+def test_a_container_without_cpus_near_a_gpu_has_an_empty_cell() -> None:
+    text = (
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+        "GPU0\t X \tNV18\t44-51,148-155\t0\t\tN/A\n"
+        "GPU1\tNV18\t X \t\t1\t\tN/A\n"
+    )
+    for topology in (parse(text), parse(text.expandtabs())):
+        assert [(gpu.numa_node, gpu.cpus) for gpu in topology.gpus] == [(0, "44-51,148-155"), (1, None)]
+        assert [gpu.socket for gpu in topology.gpus] == [0, 1]
+
+
 def test_what_is_assumed_is_noted() -> None:
     assert parse(MODERN).notes == (
         "The GPU model is not told: 25 GB/s per NVLink is assumed.",

@@ -191,11 +191,10 @@ def test_a_gpu_near_two_sockets_is_on_none(switches: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('version="3.0"', "", "line 3: version '1' of hwloc's XML is not read, but 2 and 3 are"),
         (
             'version="3.0"',
             'version="4.0"',
-            "line 3: version '4.0' of hwloc's XML is not read, but 2 and 3 are",
+            "line 3: version '4.0' of hwloc's XML is not read, but 1 to 3 are",
         ),
         ("0000:14:00.0", "0000:14:00", "line 24: pci_busid = '0000:14:00' is not hwloc's"),
         ("[10de:1db8]", "[10de]", "line 13: pci_type = '0302 [10de] [10de:131d] a1 00' is not hwloc's"),
@@ -267,3 +266,40 @@ def test_a_coprocessor_below_a_device_of_another_maker_is_not_believed(packages:
     of_another = packages.replace(name, name + '<info name="GPUVendor" value="NVIDIA Corporation"/>')
     assert of_another != packages
     assert hwloc.parse(of_another).num_gpus == 2
+
+
+HWLOC_1 = """<topology>
+  <object type="Machine" os_index="0" cpuset="0x0000000f" nodeset="0x00000003">
+    <distances nbobjs="2" relative_depth="1" latency_base="10.0"><latency value="1.0"/></distances>
+    <object type="NUMANode" os_index="0" cpuset="0x00000003" nodeset="0x00000001" local_memory="1000">
+      <page_type size="4096" count="10"/>
+      <object type="Socket" os_index="0" cpuset="0x00000003" nodeset="0x00000001"/>
+      <object type="Bridge" os_index="0" bridge_type="0-1" depth="0" bridge_pci="0000:[00-01]">
+        <object type="PCIDev" os_index="1" pci_busid="0000:01:00.0" pci_type="0302 [10de:1db1] [10de:0000] a1">
+          <object type="OSDev" name="card1" osdev_type="1"/>
+        </object>
+      </object>
+    </object>
+    <object type="NUMANode" os_index="1" cpuset="0x0000000c" nodeset="0x00000002" local_memory="1000">
+      <object type="Socket" os_index="1" cpuset="0x0000000c" nodeset="0x00000002"/>
+      <object type="Bridge" os_index="1" bridge_type="0-1" depth="0" bridge_pci="0000:[80-81]">
+        <object type="PCIDev" os_index="2" pci_busid="0000:81:00.0" pci_type="0302 [10de:1db1] [10de:0000] a1"/>
+        <object type="PCIDev" os_index="3" pci_busid="0000:82:00.0" pci_type="0207 [15b3:1019] [15b3:0000] 00">
+          <object type="OSDev" name="mlx5_0" osdev_type="3"/>
+        </object>
+      </object>
+    </object>
+  </object>
+</topology>
+"""
+
+
+def test_hwloc_1_has_numa_nodes_around_packages() -> None:
+    topology = tp.discovery.read(HWLOC_1)
+    assert topology.gpus == (
+        tp.Gpu(0, "GPU0", socket=0, bus_id="0000:01:00.0", numa_node=0, cpus="0-1"),
+        tp.Gpu(1, "GPU1", socket=1, bus_id="0000:81:00.0", numa_node=1, cpus="2-3"),
+    )
+    assert topology.link_kind(0, 1).kind is SYSTEM
+    assert topology.nics == (tp.Nic("mlx5_0", ("SYS", "PHB")),)
+    assert topology == hwloc.parse(HWLOC_1.replace("Socket", "Package"))

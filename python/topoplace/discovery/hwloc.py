@@ -1,8 +1,8 @@
-"""The XML that `lstopo machine.xml` writes (hwloc 2 and 3), as a Topology.
+"""The XML that `lstopo machine.xml` writes (hwloc 1 to 3), as a Topology.
 
 Objects are nested as hwloc's tree is. Which accelerators NVLinks and xGMI links join directly stands apart, in
 matrices of MB/s between OS devices, NVSwitches and packages: NVLinkBandwidth and XGMIBandwidth. The latter is a
-constant for any link where the driver tells no more.
+constant for any link where the driver tells no more. hwloc 1 has no such matrices, and NUMA nodes around packages.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _MAX_MASK_WORDS = 2048  # of 32 CPUs each
 _MAX_OBJECTS = 1 << 8  # of a matrix
 _MAX_MBPS = 1 << 40
 _UNKNOWN_INDEX = (1 << 32) - 1
-# The OS devices that are co-processors and RDMA ports: a number in hwloc 2, bits in hwloc 3.
+# The OS devices that are co-processors and RDMA ports: a number until hwloc 2, bits in hwloc 3.
 _COPROCESSOR_2, _FABRIC_2 = 5, 3
 _COPROCESSOR_3, _FABRIC_3 = 8, 32
+_OLD_TYPES = {"Socket": "Package"}
 
 
 def recognised(text: str) -> bool:
@@ -48,7 +49,7 @@ def parse(
     name: str = "hwloc",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology of the machine that `data`, the XML of hwloc 2 or 3, describes.
+    """The topology of the machine that `data`, the XML of hwloc 1, 2 or 3, describes.
 
     GPUs are in the order of their PCI addresses. pcie_gbps: the speed of PCIe links where hwloc knows none.
     socket_gbps: between sockets; where it is None that of the processor's model. NVSwitches that share no GPU are
@@ -68,11 +69,11 @@ def parse(
 def _version(document: Element) -> int:
     if document.tag != "topology":
         raise TopologyError(f"line {document.line}: {_checks.shown(document.tag)} is not a topology of hwloc")
-    match = re.fullmatch(r"([0-9]{1,3})(?:\.[0-9]{1,3})*", document.get("version"))
-    if not match or int(match[1]) not in (2, 3):
+    match = re.fullmatch(r"([0-9]{1,3})(?:\.[0-9]{1,3})*", document.get("version", "1"))
+    if not match or int(match[1]) not in (1, 2, 3):
         found = _checks.shown(document.get("version", "1"))
         raise TopologyError(
-            f"line {document.line}: version {found} of hwloc's XML is not read, but 2 and 3 are"
+            f"line {document.line}: version {found} of hwloc's XML is not read, but 1 to 3 are"
         )
     return int(match[1])
 
@@ -82,7 +83,7 @@ def _version(document: Element) -> int:
 
 def _thing(element: Element, parent: Thing, version: int) -> Thing:
     """The object that `element` describes, with all below it."""
-    thing = Thing(element.get("type"), parent, element.line)
+    thing = Thing(_type(element), parent, element.line)
     thing.os_index, thing.gp_index = _index(element, "os_index"), _index(element, "gp_index")
     thing.name, thing.subtype = element.get("name"), element.get("subtype")
     if _hwloc.is_needed(thing.type):
@@ -103,12 +104,17 @@ def _thing(element: Element, parent: Thing, version: int) -> Thing:
 def _worth(element: Element) -> Iterator[Element]:
     """The objects directly below `element` that matter or have some below them."""
     for child in element.children_of("object"):
-        if child.children or _hwloc.is_needed(child.get("type")):
+        if child.children or _hwloc.is_needed(_type(child)):
             yield child
 
 
+def _type(element: Element) -> str:
+    name = element.get("type")
+    return _OLD_TYPES.get(name, name)
+
+
 def _add_kind(thing: Thing, kind: int, version: int) -> None:
-    if version == 2:
+    if version < 3:
         thing.is_coprocessor, thing.is_fabric = kind == _COPROCESSOR_2, kind == _FABRIC_2
     else:
         thing.is_coprocessor, thing.is_fabric = bool(kind & _COPROCESSOR_3), bool(kind & _FABRIC_3)

@@ -70,6 +70,7 @@ _RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 _MAX_GPUS = 128
 _MAX_DEVICES = 512
 _MAX_WORD = 4096
+_TAB_WIDTH = 8
 
 Word = tuple[str, int, int]
 """A word of a line, where it starts, and where it ends."""
@@ -252,6 +253,9 @@ def _affinity(number: int, line: str, words: Sequence[Word], header: _Header) ->
         return {
             title: cell.strip() for (title, _, _), cell in zip(titles, cells, strict=False) if cell.strip()
         }
+    if words and len(words) == len(titles) - 1 and words[0][1] >= titles[0][1] + _TAB_WIDTH:
+        # An empty cell was one tab, and its title two: the cells behind it stand below the titles before their own.
+        return {title: word for (title, _, _), (word, _, _) in zip(titles[1:], words, strict=True)}
     return {min(titles, key=lambda t: max(t[1] - end, start - t[2]))[0]: word for word, start, end in words}
 
 
