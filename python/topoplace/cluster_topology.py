@@ -6,26 +6,25 @@ number of its template, and a domain per level. GPUs and links are made when the
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import FrozenInstanceError, replace
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Any, Generic, NoReturn, Self, TypeVar, cast, overload
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from topoplace import _checks
+from topoplace import _checks, level_ports
+from topoplace._joined import Joined
 from topoplace.devices import Gpu
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level
-from topoplace.links import DISTANCES, NONE, SELF, DistanceWeights, Link, LinkKind, nvlink_of
+from topoplace.links import DISTANCES, NONE, SELF, DistanceWeights, Link, LinkKind
 from topoplace.topology import MAX_GPUS, Topology
 
-Item = TypeVar("Item")
 Uuids = tuple[str | None, ...]
 """Of one machine, what each of its GPUs is called everywhere; () where nobody knows."""
 
@@ -72,10 +71,12 @@ class ClusterTopology(Topology):
         for field, value in fill.items():
             object.__setattr__(self, field, value)
         lazy: dict[str, Any] = {
-            "gpus": _Joined(self, [template.gpus for template in templates], _gpu),
-            "links": _Joined(self, [template.links for template in templates], _entry),
-            "partitions": _Joined(self, [template.partitions for template in templates], _partition),
-            "_ports": [_ports(level, _members(level, templates, template_of)) for level in fabric.levels],
+            "gpus": Joined(template_of, [template.gpus for template in templates], self._gpu),
+            "links": Joined(template_of, [template.links for template in templates], self._entry),
+            "partitions": Joined(
+                template_of, [template.partitions for template in templates], self._partition
+            ),
+            "_ports": [level_ports.into(level, templates, template_of) for level in fabric.levels],
         }
         for field, value in lazy.items():
             object.__setattr__(self, field, value)
@@ -85,7 +86,7 @@ class ClusterTopology(Topology):
     _offsets: tuple[int, ...]
     _fabric: Fabric
     _uuids: tuple[Uuids, ...]
-    _ports: list[dict[int, tuple[Link, ...]]]
+    _ports: list[level_ports.Ports]
     """Of each level, how every GPU of each template (by its number) is plugged into it."""
 
     def __setattr__(self, field: str, _value: object) -> NoReturn:
@@ -114,16 +115,8 @@ class ClusterTopology(Topology):
     @property
     def level_links(self) -> tuple[Link, ...]:
         """How two GPUs that meet at each level of the fabric, and have all its links, are connected."""
-        return tuple(
-            max(
-                (_joint(level, port, port, self.network) for ports in of_template.values() for port in ports),
-                key=lambda link: link.gbps,
-                default=_joint(level, _PLUGGED, _PLUGGED, self.network)
-                if level.kind is LinkKind.NETWORK
-                else NONE,
-            )
-            for level, of_template in zip(self._fabric.levels, self._ports, strict=True)
-        )
+        pairs = zip(self._fabric.levels, self._ports, strict=True)
+        return tuple(level_ports.best(level, ports, self.network) for level, ports in pairs)
 
     @property
     def uuids(self) -> tuple[Uuids, ...]:
@@ -275,14 +268,28 @@ class ClusterTopology(Topology):
             domain = level.domains[i]
             same_domain = domain is not None and domain == level.domains[j]
             if same_domain and (not level.rail or self._rail(u, i) == self._rail(v, j)):
-                link = _joint(level, self._port(number, u, i), self._port(number, v, j), self.network)
+                link = level_ports.joint(
+                    level, self._port(number, u, i), self._port(number, v, j), self.network
+                )
                 if link != NONE:
                     return number, link
         return len(self._fabric.levels), self._beyond
 
+    def _gpu(self, machine: int, gpu: Gpu) -> Gpu:
+        uuid = self._uuids[machine][gpu.index] if self._uuids and self._uuids[machine] else None
+        index = self._offsets[machine] + gpu.index
+        return replace(gpu, index=index, machine=self.machine_names[machine], uuid=uuid)
+
+    def _entry(self, machine: int, entry: tuple[int, int, Link]) -> tuple[int, int, Link]:
+        first, (u, v, link) = self._offsets[machine], entry
+        return first + u, first + v, link
+
+    def _partition(self, machine: int, partition: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self._offsets[machine] + gpu for gpu in partition)
+
     def _port(self, level: int, gpu: int, machine: int) -> Link:
         ports = self._ports[level].get(self._template_of[machine])
-        return _PLUGGED if ports is None else ports[gpu - self._offsets[machine]]
+        return level_ports.PLUGGED if ports is None else ports[gpu - self._offsets[machine]]
 
     def _rail(self, gpu: int, machine: int) -> int:
         return self._template_rails[self._template_of[machine]][gpu - self._offsets[machine]]
@@ -332,7 +339,7 @@ class ClusterTopology(Topology):
                 rails = np.array([rail for t in self._template_of for rail in self._template_rails[t]])
                 shared &= rails[:, None] == rails
             ports, port_of = self._numbered_ports(number)
-            links = [[_joint(level, a, b, self.network) for b in ports] for a in ports]
+            links = [[level_ports.joint(level, a, b, self.network) for b in ports] for a in ports]
             there = np.array([[link != NONE for link in row] for row in links])
             if of_level is None:
                 values = np.array([[value(link) for link in row] for row in links], dtype)
@@ -361,7 +368,10 @@ class ClusterTopology(Topology):
             return different[key]
 
         of_template = [
-            [number_of(port) for port in self._ports[level].get(t, (_PLUGGED,) * template.num_gpus)]
+            [
+                number_of(port)
+                for port in self._ports[level].get(t, (level_ports.PLUGGED,) * template.num_gpus)
+            ]
             for t, template in enumerate(self._templates)
         ]
         return ports, np.array([port for t in self._template_of for port in of_template[t]], np.int16)
@@ -397,122 +407,3 @@ def _templates(
         uuids_of_object[id(machine)] = uuids if any(uuids) else ()
     template_of = tuple(number_of_object[id(machine)] for machine in machines)
     return tuple(number_of_content), template_of, tuple(uuids_of_object[id(machine)] for machine in machines)
-
-
-_MOST_SHOWN = 3
-
-
-class _Joined(Sequence[Item], Generic[Item]):
-    """The items of all machines one after the other, each made from its template's when it is asked for."""
-
-    def __init__(
-        self,
-        cluster: ClusterTopology,
-        items: Sequence[Sequence[Any]],
-        make: Callable[[ClusterTopology, int, Any], Item],
-    ) -> None:
-        self._cluster, self._items, self._make = cluster, items, make
-        sizes = [len(found) for found in items]
-        self._ends = tuple(accumulate(sizes[template] for template in cluster.template_of))
-
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
-    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(len(self))))
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"index {index} of {len(self)}")
-        place = index % len(self)
-        machine = bisect_right(self._ends, place)
-        items = self._items[self._cluster.template_of[machine]]
-        return self._make(self._cluster, machine, items[place - self._ends[machine] + len(items)])
-
-    def __iter__(self) -> Iterator[Item]:
-        for machine, template in enumerate(self._cluster.template_of):
-            for item in self._items[template]:
-                yield self._make(self._cluster, machine, item)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, tuple | _Joined):
-            return NotImplemented
-        items = cast("Sequence[object]", other)
-        return len(self) == len(items) and all(map(operator.eq, self, items))
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self[:_MOST_SHOWN]))
-        return f"({shown}{f', … {len(self)} in all' if len(self) > _MOST_SHOWN else ''})"
-
-
-def _gpu(cluster: ClusterTopology, machine: int, gpu: Gpu) -> Gpu:
-    first: int = cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
-    uuid = cluster.uuids[machine][gpu.index] if cluster.uuids and cluster.uuids[machine] else None
-    return replace(gpu, index=first + gpu.index, machine=cluster.machine_names[machine], uuid=uuid)
-
-
-def _entry(cluster: ClusterTopology, machine: int, entry: tuple[int, int, Link]) -> tuple[int, int, Link]:
-    first: int = cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
-    u, v, link = entry
-    return first + u, first + v, link
-
-
-def _partition(cluster: ClusterTopology, machine: int, partition: tuple[int, ...]) -> tuple[int, ...]:
-    first: int = cluster._offsets[machine]  # pyright: ignore[reportPrivateUsage]
-    return tuple(first + gpu for gpu in partition)
-
-
-# ---- levels ----------------------------------------------------------------------------------------------------
-
-_PLUGGED = Link(LinkKind.NETWORK, 1, np.inf)
-"""Plugged into a network: what the level carries is all that counts."""
-
-
-def _members(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> dict[int, Topology]:
-    """The templates of the machines that are in a domain of `level`, by their number."""
-    inside = zip(level.domains, template_of, strict=True)
-    return {t: templates[t] for t in sorted({t for domain, t in inside if domain is not None})}
-
-
-def _ports(level: Level, members: Mapping[int, Topology]) -> dict[int, tuple[Link, ...]]:
-    """How each GPU of every member is plugged into `level`; {} for a network, where all are alike."""
-    if level.kind is LinkKind.NETWORK:
-        return {}
-    return {
-        number: tuple(_nvlinks(level, machine, gpu) for gpu in range(machine.num_gpus))
-        for number, machine in members.items()
-    }
-
-
-def _nvlinks(level: Level, machine: Topology, gpu: int) -> Link:
-    """All NVLinks of one GPU: those into the switches of its machine, or else what its model has."""
-    pairs = [(u, v) for u in range(machine.num_gpus) for v in range(u + 1, machine.num_gpus)]
-    switched = {pair: link for pair in pairs if (link := machine.link_kind(*pair)) == LinkKind.NVSWITCH}
-    if switched:
-        own = [link for pair, link in switched.items() if gpu in pair]
-        return max(own, key=lambda link: link.gbps) if own else NONE
-    model = machine.gpus[gpu].model
-    if speed := nvlink_of(model) if model else None:
-        return Link(LinkKind.NVSWITCH, speed.most_links, speed.gbps * speed.most_links)
-    if level.gbps:
-        return Link(LinkKind.NVSWITCH, 1, level.gbps)
-    raise TopologyError(
-        f"level {_checks.shown(level.name)}: the NVLinks of GPU model {model} are not known; give the level gbps"
-    )
-
-
-def _joint(level: Level, one: Link, other: Link, network: float) -> Link:
-    """How two GPUs that are plugged so into one domain of `level` are connected: as fast as the slower of them."""
-    if NONE in (one, other):
-        return NONE
-    slower = one if one.gbps <= other.gbps else other
-    gbps = level.gbps or network
-    if level.kind is LinkKind.NVSWITCH:
-        gbps = min(slower.gbps, level.gbps or slower.gbps)
-    return Link(level.kind, slower.lanes, gbps / level.oversubscription) if gbps else NONE

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
 
-from topoplace import _checks, _link_lists, _topology_json, comparison, devices, link_speeds
+from topoplace import (
+    _checks,
+    _link_lists,
+    _topology_json,
+    _topology_networkx,
+    comparison,
+    devices,
+    link_speeds,
+)
 from topoplace._link_lists import LinkSpec
 from topoplace.devices import Component, Gpu, Nic
 from topoplace.errors import TopologyError
@@ -39,7 +47,6 @@ Derived = TypeVar("Derived")
 
 MAX_GPUS = 1 << 20
 """More GPUs than this are refused, as a mistake."""
-MAX_NETWORKX_GPUS = 1 << 11
 MAX_MATRIX_GPUS = 1 << 14
 """The largest topology that hands out (n, n) matrices: 2 GiB of float64."""
 
@@ -157,16 +164,8 @@ class Topology:
         of nodes `name`, `model`, `machine`, `socket` and `memory_gb`; of the graph `default`, `network` and
         `name`, which stand in for the arguments that are None. Raises TopologyError as `from_links` does.
         """
-        _checks.simple_graph(g, "g", TopologyError)
-        index = {node: i for i, node in enumerate(g.nodes)}
-        gpus = tuple(_networkx_gpu(i, data) for i, data in enumerate(g.nodes.values()))
-        specs = [_networkx_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True)]
-        links = _link_lists.parsed_links(specs, "edges")
         given: dict[str, Any] = {"default": default, "network": network, "name": name}
-        settings = {key: g.graph[key] for key in given if key in g.graph}
-        return Topology(
-            gpus, links, **settings | {key: value for key, value in given.items() if value is not None}
-        )
+        return _topology_networkx.read(g, weight, given)
 
     @classmethod
     def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
@@ -286,28 +285,7 @@ class Topology:
         Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes the fields of `Gpu`. Adapters,
         components, partitions, notes and levels have no place in it. TopologyError for more than 2,048 GPUs.
         """
-        if self.num_gpus > MAX_NETWORKX_GPUS:
-            raise TopologyError(
-                f"{self.num_gpus} GPUs are too many for networkx (at most {MAX_NETWORKX_GPUS})"
-            )
-        import networkx as nx
-
-        g: nx.Graph[int] = nx.Graph(name=self.name, default=self.default, network=self.network)
-        for gpu in self.gpus:
-            g.add_node(gpu.index, **{key: getattr(gpu, key) for key in devices.GPU_KEYS})
-        for u in range(self.num_gpus):
-            for v in range(u + 1, self.num_gpus):
-                link = self._link(u, v)
-                if link != NONE or self.rule(u, v) != NONE:
-                    g.add_edge(
-                        u,
-                        v,
-                        bandwidth=link.gbps,
-                        distance=self.distances.of(link),
-                        kind=link.kind,
-                        lanes=link.lanes,
-                    )
-        return g
+        return _topology_networkx.written(self)
 
     # ---- what it says --------------------------------------------------------------------------------------
 
@@ -653,17 +631,6 @@ def _per_gpu(values: Sequence[Any], what: str, n: int) -> tuple[Any, ...]:
     if len(found) != n:
         raise TopologyError(f"{what} has {len(found)} entries for {n} GPUs")
     return found
-
-
-def _networkx_gpu(i: int, data: Mapping[str, Any]) -> Gpu:
-    known = {key: data[key] for key in devices.GPU_KEYS if key in data}
-    return Gpu(i, known.pop("name", f"GPU{i}"), **known)
-
-
-def _networkx_link(u: int, v: int, data: Mapping[str, Any], weight: str) -> LinkSpec:
-    if weight not in data:
-        raise TopologyError(f"edge ({u}, {v}) has no attribute {weight!r}")
-    return u, v, data[weight], data.get("kind", LinkKind.UNKNOWN), data.get("lanes", 1)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

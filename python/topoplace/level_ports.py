@@ -1,0 +1,72 @@
+"""How the GPUs of machines are plugged into the levels of a fabric, and what a pair of ports makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.links import NONE, Link, LinkKind, nvlink_of
+
+if TYPE_CHECKING:
+    from topoplace.fabric import Level
+    from topoplace.topology import Topology
+
+PLUGGED = Link(LinkKind.NETWORK, 1, math.inf)
+"""Plugged into a network: what the level carries is all that counts."""
+
+
+Ports = dict[int, tuple[Link, ...]]
+"""By the number of a template, how each of its GPUs is plugged in."""
+
+
+def into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> Ports:
+    """The ports of all machines that are in a domain of `level`; {} for a network, where all are alike."""
+    if level.kind is LinkKind.NETWORK:
+        return {}
+    inside = zip(level.domains, template_of, strict=True)
+    members = sorted({template for domain, template in inside if domain is not None})
+    return {template: tuple(_nvlinks(level, templates[template])) for template in members}
+
+
+def best(level: Level, ports: Ports, network: float) -> Link:
+    """How two GPUs that have all links into `level` are connected."""
+    if level.kind is LinkKind.NETWORK:
+        return joint(level, PLUGGED, PLUGGED, network)
+    pairs = (joint(level, port, port, network) for of_template in ports.values() for port in of_template)
+    return max(pairs, key=lambda link: link.gbps, default=NONE)
+
+
+def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
+    """All NVLinks of each GPU: those into the switches of its machine, or else what its model has."""
+    fastest: dict[int, Link] = {}
+    for u, v in combinations(range(machine.num_gpus), 2):
+        if (link := machine.link_kind(u, v)) == LinkKind.NVSWITCH:
+            for end in (u, v):
+                fastest[end] = max(link, fastest.get(end, link), key=lambda found: found.gbps)
+    for gpu in machine.gpus:
+        yield fastest.get(gpu.index, NONE) if fastest else _nvlinks_of_model(level, gpu.model)
+
+
+def _nvlinks_of_model(level: Level, model: str | None) -> Link:
+    if speed := nvlink_of(model) if model else None:
+        return Link(LinkKind.NVSWITCH, speed.most_links, speed.gbps * speed.most_links)
+    if level.gbps:
+        return Link(LinkKind.NVSWITCH, 1, level.gbps)
+    raise TopologyError(
+        f"level {_checks.shown(level.name)}: the NVLinks of GPU model {model} are not known; give the level gbps"
+    )
+
+
+def joint(level: Level, one: Link, other: Link, network: float) -> Link:
+    """How two GPUs that are plugged so into one domain of `level` are connected: as fast as the slower of them."""
+    if NONE in (one, other):
+        return NONE
+    slower = one if one.gbps <= other.gbps else other
+    gbps = level.gbps or network
+    if level.kind is LinkKind.NVSWITCH:
+        gbps = min(slower.gbps, level.gbps or slower.gbps)
+    return Link(level.kind, slower.lanes, gbps / level.oversubscription) if gbps else NONE
