@@ -53,6 +53,7 @@ def test_a_measured_matrix_replaces_the_speeds_of_a_topology() -> None:
         ("\n".join(P2P.split("\n")[:17]), "line 15: 1 rows are below, the header has 2"),
         (TESTS.replace("box4 device  2", "box5 device  2"), "line 6: a second host"),
         (TESTS.replace("device  1", "device  0"), "line 5: device 0 has two ranks"),
+        (TESTS.replace("box4 device  1", "box5 device  0"), "line 5: a second host"),
         (TESTS.replace("device  1", "device  999"), r"line 5: device 999 is not in 0\.\.127"),
         (TESTS.replace("93.21      0", "93.21"), "line 12: 12 columns, the header has 13"),
         (TESTS.replace("93.21", "nan"), "line 12: 'nan' is no speed"),

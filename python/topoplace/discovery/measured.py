@@ -156,6 +156,10 @@ def _runs(lines: Iterator[tuple[int, str]]) -> list[_Run]:
             continue
         elif rank := _RANK.fullmatch(line):
             hosts.add(rank[1])
+            if len(hosts) > 1:
+                raise TopologyError(
+                    f"line {number}: a second host; the speeds between hosts are not those of links"
+                )
             _add_gpu(number, int(rank[2]), runs[-1])
         elif _COLUMNS.fullmatch(line):
             words = line.split()[1:]
@@ -163,10 +167,6 @@ def _runs(lines: Iterator[tuple[int, str]]) -> list[_Run]:
             runs[-1].width = len(words)
         else:
             _add_speed(number, line, runs[-1])
-        if len(hosts) > 1:
-            raise TopologyError(
-                f"line {number}: a second host; the speeds between hosts are not those of links"
-            )
     return [run for run in runs if len(run.gpus) > 1]
 
 
