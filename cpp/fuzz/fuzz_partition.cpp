@@ -1,5 +1,5 @@
 // The partition kernel against the definition: the proof against all side vectors, the heuristic, with
-// buckets and with heaps, against its promises, on one small problem.
+// buckets with heaps and over coarser levels, against its promises, on one small problem.
 #include <array>
 #include <cmath>
 #include <vector>
@@ -91,6 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     params.exact_up_to = 0;
     params.starts = 1 + bytes.below(3);
     params.seed = std::uint64_t(bytes.below(256));
+    params.coarsest = 1 + bytes.below(4);
     partition::BipartitionWorkspace workspace;
     for (const auto gains : {partition::GainStructure::automatic, partition::GainStructure::heap}) {
         params.gains = gains;

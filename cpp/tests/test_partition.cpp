@@ -75,12 +75,44 @@ TEST(both_gain_structures_cut_a_grid_straight) {
     const Graph graph = grid(30);
     partition::BipartitionParams params;
     params.imbalance = 0.03;
+    params.coarsest = 1000;  // one level
     const auto buckets = partition::bipartition(graph, params);
     params.gains = partition::GainStructure::heap;
     const auto heap = partition::bipartition(graph, params);
     CHECK_EQ(buckets.cut, 30.0);
     CHECK_EQ(heap.cut, 30.0);
     CHECK(buckets.status == partition::BipartitionStatus::feasible && !buckets.optimal);
+}
+
+TEST(coarser_levels_keep_fixed_vertices_and_balance) {
+    const Graph graph = grid(25);
+    std::vector<std::int64_t> weights(625);
+    std::vector<std::int8_t> fixed(625, -1);
+    topoplace::Random random(3);
+    for (std::size_t v = 0; v < 625; ++v) {
+        weights[v] = random.below(4);
+        if (random.below(10) == 0) fixed[v] = std::int8_t(random.below(2));
+    }
+    partition::BipartitionParams params;
+    params.vertex_weights = weights;
+    params.fixed = fixed;
+    params.imbalance = 0.03;
+    for (const std::int32_t coarsest : {1, 30, 120, 1000}) {
+        params.coarsest = coarsest;
+        const auto found = partition::bipartition(graph, params);
+        CHECK(partition::verify_bipartition(graph, params, found.side, found.cut));
+        CHECK(found.cut <= found.start_cut);
+    }
+}
+
+TEST(coarser_levels_find_what_one_level_does_not) {
+    std::vector<Edge> edges;  // 1,000 cliques of four vertices in a row
+    for (std::int32_t v = 0; v < 4000; ++v) {
+        for (std::int32_t u = v + 1; u < v / 4 * 4 + 4; ++u) edges.push_back({v, u, 20});
+        if (v % 4 == 0 && v >= 4) edges.push_back({v - 4, v, 5});
+    }
+    const Graph graph(4000, edges);
+    CHECK_EQ(partition::bipartition(graph, {}).cut, 5.0);
 }
 
 TEST(large_weights_are_kept_in_a_heap_and_in_order) {
@@ -123,6 +155,9 @@ TEST(what_is_out_of_range_is_refused_by_name) {
     params = {};
     params.starts = 0;
     CHECK_EQ(refusal(graph, params), "starts = 0 is not at least 1");
+    params = {};
+    params.coarsest = 0;
+    CHECK_EQ(refusal(graph, params), "coarsest = 0 is not at least 1");
     params = {};
     params.exact_up_to = 25;
     CHECK_EQ(refusal(graph, params), "exact_up_to = 25 is not in 0..24");

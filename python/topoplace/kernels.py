@@ -165,7 +165,7 @@ class Bipartition(NamedTuple):
     start_cut: float
     """The cut of the balanced start the answer grew from; infinite where there was none, or a proof instead."""
     passes: int
-    """Passes of the heuristic, over all starts."""
+    """Passes of the heuristic, over all starts and levels."""
     moves: int
     """Vertices it moved."""
     rollbacks: int
@@ -361,7 +361,8 @@ def bipartition(
 
     Up to `exact_up_to` vertices (at most 24) the minimum is proven by branch and bound, and the lexicographically
     smallest of the best side vectors is returned; `starts` and `seed` mean nothing there. Larger graphs are
-    refined from `starts` random starts by passes linear in the edges (Fiduccia and Mattheyses, "A linear-time
+    coarsened to about 120 vertices (Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998), divided there from `starts`
+    random starts, and refined on every level by passes linear in the edges (Fiduccia and Mattheyses, "A linear-time
     heuristic for improving network partitions", DAC 1982). The same seed gives the same answer everywhere.
 
     At `timeout` seconds the best found so far is returned with complete=False. Raises InfeasibleError where

@@ -11,18 +11,21 @@
 // of vertices on both sides are given, the smallest weight of all pairs is taken off every pair first, for it
 // crosses the same number of times whatever the sides. Worst case 2^n nodes.
 //
-// Above that, Fiduccia-Mattheyses: from each of several seeded starts, grown breadth first, passes move one
-// vertex at a time, each at most once a pass, always the largest gain the balance allows (one vertex too many
-// on a side is allowed for a moment), and return to the best balanced state met. Pass follows pass until one
-// gains nothing. A pass takes time linear in the edges with buckets and O(m log n) with a heap; buckets serve
-// where the weights are integers and no vertex's weighted degree exceeds the number of vertices and edges.
+// Above that, coarser levels are made until `coarsest` vertices are left: each matches vertices in pairs
+// along heavy edges. At the coarsest, several seeded starts are grown breadth first; the best is carried back
+// level by level. Wherever a division is refined, Fiduccia-Mattheyses passes move one vertex at a time, each
+// at most once a pass, always the largest gain the balance allows (one vertex too many on a side is allowed
+// for a moment), and return to the best balanced state met. Pass follows pass until one gains nothing. A pass
+// takes time linear in the edges with buckets and O(m log n) with a heap; buckets serve where the weights are
+// integers and no vertex's weighted degree exceeds the number of vertices and edges.
 //
 // Weights are compared as integers: all are multiplied by one power of two, by which integers and binary
 // fractions stay exact, and rounded once, to about 2^-61 of their total. Vertex weights are integers; their
 // total must not exceed 2^53.
 //
 // References: Fiduccia and Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982;
-// Land and Doig, Econometrica 28 (1960), for branch and bound.
+// Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J.
+// Sci. Comput. 20 (1998); Land and Doig, Econometrica 28 (1960), for branch and bound.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +54,7 @@ struct BipartitionParams {
     std::int32_t starts = 8;                         // starts of the heuristic, the best result counts
     std::uint64_t seed = 0;                          // what the starts are drawn from
     std::int32_t exact_up_to = kMaxExactVertices;    // vertices up to which the minimum is proven
+    std::int32_t coarsest = 120;                     // vertices at which no coarser level is made
     GainStructure gains = GainStructure::automatic;  // what keeps the moves in order
     Deadline deadline{};
 };
@@ -69,7 +73,7 @@ struct BipartitionResult {
     BipartitionStatus status = BipartitionStatus::not_found;
     bool complete = true;         // false: the deadline ended the search early
     bool optimal = false;         // the cut is proven minimal, and ties were broken to the end
-    std::uint64_t passes = 0;     // of the heuristic, over all starts
+    std::uint64_t passes = 0;     // of the heuristic, over all starts and levels
     std::uint64_t moves = 0;      // vertices moved
     std::uint64_t rollbacks = 0;  // moves taken back
     std::uint64_t nodes = 0;      // partial side vectors visited by the proof

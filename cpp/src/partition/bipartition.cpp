@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
 
 #include "partition/exact.hpp"
+#include "partition/levels.hpp"
 #include "partition/problem.hpp"
 #include "partition/refine.hpp"
 #include "topoplace/partition.hpp"
@@ -69,8 +71,7 @@ class Growth {
         const IntegerGraph& graph = task_.graph;
         for (; next_ < memory_.queue.size() && held_ < share_; ++next_) {
             const auto v = static_cast<std::size_t>(memory_.queue[next_]);
-            for (auto arc = static_cast<std::size_t>(graph.offsets[v]);
-                 arc < static_cast<std::size_t>(graph.offsets[v + 1]); ++arc)
+            for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc)
                 reach(static_cast<std::size_t>(graph.neighbors[arc]));
         }
     }
@@ -108,66 +109,103 @@ void choose_gains(RefineTask& task, GainStructure wanted, double scale) {
     const IntegerGraph& graph = task.graph;
     for (std::size_t v = 0; v < graph.size(); ++v) {
         std::int64_t degree = 0;
-        for (auto arc = static_cast<std::size_t>(graph.offsets[v]);
-             arc < static_cast<std::size_t>(graph.offsets[v + 1]); ++arc)
-            degree += graph.weights[arc];
+        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) degree += graph.weights[arc];
         task.largest_gain = std::max(task.largest_gain, degree);
     }
     const auto linear = static_cast<std::int64_t>(graph.size() + graph.neighbors.size() / 2);
     task.buckets = wanted == GainStructure::automatic && scale == 1 && task.largest_gain <= linear;
 }
 
-// The best of all starts, in `memory.best`; where none is balanced, one more from the packing.
-class Starts {
+// The best division so far, in `memory.best`, from the coarsest level's starts to the graph itself.
+class Refinement {
   public:
-    Starts(const RefineTask& task, const BipartitionParams& params, double scale,
-           BipartitionWorkspace::Impl& memory, BipartitionResult& result)
-        : task_(task), scale_(scale), memory_(memory), result_(result), counter_(params.deadline) {
+    Refinement(const BipartitionParams& params, double scale, BipartitionWorkspace::Impl& memory,
+               BipartitionResult& result)
+        : scale_(scale), memory_(memory), result_(result), counter_(params.deadline) {
         result_.start_cut = std::numeric_limits<double>::infinity();
         memory_.best.score = {std::numeric_limits<std::int64_t>::max(), 0};
     }
 
-    void run(std::int32_t starts, std::uint64_t seed, std::int64_t share) {
-        Random random(seed);
-        for (std::int32_t start = 0; start < starts && !counter_.stopped(); ++start) {
+    void start(const RefineTask& task, std::int32_t starts, std::int64_t share, Random& random) {
+        for (std::int32_t i = 0; i < starts && !counter_.stopped(); ++i) {
             Random own(random.next());
-            Growth(task_, share, memory_).run(own);
-            improve();
+            Growth(task, share, memory_).run(own);
+            improve(task);
         }
+    }
+
+    // Takes the best of a coarser level to this one's graph and refines it there.
+    void project(const RefineTask& task, const std::vector<std::int32_t>& coarse_of) {
+        Division& fine = memory_.division;
+        fine.side.resize(coarse_of.size());
+        for (std::size_t v = 0; v < coarse_of.size(); ++v)
+            fine.side[v] = memory_.best.side[static_cast<std::size_t>(coarse_of[v])];
+        std::swap(fine, memory_.best);
+        measure(task, memory_.best);
+        refine(task, memory_.best, memory_.refine, counter_, result_);
+    }
+
+    // Where nothing was balanced, one more start from the packing.
+    void finish(const RefineTask& task) {
         if (memory_.best.score.excess > 0) {
-            pack(task_, memory_);
-            improve();
+            pack(task, memory_);
+            improve(task);
         }
         result_.complete = !counter_.stopped();
     }
 
   private:
-    void improve() {
-        measure(task_, memory_.division);
+    void improve(const RefineTask& task) {
+        measure(task, memory_.division);
         const Score start = memory_.division.score;
-        refine(task_, memory_.division, memory_.refine, counter_, result_);
+        refine(task, memory_.division, memory_.refine, counter_, result_);
         if (!(memory_.division.score < memory_.best.score)) return;
         std::swap(memory_.division, memory_.best);
         result_.start_cut = start.excess > 0 ? std::numeric_limits<double>::infinity()
                                              : static_cast<double>(start.cut) / scale_;
     }
 
-    const RefineTask& task_;
     double scale_;
     BipartitionWorkspace::Impl& memory_;
     BipartitionResult& result_;
     NodeCounter counter_;
 };
 
+// The graph itself and its coarser levels; tasks[i + 1] is that of levels[i].
+struct Hierarchy {
+    std::deque<Level> levels;
+    std::deque<RefineTask> tasks;
+
+    void build(const BipartitionParams& params, double scale, std::int64_t total, Random& random) {
+        // No pair much heavier than the mean of the coarsest level, or it could not be balanced.
+        const std::int64_t heaviest = std::max<std::int64_t>(2, total / params.coarsest * 3 / 2);
+        const auto coarsest = static_cast<std::size_t>(params.coarsest);
+        choose_gains(tasks.back(), params.gains, scale);
+        while (tasks.back().graph.size() > coarsest) {
+            Level next = coarsen(tasks.back(), heaviest, random);
+            if (20 * next.graph.size() > 19 * tasks.back().graph.size()) return;
+            const Level& level = levels.emplace_back(std::move(next));
+            tasks.push_back({level.graph, level.vertex_weights, level.fixed, tasks.back().limits});
+            choose_gains(tasks.back(), params.gains, scale);
+        }
+    }
+};
+
 void search(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
             std::int64_t total, BipartitionWorkspace::Impl& memory, BipartitionResult& result) {
     const double scale = scale_of(graph);
     fill(memory.graph, graph, scale);
-    RefineTask task{memory.graph, params.vertex_weights, params.fixed, limits};
-    choose_gains(task, params.gains, scale);
+    Random random(params.seed);
+    Hierarchy hierarchy;
+    hierarchy.tasks.push_back({memory.graph, params.vertex_weights, params.fixed, limits});
+    hierarchy.build(params, scale, total, random);
     // In the middle of what the limits allow side 0, so that refinement has room on both sides.
     const std::int64_t share = (limits[0] + std::max<std::int64_t>(0, total - limits[1]) + 1) / 2;
-    Starts(task, params, scale, memory, result).run(params.starts, params.seed, share);
+    Refinement refinement(params, scale, memory, result);
+    refinement.start(hierarchy.tasks.back(), params.starts, share, random);
+    for (std::size_t i = hierarchy.levels.size(); i-- > 0;)
+        refinement.project(hierarchy.tasks[i], hierarchy.levels[i].coarse_of);
+    refinement.finish(hierarchy.tasks.front());
     if (memory.best.score.excess > 0) return;
     result.side = memory.best.side;
     result.status = BipartitionStatus::feasible;

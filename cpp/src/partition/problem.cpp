@@ -50,6 +50,7 @@ void check(const Graph& graph, const BipartitionParams& params) {
     if (params.starts < 1) refuse("starts", params.starts, "at least 1");
     if (params.exact_up_to < 0 || params.exact_up_to > kMaxExactVertices)
         refuse("exact_up_to", params.exact_up_to, "in 0.." + std::to_string(kMaxExactVertices));
+    if (params.coarsest < 1) refuse("coarsest", params.coarsest, "at least 1");
     check_vertices(graph, params);
 }
 

@@ -19,6 +19,9 @@ struct IntegerGraph {
     std::vector<std::int64_t> weights;
 
     std::size_t size() const { return offsets.size() - 1; }
+    // The arcs of a vertex.
+    std::size_t begin(std::size_t v) const { return static_cast<std::size_t>(offsets[v]); }
+    std::size_t end(std::size_t v) const { return static_cast<std::size_t>(offsets[v + 1]); }
 };
 
 // Throws std::invalid_argument naming the parameter that is out of range.

@@ -11,8 +11,7 @@ std::size_t at(std::int32_t vertex) { return static_cast<std::size_t>(vertex); }
 std::int64_t measured_cut(const IntegerGraph& graph, std::span<const std::int8_t> side) {
     std::int64_t twice = 0;
     for (std::size_t v = 0; v < graph.size(); ++v) {
-        for (auto arc = static_cast<std::size_t>(graph.offsets[v]);
-             arc < static_cast<std::size_t>(graph.offsets[v + 1]); ++arc) {
+        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
             if (side[v] != side[at(graph.neighbors[arc])]) twice += graph.weights[arc];
         }
     }
@@ -68,8 +67,7 @@ class Pass {
     std::int64_t gain(std::size_t v) const {
         const IntegerGraph& graph = task_.graph;
         std::int64_t sum = 0;
-        for (auto arc = static_cast<std::size_t>(graph.offsets[v]);
-             arc < static_cast<std::size_t>(graph.offsets[v + 1]); ++arc) {
+        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
             const bool crosses = division_.side[v] != division_.side[at(graph.neighbors[arc])];
             sum += crosses ? graph.weights[arc] : -graph.weights[arc];
         }
@@ -100,8 +98,7 @@ class Pass {
         division_.score.cut -= memory_.gains[at(vertex)];
         flip(vertex);
         division_.score.excess = task_.excess(division_.held);
-        for (auto arc = static_cast<std::size_t>(graph.offsets[at(vertex)]);
-             arc < static_cast<std::size_t>(graph.offsets[at(vertex) + 1]); ++arc) {
+        for (std::size_t arc = graph.begin(at(vertex)); arc < graph.end(at(vertex)); ++arc) {
             const std::int32_t other = graph.neighbors[arc];
             if (memory_.locked[at(other)] != 0) continue;
             const std::int8_t side = division_.side[at(other)];
