@@ -8,8 +8,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
+from topoplace.devices import ComponentKind
 from topoplace.errors import TopologyError
-from topoplace.links import NONE, Link, LinkKind, nvlink_of
+from topoplace.links import NONE, Link, LinkKind, nvlink_of, rounded
 
 if TYPE_CHECKING:
     from topoplace.fabric import Level
@@ -47,8 +48,21 @@ def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
         if (link := machine.link_kind(u, v)) == LinkKind.NVSWITCH:
             for end in (u, v):
                 fastest[end] = max(link, fastest.get(end, link), key=lambda found: found.gbps)
+    fastest = fastest or _into_switches(machine)
     for gpu in machine.gpus:
         yield fastest.get(gpu.index, NONE) if fastest else _nvlinks_of_model(level, gpu.model)
+
+
+def _into_switches(machine: Topology) -> dict[int, Link]:
+    """The NVLinks of each GPU into the switches of its machine, together."""
+    n = machine.num_gpus
+    found: dict[int, Link] = {}
+    for gpu, other, link in machine.component_links:
+        if gpu < n and machine.components[other - n].kind is ComponentKind.NVSWITCH:
+            so_far = found.get(gpu, Link(LinkKind.NVSWITCH, 0, 0.0))
+            gbps = rounded(so_far.gbps + link.gbps)
+            found[gpu] = Link(LinkKind.NVSWITCH, so_far.lanes + link.lanes, gbps)
+    return found
 
 
 def _nvlinks_of_model(level: Level, model: str | None) -> Link:

@@ -177,6 +177,28 @@ def test_bad_masks_and_lengths() -> None:
     assert nccl.parse(NVSWITCH.replace("00ff00ff", "00000000")).gpus[0].cpus is None
 
 
+def hosts(*texts: str) -> str:
+    """One file with the processors of several, each of a host of its own."""
+    bodies = [text[text.index("<cpu") : text.rindex("</system>")] for text in texts]
+    marked = [body.replace("<cpu", f'<cpu host_hash="0x{i}"') for i, body in enumerate(bodies, 10)]
+    return f'<system version="2">{"".join(marked)}</system>'
+
+
+def test_hosts_of_one_file_share_an_nvlink_domain() -> None:
+    rack = nccl.parse(hosts(NVSWITCH, NVSWITCH))
+    assert rack.machine_names == ("host0", "host1")
+    assert len(rack.templates) == 1
+    assert rack.link_kind(0, 4) == rack.link_kind(0, 1) == Link(LinkKind.NVSWITCH, 18, 450.0)
+    assert {rack.link_kind(u, v).kind for u in range(8) for v in range(u)} == {LinkKind.NVSWITCH}
+    assert "taken to be in one NVLink domain" in rack.notes[0]
+    one_each = NVSWITCH[: NVSWITCH.index('    <pci busid="0000:20:00.0"')] + "</cpu></system>"
+    pair = nccl.parse(hosts(one_each, one_each))
+    assert pair.num_gpus == 2
+    assert pair.link_kind(0, 1) == Link(LinkKind.NVSWITCH, 18, 450.0)
+    mixed = nccl.parse(hosts(NVSWITCH, POWER9))
+    assert mixed.link_kind(0, 4) == LinkKind.NETWORK
+
+
 BAD_TEXTS = [
     ("", "line 1: a NCCL topology is not well-formed"),
     (GRAPH, "line 1: a NCCL graph, that is the rings and trees"),
@@ -186,7 +208,6 @@ BAD_TEXTS = [
     ('<system version="1"><pci busid="0000:11:00.0" class="0x030200"/></system>', "no GPU"),
     (NVSWITCH.replace('numaid="1"', 'numaid="0"'), "line 32: numaid '0' is that of line 3"),
     (NVSWITCH.replace('numaid="1"', 'numaid="x"'), "line 32: cpu numaid = 'x' is not an integer"),
-    (NVSWITCH.replace("<cpu", '<cpu host_hash="1"', 1), "2 hosts in one file"),
     (NVSWITCH.replace("0000:81:00.0", "0000:91:00.0"), "line 39: pci busid 0000:91:00.0 is that of line 33"),
     (NVSWITCH.replace("0000:12:00.0", "0000:10:00.0"), "line 11: pci busid 0000:10:00.0 is that of line 4"),
     (NVSWITCH.replace('busid="0000:81:00.0"', ""), "line 33: pci busid = '' is not like"),

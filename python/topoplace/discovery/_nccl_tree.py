@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from topoplace import _checks
@@ -11,6 +12,7 @@ from topoplace.discovery import _xml
 from topoplace.discovery._xml import Element
 from topoplace.errors import TopologyError
 
+MAX_HOSTS = 128
 WHAT = "a NCCL topology"
 
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
@@ -63,13 +65,24 @@ class Tree:
 _Left = list[tuple[Element, tuple[str, ...]]]
 
 
-def read(text: str, given: frozenset[str]) -> Tree:
-    """The tree in `text`; TopologyError names the line of what cannot be read."""
+def read(text: str, given: frozenset[str]) -> list[Tree]:
+    """The tree of each host in `text`; TopologyError names the line of what cannot be read."""
     root = _root(text)
-    tree = Tree(given)
     ignored = Counter(child.tag for child in root.children if child.tag != "cpu")
-    lines: dict[str, int] = {}
+    hosts: dict[str, list[Element]] = {}
     for cpu in root.children_of("cpu"):
+        hosts.setdefault(cpu.get("host_hash"), []).append(cpu)
+    if len(hosts) > MAX_HOSTS:
+        raise TopologyError(f"line {root.line}: {len(hosts)} hosts; at most {MAX_HOSTS} are read")
+    return [_tree(cpus, given, ignored) for cpus in hosts.values() or [[]]]
+
+
+def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str]) -> Tree:
+    """The tree of one host; `ignored` is what the file has beside it that nobody reads."""
+    tree = Tree(given)
+    lines: dict[str, int] = {}
+    ignored = ignored.copy()
+    for cpu in cpus:
         _check_cpu(cpu, lines)
         tree.cpus.append(cpu)
         left: _Left = [(child, ()) for child in reversed(cpu.children)]
@@ -96,11 +109,6 @@ def _root(text: str) -> Element:
         raise TopologyError(f"{where}: {WHAT} begins with system, not {_checks.shown(root.tag)}")
     if root.get("version") not in ("1", "2"):
         raise TopologyError(f"{where}: version {_checks.shown(root.get('version'))} is not 1 or 2")
-    hosts = {cpu.get("host_hash") for cpu in root.children_of("cpu")}
-    if len(hosts) > 1:
-        raise TopologyError(
-            f"{where}: {len(hosts)} hosts in one file; Topology.cluster joins the files of single hosts"
-        )
     return root
 
 

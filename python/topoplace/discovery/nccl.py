@@ -10,7 +10,7 @@ trees NCCL chose, not a topology, and are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -22,6 +22,7 @@ from topoplace.discovery._nccl_links import Lanes, PlacedGpu, Wires
 from topoplace.discovery._nccl_tree import Device, Tree
 from topoplace.discovery._xml import Element
 from topoplace.errors import TopologyError
+from topoplace.fabric import Fabric, Level, numbered
 from topoplace.links import PCIE3_X16_GBPS, SPEEDS, Link, LinkKind
 from topoplace.links import pcie_gbps as speed_of_pcie
 from topoplace.topology import Topology
@@ -70,6 +71,7 @@ def parse(
     assume_no_nvlink: where the file does not tell which NVLinks there are, a pair has the kind `LinkKind.UNKNOWN` and
     the speed of its PCIe path; True takes the PCIe path to be all there is.
     gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
+    Several hosts in one file, as jobs over multi-node NVLink write it, become a cluster with one NVLink domain.
     GPUs are numbered as the file does, or by bus id where it does not. NUMA nodes, PCIe switches and NVSwitches are
     components. A link from a GPU to itself leads nobody knows where: it is not counted, and reported in `notes`.
     Raises TopologyError naming the line.
@@ -79,7 +81,40 @@ def parse(
     lanes = _lanes(gpu_model, lane_gbps)
     given = _checks.sequence(gpu_bus_ids, "gpu_bus_ids", TopologyError)
     gpus_given = frozenset(_nccl_tree.checked_bus_id(word, "gpu_bus_ids") for word in given)
-    tree = _nccl_tree.read(_text.decoded(data, _nccl_tree.WHAT), gpus_given)
+    trees = _nccl_tree.read(_text.decoded(data, _nccl_tree.WHAT), gpus_given)
+
+    def host(tree: Tree, machine: str) -> Topology:
+        return _host(tree, lanes, gpu_model, pcie_gbps, assume_no_nvlink, name, machine)
+
+    if len(trees) == 1:
+        return host(trees[0], machine)
+    hosts = {
+        label: host(tree, label) for label, tree in zip(numbered("host", len(trees)), trees, strict=True)
+    }
+    return _joined(hosts, name)
+
+
+def _joined(hosts: Mapping[str, Topology], name: str) -> Topology:
+    """Hosts of one file: NCCL writes several only where they share NVSwitches."""
+    domains = tuple(
+        name if any(part.kind is ComponentKind.NVSWITCH for part in host.components) else None
+        for host in hosts.values()
+    )
+    shared = Level("nvlink_domain", domains, kind=LinkKind.NVSWITCH)
+    note = "Hosts in one file of NCCL are taken to be in one NVLink domain; their network is not told."
+    fabric = Fabric(tuple(hosts), (shared,), notes=(note,))
+    return Topology.cluster(hosts, fabric=fabric, name=name)
+
+
+def _host(
+    tree: Tree,
+    lanes: Lanes,
+    gpu_model: str | None,
+    pcie_gbps: float,
+    assume_no_nvlink: bool,
+    name: str,
+    machine: str,
+) -> Topology:
     gpus = _chosen_gpus(tree)
     wires = _nccl_links.read(gpus, lanes)
     topology = Topology(
