@@ -48,6 +48,15 @@ def test_scores_against_their_definitions(
     assert sum(link_counts(job, gpus, topology)) == len(job.edges)
 
 
+def test_preserved_bandwidth_of_very_many_free_gpus() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 80, racks=4)
+    matrix = topology.bandwidth_matrix()
+    for free, gpus in ((range(640), (0, 9, 639)), (range(20, 600), (20, 21, 300)), (range(640), (1,))):
+        rest = [gpu for gpu in free if gpu not in gpus]
+        expected = matrix[np.ix_(rest, rest)].sum() / 2
+        assert preserved_bandwidth(gpus, topology, free) == expected
+
+
 def test_preserved_bandwidth_of_many_free_gpus() -> None:
     matrix = np.triu(np.arange(40 * 40).reshape(40, 40) % 7 + 1.0, 1)
     topology = tp.Topology.from_matrix(matrix + matrix.T)

@@ -51,7 +51,7 @@ class LinkTables:
     `topology.derived(LinkTables)` is the one of a topology, kept for as long as the topology lives.
     """
 
-    __slots__ = ("_count_scores", "_indifferent", "bandwidth", "classes", "link_class", "matrix")
+    __slots__ = ("_count_scores", "_indifferent", "_sums", "bandwidth", "classes", "link_class", "matrix")
 
     def __init__(self, topology: Topology) -> None:
         self.matrix = topology.bandwidth_matrix()
@@ -61,6 +61,16 @@ class LinkTables:
         self.classes: Sequence[Sequence[int]] = self.link_class.tolist() if small else list(self.link_class)
         self._count_scores: dict[EffectiveBandwidth, kernels.LinkCountScore] = {}
         self._indifferent: kernels.LinkCountScore | None = None
+        self._sums: tuple[tuple[int, ...], dict[int, float], float] = ((), {}, 0.0)
+
+    def remaining(self, free: tuple[int, ...], taken: Sequence[int]) -> float:
+        """GB/s among the `free` GPUs without those that are `taken` of them, rounded to three decimals."""
+        if self._sums[0] != free:
+            among = self.matrix[:, free].sum(axis=1)[list(free)]
+            self._sums = (free, dict(zip(free, among.tolist(), strict=True)), float(among.sum()) / 2)
+        _, of_gpu, total = self._sums
+        inside = float(self.matrix[np.ix_(taken, taken)].sum()) / 2
+        return round(total - sum(of_gpu[gpu] for gpu in taken) + inside, 3)
 
     @property
     def indifferent(self) -> kernels.LinkCountScore:
