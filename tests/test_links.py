@@ -80,6 +80,9 @@ def test_speeds_of_one_kind_leave_the_others_as_they_are() -> None:
 
 def test_speeds_of_switches_and_networks() -> None:
     h100 = tp.machines.get("dgx-h100")
+    for kind in (LinkKind.HOST, LinkKind.SYSTEM):
+        with pytest.raises(TopologyError, match="no link of that kind"):
+            h100.with_link_speeds({kind: 60.0})
     assert h100.with_link_speeds({LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
     assert h100.with_link_speeds({LinkKind.NVLINK4: 10.0}).bandwidth(0, 1) == 180.0
     pair = Topology.cluster(h100, 2).with_link_speeds({LinkKind.NETWORK: 50.0})
@@ -91,6 +94,10 @@ def test_speeds_of_switches_and_networks() -> None:
         fabric=tp.Fabric.regular(2, {"nvlink_domain": 2}).with_level("nvlink_domain", kind=LinkKind.NVSWITCH),
     )
     assert (singles.bandwidth(0, 1), singles.with_link_speeds("achievable").bandwidth(0, 1)) == (450.0, 370.8)
+    assert singles.with_link_speeds({LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
+    leaf = Topology.cluster(DGX1, fabric=tp.Fabric.regular(4, {"leaf": 2}).with_level("leaf", gbps=50.0))
+    faster = leaf.with_link_speeds({LinkKind.NETWORK: 100.0})
+    assert (faster.bandwidth(0, 8), faster.bandwidth(0, 16)) == (100.0, 100.0)
 
 
 def test_templates_that_become_alike_become_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -78,11 +78,11 @@ def _from_table(topology: Topology, column: Column) -> Topology:
 
 def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | None:
     """GB/s of a GPU's port into an NVSWITCH level; None where it follows the switches inside the machines."""
-    inside = {t for domain, t in zip(level.domains, cluster.template_of, strict=True) if domain is not None}
+    members = _members(cluster, level)
+    if _follows_switches(members):
+        return None
     ports: set[float] = set()
-    for machine in (cluster.templates[t] for t in sorted(inside)):
-        if any(machine.link_kind(0, gpu) == LinkKind.NVSWITCH for gpu in range(1, machine.num_gpus)):
-            return None
+    for machine in members:
         speed = nvlink_of(machine.gpus[0].model or "")
         gbps = speed and (speed.nominal_gbps if column == "nominal" else speed.achievable_gbps)
         if not speed or not gbps:
@@ -91,6 +91,27 @@ def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | N
             )
         ports.add(rounded(gbps * speed.most_links))
     return min(ports, default=None)
+
+
+def _members(cluster: Topology, level: Level) -> list[Topology]:
+    """The templates of the machines that are in a domain of `level`."""
+    inside = {t for domain, t in zip(level.domains, cluster.template_of, strict=True) if domain is not None}
+    return [cluster.templates[t] for t in sorted(inside)]
+
+
+def _follows_switches(machines: Iterable[Topology]) -> bool:
+    """Whether the NVLinks of the GPUs into their switches are told by the machines, and not by their model alone."""
+    for machine in machines:
+        pairs = combinations(range(machine.num_gpus), 2)
+        if _switches(machine) or any(machine.link_kind(u, v) == LinkKind.NVSWITCH for u, v in pairs):
+            return True
+    return False
+
+
+def _switches(machine: Topology) -> set[int]:
+    """The vertices that are NVSWITCH components."""
+    parts = enumerate(machine.components, machine.num_gpus)
+    return {vertex for vertex, part in parts if part.kind is ComponentKind.NVSWITCH}
 
 
 def _machine_from_table(topology: Topology, column: Column) -> Topology:
@@ -116,19 +137,15 @@ def _machine_from_table(topology: Topology, column: Column) -> Topology:
 
 def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
     used: set[LinkKind] = set()
-    fabric = topology.fabric
-    if fabric is None:
+    if topology.fabric is None:
         found = _machine_from_mapping(topology, lanes, used)
     else:
-        levels: list[Level] = []
-        for level in fabric.levels:
-            gbps = lanes.get(level.kind) if level.kind is LinkKind.NETWORK or level.gbps else None
-            used |= {level.kind} if gbps or level.kind is LinkKind.NVSWITCH else set()
-            levels.append(replace(level, gbps=gbps) if gbps and level.gbps else level)
-        network = lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0
+        used |= {level.kind for level in topology.fabric.levels}
         used |= {LinkKind.NETWORK} if topology.network else set()
         found = topology.rebuilt(
-            lambda template: _machine_from_mapping(template, lanes, used), network=network, levels=levels
+            lambda template: _machine_from_mapping(template, lanes, used),
+            network=lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0,
+            levels=list(_levels_from_mapping(topology, lanes)),
         )
     for kind in lanes:
         if kind not in used:
@@ -136,14 +153,21 @@ def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topolo
     return found
 
 
+def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Level]:
+    """The levels; those that have a speed of their own, or only that of a model, get another."""
+    levels = cluster.fabric.levels if cluster.fabric else ()
+    for level, link in zip(levels, cluster.level_links, strict=True):
+        own = level.gbps is not None
+        if level.kind is LinkKind.NVSWITCH:
+            own = own or not _follows_switches(_members(cluster, level))
+        changes = own and level.kind in lanes
+        yield replace(level, gbps=rounded(lanes[level.kind] * link.lanes)) if changes else level
+
+
 def _machine_from_mapping(
     topology: Topology, lanes: Mapping[LinkKind, float], used: set[LinkKind]
 ) -> Topology:
-    switches = {
-        topology.num_gpus + i
-        for i, part in enumerate(topology.components)
-        if part.kind is ComponentKind.NVSWITCH
-    }
+    switches = _switches(topology)
 
     def speed(u: int, v: int, link: Link) -> float:
         kind = (
@@ -172,7 +196,8 @@ def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entr
         return
     direct = {pair[:2] for pair in topology.links}
     for u, v in combinations(range(topology.num_gpus), 2):
-        if (u, v) not in direct and (link := topology.rule(u, v)).kind in _OF_THE_RULE:
+        link = topology.rule(u, v)
+        if link.kind in _OF_THE_RULE and (u, v) not in direct and link == topology.link_kind(u, v):
             yield u, v, link
 
 
