@@ -98,14 +98,13 @@ def _listed(
     if not given:
         raise TopologyError("machines has 0 entries")
     if fabric is None or (given.keys().isdisjoint(fabric.machines) and not isinstance(machines, Mapping)):
-        return list(
-            given.items()
-        )  # a list of machines with names of their own: their order is that of the fabric
+        return list(given.items())  # a list with names of its own: its order is taken for that of the fabric
     for label in fabric.machines:
         if label not in given:
             raise TopologyError(f"machines has no {_checks.shown(label)}, which is in the fabric")
+    known = set(fabric.machines)
     for label in given:
-        if label not in set(fabric.machines):
+        if label not in known:
             raise TopologyError(f"machines has {_checks.shown(label)}, which is not in the fabric")
     return [(label, given[label]) for label in fabric.machines]
 
@@ -114,12 +113,15 @@ def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str,
     """`machines` under the names they are given or, in a list, have themselves where these are unique."""
     if isinstance(machines, Mapping):
         named = cast("Mapping[str, Any]", machines).items()
-        return {label: _topology(one, f"machines[{label!r}]") for label, one in named}
+        for label, one in named:
+            _checks.instance(one, Topology, f"machines[{label!r}]", TopologyError)
+        return dict(named)
     found = _checks.sequence(machines, "machines", TopologyError)
-    listed = [_topology(one, f"machines[{i}]") for i, one in enumerate(found)]
-    own = [one.machine_names[0] for one in listed]
+    for i, one in enumerate(found):
+        _checks.instance(one, Topology, f"machines[{i}]", TopologyError)
+    own = [one.machine_names[0] for one in found]
     unique = len(set(own)) == len(own)
-    return dict(zip(own if unique else numbered("machine", len(own)), listed, strict=True))
+    return dict(zip(own if unique else numbered("machine", len(own)), found, strict=True))
 
 
 def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
@@ -138,12 +140,6 @@ def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -
         raise TopologyError(f"{count * machine.num_gpus} GPUs are more than {MAX_GPUS}")
     word = "machine" if machine.num_machines == 1 else f"{machine.name}-"
     return [(label, machine) for label in numbered(word, count)]
-
-
-def _topology(value: object, what: str) -> Topology:
-    if not isinstance(value, Topology):
-        raise TopologyError(f"{what} = {_checks.shown(value)} is not a Topology")
-    return value
 
 
 def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Level]]:

@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
-from topoplace.devices import ComponentKind
 from topoplace.errors import TopologyError
 from topoplace.links import NONE, Link, LinkKind, nvlink_of, rounded
+from topoplace.paths import nvswitches
 
 if TYPE_CHECKING:
     from topoplace.fabric import Level
@@ -28,9 +28,13 @@ def into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]
     """The ports of all machines that are in a domain of `level`; {} for a network, where all are alike."""
     if level.kind is LinkKind.NETWORK:
         return {}
+    return {number: tuple(_nvlinks(level, templates[number])) for number in members(level, template_of)}
+
+
+def members(level: Level, template_of: Sequence[int]) -> list[int]:
+    """The templates of the machines that are in a domain of `level`, ascending."""
     inside = zip(level.domains, template_of, strict=True)
-    members = sorted({template for domain, template in inside if domain is not None})
-    return {template: tuple(_nvlinks(level, templates[template])) for template in members}
+    return sorted({template for domain, template in inside if domain is not None})
 
 
 def best(level: Level, ports: Ports, network: float) -> Link:
@@ -55,10 +59,10 @@ def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
 
 def _into_switches(machine: Topology) -> dict[int, Link]:
     """The NVLinks of each GPU into the switches of its machine, together."""
-    n = machine.num_gpus
+    switches = nvswitches(machine.num_gpus, machine.components)
     found: dict[int, Link] = {}
     for gpu, other, link in machine.component_links:
-        if gpu < n and machine.components[other - n].kind is ComponentKind.NVSWITCH:
+        if gpu < machine.num_gpus and other in switches:
             so_far = found.get(gpu, Link(LinkKind.NVSWITCH, 0, 0.0))
             gbps = rounded(so_far.gbps + link.gbps)
             found[gpu] = Link(LinkKind.NVSWITCH, so_far.lanes + link.lanes, gbps)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from topoplace import _checks
-from topoplace.devices import ComponentKind
+from topoplace import _checks, level_ports
 from topoplace.errors import TopologyError
 from topoplace.links import NONE, NVLINKS, SPEEDS, Link, LinkKind, LinkSpeed, nvlink_of, rounded, xgmi_of
+from topoplace.paths import nvswitches
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -95,23 +95,18 @@ def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | N
 
 def _members(cluster: Topology, level: Level) -> list[Topology]:
     """The templates of the machines that are in a domain of `level`."""
-    inside = {t for domain, t in zip(level.domains, cluster.template_of, strict=True) if domain is not None}
-    return [cluster.templates[t] for t in sorted(inside)]
+    return [cluster.templates[number] for number in level_ports.members(level, cluster.template_of)]
 
 
 def _follows_switches(machines: Iterable[Topology]) -> bool:
     """Whether the NVLinks of the GPUs into their switches are told by the machines, and not by their model alone."""
     for machine in machines:
         pairs = combinations(range(machine.num_gpus), 2)
-        if _switches(machine) or any(machine.link_kind(u, v) == LinkKind.NVSWITCH for u, v in pairs):
+        if nvswitches(machine.num_gpus, machine.components) or any(
+            machine.link_kind(u, v) == LinkKind.NVSWITCH for u, v in pairs
+        ):
             return True
     return False
-
-
-def _switches(machine: Topology) -> set[int]:
-    """The vertices that are NVSWITCH components."""
-    parts = enumerate(machine.components, machine.num_gpus)
-    return {vertex for vertex, part in parts if part.kind is ComponentKind.NVSWITCH}
 
 
 def _machine_from_table(topology: Topology, column: Column) -> Topology:
@@ -167,7 +162,7 @@ def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> 
 def _machine_from_mapping(
     topology: Topology, lanes: Mapping[LinkKind, float], used: set[LinkKind]
 ) -> Topology:
-    switches = _switches(topology)
+    switches = nvswitches(topology.num_gpus, topology.components)
 
     def speed(u: int, v: int, link: Link) -> float:
         kind = (

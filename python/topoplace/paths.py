@@ -32,11 +32,17 @@ _RANK_OF_KIND = {kind: rank for rank, kind in enumerate(_WORST_LAST)}
 _RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 1, ComponentKind.NUMA_NODE: 1}
 
 
+def nvswitches(num_gpus: int, components: Sequence[Component]) -> set[int]:
+    """The vertices that are NVSwitches."""
+    parts = enumerate(components, num_gpus)
+    return {vertex for vertex, part in parts if part.kind is ComponentKind.NVSWITCH}
+
+
 class Paths:
     """The paths through the components of one machine; vertices are GPUs 0..n-1, then components."""
 
     def __init__(self, num_gpus: int, components: Sequence[Component], links: Entries) -> None:
-        switches = {num_gpus + j for j, part in enumerate(components) if part.kind is ComponentKind.NVSWITCH}
+        switches = nvswitches(num_gpus, components)
         self._num_gpus = num_gpus
         self._planes = _planes(num_gpus, switches, links)
         self._edges: list[list[Edge]] = [[] for _ in range(num_gpus + len(components))]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from topoplace.discovery import Format
     from topoplace.topology import Topology
 
 
@@ -79,22 +80,16 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
         if getattr(arguments, key, None)
     }
     with errors_of(source):
-        options |= _assumed(getattr(arguments, "assume", []), data)
-        found = discovery.read(data, **options, template=template)
-        if template is None or "template" in discovery.format_of(data).options:
-            return found
-        if isinstance(found, Topology):
+        form = discovery.format_of(data)
+        options |= _assumed(getattr(arguments, "assume", []), form)
+        found = form.parse(data, **options, template=template)
+        if template is not None and isinstance(found, Topology) and "template" not in form.options:
             raise ValueError("describes machines itself; --machine goes with a file about the network")
         return found
 
 
-def _assumed(pairs: list[str], data: bytes) -> dict[str, Any]:
-    """The arguments that `--assume` names, as what the parser of the format of `data` takes."""
-    if not pairs:
-        return {}
-    from topoplace import discovery
-
-    found = discovery.format_of(data)
+def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
+    """The arguments that `--assume` names, as what the parser of the format takes."""
     options: dict[str, Any] = {}
     for pair in pairs:
         key, _, value = pair.partition("=")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
-from topoplace.discovery import _text
+from topoplace.discovery import _tar, _text
 from topoplace.errors import TopologyError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ FORMATS = (
 
 def format_of(data: str | bytes) -> Format:
     """The format of `data`; TopologyError where none recognises it."""
-    if isinstance(data, bytes) and _is_tar(data):
+    if isinstance(data, bytes) and _tar.is_tar(data):
         return next(found for found in FORMATS if found.module == "kfd")
     text = _text.decoded(data)
     if not text.strip():
@@ -106,7 +106,3 @@ def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Top
     raise TopologyError(
         f"format = {_checks.shown(format)} is none of {', '.join(found.name for found in FORMATS)}"
     )
-
-
-def _is_tar(data: bytes) -> bool:
-    return data[257:262] == b"ustar"
