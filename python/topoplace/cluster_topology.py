@@ -273,7 +273,7 @@ class ClusterTopology(Topology):
                 )
                 if link != NONE:
                     return number, link
-        return len(self._fabric.levels), self._beyond
+        return len(self._fabric.levels), self._network
 
     def _gpu(self, machine: int, gpu: Gpu) -> Gpu:
         uuid = self._uuids[machine][gpu.index] if self._uuids and self._uuids[machine] else None
@@ -302,11 +302,6 @@ class ClusterTopology(Topology):
         ]
 
     @cached_property
-    def _beyond(self) -> Link:
-        """How two machines that meet at no level are connected."""
-        return Link(LinkKind.NETWORK, 1, self.network) if self.network else NONE
-
-    @cached_property
     def _level_distances(self) -> list[float]:
         """The distance of a pair that meets at each level; last, of one that meets at none."""
         weights, climbed = self.distances, 0.0
@@ -317,7 +312,7 @@ class ClusterTopology(Topology):
             else:
                 climbed += weights.levels.get(level.name, weights.network)
                 distances.append(climbed)
-        return [*distances, climbed + weights.of(self._beyond)]
+        return [*distances, climbed + weights.of(self._network)]
 
     @cached_property
     def _distance_matrix(self) -> NDArray[np.float64]:
@@ -329,7 +324,7 @@ class ClusterTopology(Topology):
         """`value(link)` of every pair; of pairs that meet at a level `of_level`, where that is given."""
         self._check_matrix_size()
         n, machine_of = self.num_gpus, self.machine_of
-        beyond = value(self._beyond) if of_level is None else of_level[-1]
+        beyond = value(self._network) if of_level is None else of_level[-1]
         matrix = np.full((n, n), beyond, dtype)
         for number in reversed(range(len(self._fabric.levels))):
             level = self._fabric.levels[number]

@@ -54,10 +54,11 @@ def topology(
         raise TopologyError(
             f"{topo.num_gpus} GPUs are too many for a picture (at most {MAX_GPUS}); draw one machine"
         )
-    columns = math.ceil(math.sqrt(len(_groups(topo))))
+    groups = _groups(topo)
+    columns = math.ceil(math.sqrt(len(groups)))
     figure, axes = figures.new(max(6.4, 2.1 * columns), max(5.6, 1.8 * columns))
-    positions = _layout(topo)
-    _draw_groups(axes, topo, positions)
+    positions = _layout(topo.num_gpus, groups, columns)
+    _draw_groups(axes, topo, groups, positions)
     used = _draw_links(axes, topo, positions)
     for a, b, _ in job.edges if job and chosen else ():
         _underlay(axes, topo, positions, chosen[a], chosen[b])
@@ -99,11 +100,9 @@ def _groups(topo: Topology) -> list[list[int]]:
     return [list(range(start, min(start + width, topo.num_gpus))) for start in range(0, topo.num_gpus, width)]
 
 
-def _layout(topo: Topology) -> list[tuple[float, float]]:
+def _layout(num_gpus: int, groups: Sequence[Sequence[int]], columns: int) -> list[tuple[float, float]]:
     """A place for each GPU: groups of up to four as squares side by side, larger ones as rings."""
-    positions = [(0.0, 0.0)] * topo.num_gpus
-    groups = _groups(topo)
-    columns = math.ceil(math.sqrt(len(groups)))
+    positions = [(0.0, 0.0)] * num_gpus
     size = max(len(group) for group in groups)
     radius = max(1.0, size / 4)
     for number, group in enumerate(groups):
@@ -115,10 +114,12 @@ def _layout(topo: Topology) -> list[tuple[float, float]]:
     return positions
 
 
-def _draw_groups(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]) -> None:
+def _draw_groups(
+    axes: Axes, topo: Topology, groups: Sequence[Sequence[int]], positions: Sequence[tuple[float, float]]
+) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    for group in _groups(topo):
+    for group in groups:
         gpu = topo.gpus[group[0]]
         by_socket = topo.num_machines <= _MAX_MACHINES_BY_SOCKET
         if by_socket and gpu.socket is None:
