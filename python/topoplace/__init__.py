@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from topoplace.links import DistanceWeights, Link, LinkKind
     from topoplace.placement import Deferred, Placement
     from topoplace.policies.base import Plan, Policy
+    from topoplace.profiles import PerformanceProfile
     from topoplace.simulate import simulate
     from topoplace.topology import Topology
 
@@ -40,6 +41,7 @@ _HOME = {
     "Link": "topoplace.links",
     "LinkKind": "topoplace.links",
     "Nic": "topoplace.devices",
+    "PerformanceProfile": "topoplace.profiles",
     "Placement": "topoplace.placement",
     "Plan": "topoplace.policies.base",
     "Policy": "topoplace.policies.base",
@@ -72,6 +74,7 @@ __all__ = [
     "Link",
     "LinkKind",
     "Nic",
+    "PerformanceProfile",
     "Placement",
     "Plan",
     "Policy",

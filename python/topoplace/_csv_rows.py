@@ -1,0 +1,64 @@
+"""Rows of a CSV text with a header, and the numbers in them; every error names the line and the column."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+
+from topoplace import _checks
+
+MAX_NUMBER = 1e15
+
+
+def lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The number and the fields of each line that is not blank; ValueError for what is no CSV."""
+    _checks.instance(text, str, "text", ValueError)
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for fields in reader:
+            if any(field.strip() for field in fields):
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num}: {error}") from None
+
+
+def records(
+    text: str, needed: Sequence[str], optional: Collection[str] | None = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The number of each line below the header and its fields by column, as they are.
+
+    needed: the columns there must be. optional: those there may be besides; None for any.
+    """
+    rows = lines(text)
+    _, given = next(rows, (1, list[str]()))
+    header = [name.strip() for name in given]
+    unknown = [] if optional is None else sorted(set(header) - set(needed) - set(optional))
+    if unknown or not set(needed) <= set(header) or len(set(header)) != len(header):
+        besides = f", and there may be {', '.join(optional)}" if optional else ""
+        raise ValueError(
+            f"line 1: columns {_checks.shown(header)}, needed once each are {', '.join(needed)}{besides}"
+        )
+    for line, fields in rows:
+        if len(fields) != len(header):
+            raise ValueError(f"line {line}: {len(fields)} columns, {len(header)} needed")
+        yield line, dict(zip(header, fields, strict=True))
+
+
+def number(
+    text: str,
+    kind: type[int] | type[float],
+    line: int,
+    column: str,
+    low: float = 0,
+    high: float = MAX_NUMBER,
+) -> float:
+    """The number `text` of a column, within low..high."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        limits = f"{low:g}..{high:g}" if high < MAX_NUMBER else f"from {low:g}"
+        raise ValueError(f"line {line}: {column} = {_checks.shown(text)}, not a number {limits}")
+    return value
