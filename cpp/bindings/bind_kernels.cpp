@@ -1,12 +1,11 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
-#include <mutex>
 #include <numeric>
 
 #include "convert.hpp"
+#include "graph_handle.hpp"
 #include "register.hpp"
-#include "topoplace/graph.hpp"
 #include "topoplace/match.hpp"
 #include "topoplace/partition.hpp"
 
@@ -20,40 +19,6 @@ using match::BestResult;
 using match::EnumerateParams;
 using match::EnumerateResult;
 using Vertices = std::vector<std::int32_t>;
-
-// A graph as Python holds it, with what it is searched as made once.
-class GraphHandle {
-  public:
-    GraphHandle(std::int32_t n, const Array<std::int32_t>& ends, const Array<double>& weights)
-        : graph_(n, edges(ends, weights)) {}
-
-    const Graph& graph() const { return graph_; }
-    const match::Pattern& pattern() const {
-        std::call_once(pattern_once_, [this] { pattern_.emplace(graph_); });
-        return *pattern_;
-    }
-    const match::Target& target() const {
-        std::call_once(target_once_, [this] { target_.emplace(graph_); });
-        return *target_;
-    }
-
-  private:
-    static std::vector<Edge> edges(const Array<std::int32_t>& ends, const Array<double>& weights) {
-        check_shape(ends, "edges", {-1, 2});
-        check_shape(weights, "weights", {ends.shape(0)});
-        std::vector<Edge> result;
-        for (py::ssize_t i = 0; i < ends.shape(0); ++i) {
-            result.push_back({ends.data()[2 * i], ends.data()[2 * i + 1], weights.data()[i]});
-        }
-        return result;
-    }
-
-    Graph graph_;
-    mutable std::once_flag pattern_once_;
-    mutable std::once_flag target_once_;
-    mutable std::optional<match::Pattern> pattern_;
-    mutable std::optional<match::Target> target_;
-};
 
 using Rows = py::array_t<std::int32_t>;
 using Mapping = py::typing::Optional<Rows>;
@@ -87,17 +52,6 @@ EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target,
         params.candidates = as_span(*candidates);
     }
     return params;
-}
-
-template <class Result, class Search>
-Result without_gil(Search&& search) {
-    Result result;
-    {
-        const py::gil_scoped_release release;
-        result = search();
-    }
-    raise_pending();
-    return result;
 }
 
 Enumerated enumerate(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,

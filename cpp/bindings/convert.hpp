@@ -70,4 +70,15 @@ inline void raise_pending() {
     if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
 }
 
+template <class Result, class Search>
+Result without_gil(Search&& search) {
+    Result result;
+    {
+        const pybind11::gil_scoped_release release;
+        result = search();
+    }
+    raise_pending();
+    return result;
+}
+
 }  // namespace topoplace::bindings

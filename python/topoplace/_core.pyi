@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['ClusterState', 'Graph', 'LinkCountScore', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'verify_bipartition', 'verify_mapping']
+__all__: list[str] = ['ClusterState', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'map_graph', 'verify_bipartition', 'verify_map', 'verify_mapping']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -34,6 +34,17 @@ class LinkCountScore:
     """
     def __init__(self, target: Graph, link_class: numpy.typing.NDArray[numpy.uint8], num_classes: typing.SupportsInt | typing.SupportsIndex, num_edges: typing.SupportsInt | typing.SupportsIndex, scores: numpy.typing.NDArray[numpy.float64]) -> None:
         ...
+class TargetDistance:
+    """
+    Distances between the vertices of a target.
+    """
+    def __init__(self, distance: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    @property
+    def num_vertices(self) -> int:
+        """
+        How many vertices the target has.
+        """
 class ClusterState:
     """
     Which job holds which GPU; see topoplace.Cluster.
@@ -103,7 +114,11 @@ def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_clas
     ...
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
+def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
+    ...
 def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> bool:
+    ...
+def verify_map(source: Graph, target: TargetDistance, target_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], cost: typing.SupportsFloat | typing.SupportsIndex, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None) -> bool:
     ...
 def verify_mapping(pattern: Graph, target: Graph, vertices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex) -> bool:
     ...

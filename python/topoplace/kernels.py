@@ -25,19 +25,24 @@ __all__ = [
     "Embedding",
     "Graph",
     "LinkCountScore",
+    "Mapping",
     "Remainder",
+    "TargetDistance",
     "best_remainder",
     "best_subgraph",
     "bipartition",
     "count_subgraphs",
     "enumerate_subgraphs",
+    "map_graph",
     "verify_bipartition",
+    "verify_map",
     "verify_mapping",
 ]
 
 GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is not a dependency
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
+Method: TypeAlias = Literal["drb", "exact"]
 
 MAX_EXACT_VERTICES = 24
 """The most vertices for which `bipartition` proves its answer."""
@@ -119,6 +124,26 @@ class Graph(_core.Graph):
         return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"
 
 
+class TargetDistance(_core.TargetDistance):
+    """The distances between the vertices of a target, for `map_graph`; immutable.
+
+    `distance` is an (n, n) symmetric matrix: finite, at least 0 and at most 1e100, 0 on the diagonal. Raises
+    ValueError naming the first entry that is not. Keeps the tree of the target's halves: pass the same one again
+    and again.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, distance: ArrayLike) -> None:
+        matrix = _checks.numbers_of(distance, "target_distance", ValueError)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"target_distance has shape {matrix.shape}; an (n, n) matrix is needed")
+        super().__init__(np.ascontiguousarray(matrix))
+
+    def __repr__(self) -> str:
+        return f"TargetDistance({self.num_vertices} vertices)"
+
+
 class Embedding(NamedTuple):
     """The best embedding of a pattern, with its proof."""
 
@@ -172,6 +197,27 @@ class Bipartition(NamedTuple):
     """Moves it took back."""
     nodes: int
     """Partial side vectors the proof visited."""
+
+
+class Mapping(NamedTuple):
+    """Where the tasks of a source graph go, and what that costs."""
+
+    target_of: NDArray[np.int32]
+    """(k,): the target vertex of each source vertex."""
+    cost: float
+    """Source weights times target distances, plus the prices of the vertices used."""
+    bound: float
+    """No mapping costs less."""
+    optimal: bool
+    """None costs less than `target_of`: its cost is the bound."""
+    complete: bool
+    """False: the deadline ended the search early. With method="exact", True also says that ties were broken."""
+    descents: int
+    """Regions that the tasks were sent down the target's halves of."""
+    exchanges: int
+    """Moves and swaps made by refinement."""
+    nodes: int
+    """Partial mappings the proof visited."""
 
 
 class LinkCountScore:
@@ -394,6 +440,75 @@ def bipartition(
     return Bipartition(side, cut, status == "optimal", complete, start_cut, *work)
 
 
+def map_graph(
+    source: GraphLike,
+    target_distance: TargetDistance | ArrayLike,
+    *,
+    method: Method = "drb",
+    target_cost: ArrayLike | None = None,
+    free: Iterable[int] | None = None,
+    regions: Iterable[Iterable[int]] = (),
+    kicks: int = 6,
+    seed: int = 0,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+) -> Mapping | None:
+    """Maps the source's vertices (tasks) to distinct target vertices at little cost; None where there are too few.
+
+    The cost is the sum over source edges of weight * distance between the vertices of its ends, plus `target_cost`
+    (n,) of every vertex used; 0 by default. `target_distance` is a `TargetDistance`, or the matrix of one. Only
+    vertices of `free` (all, by default) are used.
+
+    "drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3) over the whole target and over
+    packed regions of it, refined by pairwise exchange and `kicks` random perturbations drawn from `seed`;
+    `regions` names more vertex sets to try. The same seed gives the same answer everywhere. "exact" goes
+    on from there by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) to a proof,
+    and of all mappings of least cost returns the lexicographically smallest. Costs closer than 1e-12 of the
+    dearest mapping's are equal.
+
+    At `timeout` seconds, or after `max_nodes` steps of one search, the best so far is returned with a true `bound`
+    and complete=False. Raises ValueError on bad input.
+    """
+    s, t = Graph.of(source), _target(target_distance)
+    mapped = _core.map_graph(
+        s,
+        t,
+        method,
+        None if target_cost is None else _prices(target_cost, t),
+        None if free is None else _vertices(free, "free", t),
+        [_vertices(region, f"regions[{i}]", t) for i, region in enumerate(regions)],
+        _checks.integer(kicks, "kicks", ValueError, low=0, high=2**31 - 1),
+        _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1),
+        _timeout(timeout),
+        _max_nodes(max_nodes),
+    )
+    return None if mapped is None else Mapping(*mapped)
+
+
+def verify_map(
+    source: GraphLike,
+    target_distance: TargetDistance | ArrayLike,
+    target_of: Iterable[int],
+    cost: float,
+    *,
+    target_cost: ArrayLike | None = None,
+    free: Iterable[int] | None = None,
+) -> bool:
+    """Whether `target_of` (k,) maps as `map_graph` promises with these arguments, and `cost` is its cost.
+
+    By the definition alone, to within 1e-9 of the dearest mapping's cost; shares no code with the searches. Raises
+    ValueError on bad input.
+    """
+    s, t = Graph.of(source), _target(target_distance)
+    prices = None if target_cost is None else _prices(target_cost, t)
+    usable = None if free is None else _vertices(free, "free", t)
+    try:
+        places = _vertices(target_of, "target_of", t)
+    except ValueError:
+        return False
+    return _core.verify_map(s, t, places, _checks.real(cost, "cost", ValueError), prices, usable)
+
+
 def verify_bipartition(
     graph: GraphLike,
     side: ArrayLike,
@@ -483,7 +598,18 @@ def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray
     return np.ascontiguousarray(array != 0, dtype=np.uint8)
 
 
-def _vertices(values: Any, name: str, graph: Graph) -> list[int]:
+def _target(target: TargetDistance | ArrayLike) -> TargetDistance:
+    return target if isinstance(target, TargetDistance) else TargetDistance(target)
+
+
+def _prices(values: ArrayLike, target: TargetDistance) -> NDArray[np.float64]:
+    prices = _checks.numbers_of(values, "target_cost", ValueError)
+    if prices.shape != (target.num_vertices,):
+        raise ValueError(f"target_cost has shape {prices.shape}; expected ({target.num_vertices},)")
+    return np.ascontiguousarray(prices)
+
+
+def _vertices(values: Any, name: str, graph: Graph | TargetDistance) -> list[int]:
     listed: Any = values.tolist() if hasattr(values, "tolist") else values
     chosen: list[Any] = list(_checks.sequence(listed, name, ValueError))
     n = graph.num_vertices

@@ -1,0 +1,83 @@
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include "convert.hpp"
+#include "graph_handle.hpp"
+#include "register.hpp"
+#include "topoplace/mapping.hpp"
+
+namespace py = pybind11;
+
+namespace topoplace::bindings {
+namespace {
+
+using mapping::MapParams;
+using mapping::MapResult;
+using mapping::Target;
+using Vertices = std::vector<std::int32_t>;
+using Mapped = py::typing::Tuple<py::array_t<std::int32_t>, double, double, bool, bool, std::int32_t,
+                                 std::uint64_t, std::uint64_t>;
+using MaybeMapped = py::typing::Optional<Mapped>;
+
+std::unique_ptr<Target> target_distance(const Array<double>& distance) {
+    check_shape(distance, "target_distance", {-1, distance.shape(0)});
+    const auto values = as_span(distance);
+    const auto size = static_cast<std::int32_t>(distance.shape(0));
+    const py::gil_scoped_release release;
+    return std::make_unique<Target>(size, std::vector<double>(values.begin(), values.end()));
+}
+
+mapping::Method to_method(const std::string& name) {
+    if (name == "drb") return mapping::Method::drb;
+    if (name == "exact") return mapping::Method::exact;
+    throw std::invalid_argument("method = '" + name + "' is not one of drb, exact");
+}
+
+MapParams to_params(const Target& target, const std::optional<Array<double>>& target_cost,
+                    const std::optional<Vertices>& free) {
+    MapParams params;
+    if (target_cost) {
+        check_shape(*target_cost, "target_cost", {target.num_vertices()});
+        params.target_cost = as_span(*target_cost);
+    }
+    if (free) params.free = *free;
+    return params;
+}
+
+MaybeMapped map_graph(const GraphHandle& source, const Target& target, const std::string& method,
+                      const std::optional<Array<double>>& target_cost, const std::optional<Vertices>& free,
+                      const std::vector<Vertices>& regions, std::int32_t kicks, std::uint64_t seed,
+                      std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+    MapParams params = to_params(target, target_cost, free);
+    params.method = to_method(method);
+    params.regions = regions;
+    params.kicks = kicks;
+    params.seed = seed;
+    params.deadline = to_deadline(timeout, max_nodes);
+    auto result = without_gil<MapResult>([&] { return mapping::map_graph(source.source(), target, params); });
+    if (!result.found) return py::none();
+    const auto size = static_cast<py::ssize_t>(result.target_of.size());
+    return py::make_tuple(to_array(std::move(result.target_of), {size}), result.cost, result.bound,
+                          result.optimal, result.complete, result.descents, result.exchanges, result.nodes);
+}
+
+bool verify_map(const GraphHandle& source, const Target& target, const Vertices& target_of, double cost,
+                const std::optional<Array<double>>& target_cost, const std::optional<Vertices>& free) {
+    return mapping::verify_map(source.graph(), target.num_vertices(), target.distance(),
+                               to_params(target, target_cost, free), target_of, cost);
+}
+
+}  // namespace
+
+void register_mapping(py::module_& module) {
+    py::class_<Target>(module, "TargetDistance", "Distances between the vertices of a target.")
+        .def(py::init(&target_distance), py::arg("distance").noconvert())
+        .def_property_readonly("num_vertices", &Target::num_vertices, "How many vertices the target has.");
+    module.def("map_graph", &map_graph, py::arg("source"), py::arg("target"), py::arg("method"),
+               py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("kicks"),
+               py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));
+    module.def("verify_map", &verify_map, py::arg("source"), py::arg("target"), py::arg("target_of"),
+               py::arg("cost"), py::arg("target_cost").noconvert(), py::arg("free"));
+}
+
+}  // namespace topoplace::bindings

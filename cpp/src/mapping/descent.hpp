@@ -1,0 +1,70 @@
+// One descent of the tasks down the tree of a target's halves, kept to a region.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mapping/problem.hpp"
+
+namespace topoplace::mapping {
+
+// The mean distance between different members of two sets, each seen through a few evenly spaced ones.
+double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
+                     std::span<const std::int32_t> others);
+
+// Vertices of a problem in the order of the tree's leaves, so that those below a part are a range.
+class TreeOrder {
+  public:
+    TreeOrder(const Problem& problem, const Halves& halves);
+
+    const Halves& halves() const { return halves_; }
+    void restrict_to(std::span<const std::int32_t> region);
+    // Those of the region below a part.
+    std::span<const std::int32_t> below(std::int32_t part) const;
+
+  private:
+    const Halves& halves_;
+    std::vector<std::int32_t> leaf_of_;   // by vertex of the problem
+    std::vector<std::int32_t> leaves_;    // of the region, ascending
+    std::vector<std::int32_t> vertices_;  // on these leaves
+};
+
+class Descent {
+  public:
+    Descent(const Problem& problem, const Halves& halves);
+
+    // One-to-one into the region, which has room for all tasks.
+    const Places& run(std::span<const std::int32_t> region);
+
+  private:
+    using Tasks = std::span<std::int32_t>;
+    using Vertices = std::span<const std::int32_t>;
+
+    // A part about to be divided.
+    struct Division {
+        std::int32_t part;
+        std::array<std::int32_t, 2> half;
+        std::array<std::int32_t, 2> room;
+        std::array<double, 2> within;  // mean distance inside a half
+        double across;                 // between the halves
+    };
+
+    void descend(std::int32_t part, Tasks tasks);
+    void divide(std::int32_t part, Tasks tasks);
+    int cheaper_half(std::int32_t task, const Division& division, std::int32_t tasks_left) const;
+    double cost_in(std::int32_t task, int side, const Division& division, std::int32_t tasks_left) const;
+    void settle(std::int32_t task, Vertices vertices);
+    // Where a task is known to be.
+    Vertices around(const std::int32_t& task) const;
+    double mean_price(Vertices vertices) const;
+
+    const Problem& problem_;
+    TreeOrder tree_;
+    std::vector<std::int32_t> tasks_;
+    std::vector<std::int32_t> part_of_;  // by task: the smallest part it is known to be in
+    Places places_;                      // -1: not settled
+};
+
+}  // namespace topoplace::mapping

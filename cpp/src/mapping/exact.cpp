@@ -1,0 +1,188 @@
+#include "mapping/exact.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "mapping/assignment.hpp"
+
+namespace topoplace::mapping {
+namespace {
+
+// By vertex, the one before it among those with the same price and the same distances to all others; -1 for
+// the first of them. Unused ones of a class are interchangeable: the smallest is as good as any.
+std::vector<std::int32_t> twins_before(const Problem& problem) {
+    const auto twins = [&](std::int32_t u, std::int32_t v) {
+        if (problem.price[at(u)] != problem.price[at(v)]) return false;
+        for (std::int32_t x = 0; x < problem.size(); ++x) {
+            if (x != u && x != v && problem.row(u)[x] != problem.row(v)[x]) return false;
+        }
+        return true;
+    };
+    std::vector<std::int32_t> before(problem.vertices.size(), -1);
+    std::vector<std::int32_t> last;  // of each class
+    for (std::int32_t v = 0; v < problem.size(); ++v) {
+        const auto known =
+            std::find_if(last.begin(), last.end(), [&](std::int32_t u) { return twins(u, v); });
+        if (known == last.end()) {
+            last.push_back(v);
+        } else {
+            before[at(v)] = *known;
+            *known = v;
+        }
+    }
+    return before;
+}
+
+class Search {
+  public:
+    Search(const Problem& problem, const Places& start, NodeCounter& counter)
+        : problem_(problem),
+          source_(problem.source),
+          proof_(problem.source.proof()),
+          counter_(counter),
+          nearest_(problem, 2 * source_.size()),
+          twin_before_(twins_before(problem)),
+          places_(start.size(), -1),
+          used_(problem.vertices.size(), 0),
+          levels_(start.size() + 1),
+          best_{start, problem.cost(start), std::numeric_limits<double>::infinity(), false} {
+        for (Level& level : levels_) level.ties.resize(start.size() * problem.vertices.size());
+        for (std::int32_t task = 0; task < source_.size(); ++task)
+            std::copy(problem.price.begin(), problem.price.end(), ties(0, task));
+    }
+
+    Proven run() {
+        explore(0, 0, 0);
+        best_.complete = !counter_.stopped();
+        best_.cost = problem_.cost(best_.places);
+        best_.bound = best_.complete ? best_.cost : std::min(best_.cost, best_.bound);
+        return best_;
+    }
+
+  private:
+    struct Level {
+        std::vector<double> ties;        // by task and vertex: price, and what it exchanges with placed ones
+        std::vector<std::int32_t> open;  // vertices not used
+        std::vector<double> near;        // by open vertex: distances to the nearest open ones
+        std::vector<double> assign;      // by task not placed and open vertex: the least it could cost
+        Assignment assignment;
+    };
+
+    double* ties(std::int32_t depth, std::int32_t task) {
+        return levels_[at(depth)].ties.data() + at(task) * problem_.vertices.size();
+    }
+    // Whether nothing below is wanted: once a leaf of this cost was reached, only cheaper ones are.
+    bool hopeless(double bound) const {
+        return reached_ ? bound >= best_.cost - problem_.tolerance : bound > best_.cost + problem_.tolerance;
+    }
+
+    void explore(std::int32_t depth, double cost, double bound) {
+        if (depth == source_.size()) return accept(cost);
+        if (counter_.visit()) return leave(bound);
+        Level& level = levels_[at(depth)];
+        fill(depth, level);
+        const std::size_t rows = at(source_.size() - depth);
+        const double here = cost + level.assignment.solve(level.assign, rows, level.open.size());
+        bound = std::max(bound, here);
+        if (hopeless(bound)) return;
+        for (std::size_t i = 0; i < level.open.size(); ++i) {
+            const std::int32_t vertex = level.open[i];
+            const double least = std::max(bound, here + level.assignment.reduced(0, i));
+            if (!wanted(depth, vertex) || hopeless(least)) continue;
+            if (counter_.stopped()) return leave(bound);
+            place(depth, vertex);
+            explore(depth + 1, cost + ties(depth, depth)[vertex], least);
+            used_[at(vertex)] = 0;
+        }
+    }
+
+    // The deadline has passed before what lies below was searched.
+    void leave(double bound) { best_.bound = std::min(best_.bound, bound); }
+
+    void accept(double cost) {
+        if (hopeless(cost)) return;
+        reached_ = true;
+        best_.places = places_;
+        best_.cost = std::min(cost, best_.cost);
+    }
+
+    bool wanted(std::int32_t task, std::int32_t vertex) const {
+        const std::int32_t twin = twin_before_[at(vertex)];
+        if (twin >= 0 && used_[at(twin)] == 0) return false;
+        const auto& above = proof_.above[at(task)];
+        return std::all_of(above.begin(), above.end(),
+                           [&](std::int32_t other) { return places_[at(other)] < vertex; });
+    }
+
+    void place(std::int32_t task, std::int32_t vertex) {
+        places_[at(task)] = vertex;
+        used_[at(vertex)] = 1;
+        const std::size_t n = problem_.vertices.size();
+        std::copy(ties(task, task) + n, ties(task, source_.size() - 1) + n, ties(task + 1, task) + n);
+        const auto others = source_.graph().neighbors(task);
+        const double* from = problem_.row(vertex);
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            if (others[i] < task) continue;
+            double* row = ties(task + 1, others[i]);
+            const double weight = source_.graph().weights(task)[i];
+            for (std::size_t v = 0; v < n; ++v) row[v] += weight * from[v];
+        }
+    }
+
+    void fill(std::int32_t depth, Level& level) {
+        const auto& halves = proof_.open_halves[at(depth)];
+        std::size_t longest = 0;
+        for (std::int32_t task = depth; task < source_.size(); ++task)
+            longest = std::max(longest, halves[at(task)].size());
+        find_open(level, longest);
+        level.assign.clear();
+        for (std::int32_t task = depth; task < source_.size(); ++task) {
+            const double* known = ties(depth, task);
+            const auto& weights = halves[at(task)];
+            for (std::size_t i = 0; i < level.open.size(); ++i) {
+                double least = known[level.open[i]];
+                const double* near = level.near.data() + i * longest;
+                for (std::size_t j = 0; j < weights.size(); ++j) least += weights[j] * near[j];
+                level.assign.push_back(least);
+            }
+        }
+    }
+
+    // The vertices not used, and from each the distances to its nearest ones.
+    void find_open(Level& level, std::size_t longest) {
+        level.open.clear();
+        level.near.clear();
+        for (std::int32_t v = 0; v < problem_.size(); ++v) {
+            if (used_[at(v)] != 0) continue;
+            level.open.push_back(v);
+            std::size_t missing = longest;
+            const auto near = nearest_.of(v);
+            for (std::size_t i = 0; i < near.size() && missing > 0; ++i) {
+                if (used_[at(near[i])] != 0) continue;
+                level.near.push_back(problem_.row(v)[near[i]]);
+                --missing;
+            }
+            level.near.insert(level.near.end(), missing, 0);
+        }
+    }
+
+    const Problem& problem_;
+    const Source::Impl& source_;
+    const Proof& proof_;
+    NodeCounter& counter_;
+    const Nearest nearest_;
+    const std::vector<std::int32_t> twin_before_;
+    Places places_;
+    std::vector<std::uint8_t> used_;
+    std::vector<Level> levels_;
+    Proven best_;
+    bool reached_ = false;  // a leaf of the best cost
+};
+
+}  // namespace
+
+Proven prove(const Problem& problem, const Places& start, NodeCounter& counter) {
+    return Search(problem, start, counter).run();
+}
+
+}  // namespace topoplace::mapping

@@ -1,0 +1,47 @@
+// Pairwise exchange: a task moves to a vertex that is not used, or swaps with the task there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "mapping/problem.hpp"
+#include "topoplace/deadline.hpp"
+#include "topoplace/random.hpp"
+
+namespace topoplace::mapping {
+
+class Exchange {
+  public:
+    explicit Exchange(const Problem& problem);
+
+    void start(const Places& places);
+    // Until no exchange lowers the cost, or the deadline has passed.
+    void improve(NodeCounter& counter);
+    // Exchanges some tasks at random.
+    void kick(Random& random);
+
+    const Places& places() const { return places_; }
+    double cost() const { return cost_; }
+    std::uint64_t exchanges() const { return exchanges_; }
+
+  private:
+    // What the cost changes by when `task` goes to `vertex`, and the task there, if any, to its.
+    double change(std::int32_t task, std::int32_t vertex) const;
+    bool improve(std::int32_t task);
+    void exchange(std::int32_t task, std::int32_t vertex);
+    void put(std::int32_t task, std::int32_t vertex);
+
+    double* ties(std::int32_t task) { return ties_.data() + at(task) * problem_.vertices.size(); }
+    const double* ties(std::int32_t task) const { return ties_.data() + at(task) * problem_.vertices.size(); }
+
+    const Problem& problem_;
+    const Graph& graph_;
+    Places places_;
+    std::vector<std::int32_t> task_on_;  // by vertex; -1 where there is none
+    std::vector<double> ties_;           // by task and vertex: what the task would cost there
+    std::vector<double> weight_to_;      // by task, of the one looked at
+    double cost_ = 0;
+    std::uint64_t exchanges_ = 0;
+};
+
+}  // namespace topoplace::mapping

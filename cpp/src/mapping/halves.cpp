@@ -1,0 +1,118 @@
+// The tree of a target's halves: every part is split by partition::bipartition where little similarity
+// (largest distance inside the part - distance) crosses.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "mapping/target.hpp"
+#include "topoplace/partition.hpp"
+
+namespace topoplace::mapping {
+namespace {
+
+// Halves may differ by so much that three machines of equal size are split between machines.
+constexpr double kImbalance = 0.34;
+// Above, a vertex is tied to so many of its nearest ones only, so that a split takes time linear in them.
+constexpr std::int32_t kDense = 64;
+
+class Builder {
+  public:
+    explicit Builder(const Target::Impl& target) : target_(target) {}
+
+    Halves build() {
+        halves_.order.resize(at(target_.size()));
+        std::iota(halves_.order.begin(), halves_.order.end(), 0);
+        halves_.parts.push_back({0, target_.size(), {-1, -1}});
+        for (std::size_t part = 0; part < halves_.parts.size(); ++part) {
+            if (halves_.parts[part].size() > 1) split(part);
+        }
+        return std::move(halves_);
+    }
+
+  private:
+    void split(std::size_t part) {
+        const Part whole = halves_.parts[part];
+        const std::span<std::int32_t> members(halves_.order.data() + whole.begin, at(whole.size()));
+        const auto side = sides(members);
+        std::size_t place = 0;
+        sorted_.assign(members.begin(), members.end());
+        for (const std::int8_t wanted : {std::int8_t{0}, std::int8_t{1}}) {
+            const auto begin = whole.begin + static_cast<std::int32_t>(place);
+            for (std::size_t i = 0; i < side.size(); ++i) {
+                if (side[i] == wanted) members[place++] = sorted_[i];
+            }
+            const auto end = whole.begin + static_cast<std::int32_t>(place);
+            halves_.parts[part].half[wanted] = static_cast<std::int32_t>(halves_.parts.size());
+            halves_.parts.push_back({begin, end, {-1, -1}});
+        }
+    }
+
+    // Both sides have members.
+    std::vector<std::int8_t> sides(std::span<const std::int32_t> members) {
+        const auto size = static_cast<std::int32_t>(members.size());
+        ties(members);
+        std::vector<std::int8_t> side(members.size(), 0);
+        std::fill(side.begin() + (size + 1) / 2, side.end(), std::int8_t{1});
+        if (size == 2 || edges_.empty()) return side;
+        partition::BipartitionParams params;
+        params.imbalance = kImbalance;
+        params.starts = 4;
+        const auto found = partition::bipartition(Graph(size, edges_), params, &workspace_);
+        const auto ones = std::count(found.side.begin(), found.side.end(), 1);
+        return ones > 0 && ones < size ? found.side : side;
+    }
+
+    // The similar pairs among the members, into edges_.
+    void ties(std::span<const std::int32_t> members) {
+        const auto size = static_cast<std::int32_t>(members.size());
+        edges_.clear();
+        double largest = 0;
+        for (const std::int32_t u : members) {
+            for (const std::int32_t v : members) largest = std::max(largest, target_.distance(u, v));
+        }
+        for (std::int32_t i = 0; i < size; ++i) {
+            near_.clear();
+            for (std::int32_t j = 1; j < size; ++j) {
+                const std::int32_t other = i + j < size ? i + j : i + j - size;
+                const double distance = target_.distance(members[at(i)], members[at(other)]);
+                if (distance < largest) near_.push_back({i, other, largest - distance});
+            }
+            if (size > kDense) keep_nearest();
+            edges_.insert(edges_.end(), near_.begin(), near_.end());
+        }
+        unite();
+    }
+
+    // Of equally near ones the next in the round, so that they form rings and not stars.
+    void keep_nearest() {
+        if (near_.size() <= at(kDense)) return;
+        const auto nearer = [](const Edge& a, const Edge& b) { return a.weight > b.weight; };
+        std::stable_sort(near_.begin(), near_.end(), nearer);
+        near_.resize(at(kDense));
+    }
+
+    // Each pair once.
+    void unite() {
+        for (Edge& edge : edges_) {
+            if (edge.u > edge.v) std::swap(edge.u, edge.v);
+        }
+        const auto key = [](const Edge& edge) { return std::pair(edge.u, edge.v); };
+        std::sort(edges_.begin(), edges_.end(),
+                  [&](const Edge& a, const Edge& b) { return key(a) < key(b); });
+        const auto same = [&](const Edge& a, const Edge& b) { return key(a) == key(b); };
+        edges_.erase(std::unique(edges_.begin(), edges_.end(), same), edges_.end());
+    }
+
+    const Target::Impl& target_;
+    Halves halves_;
+    std::vector<Edge> edges_;
+    std::vector<Edge> near_;
+    std::vector<std::int32_t> sorted_;
+    partition::BipartitionWorkspace workspace_;
+};
+
+}  // namespace
+
+Halves halve(const Target::Impl& target) { return Builder(target).build(); }
+
+}  // namespace topoplace::mapping

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "mapping/descent.hpp"
+#include "mapping/exact.hpp"
+#include "mapping/exchange.hpp"
+#include "mapping/problem.hpp"
+#include "mapping/regions.hpp"
+
+namespace topoplace::mapping {
+namespace {
+
+constexpr std::size_t kWhole = 128;  // free vertices up to which a problem holds them all
+constexpr std::size_t kRegions = 8;  // packed ones that tasks are sent down to
+constexpr std::size_t kRefined = 4;  // mappings that are refined
+
+void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
+    std::vector<bool> seen(at(size), false);
+    for (std::size_t i = 0; i < vertices.size(); ++i) {
+        const std::int32_t v = vertices[i];
+        const std::string entry = name + "[" + std::to_string(i) + "] = " + std::to_string(v);
+        if (v < 0 || v >= size)
+            throw std::invalid_argument(entry + ": vertices are 0.." + std::to_string(size - 1));
+        if (seen[at(v)]) throw std::invalid_argument(entry + " is there twice");
+        seen[at(v)] = true;
+    }
+}
+
+void check_prices(std::span<const double> prices, std::int32_t size) {
+    if (!prices.empty() && prices.size() != at(size)) {
+        throw std::invalid_argument("target_cost has " + std::to_string(prices.size()) +
+                                    " entries; the target has " + std::to_string(size) + " vertices");
+    }
+    for (std::size_t i = 0; i < prices.size(); ++i) {
+        if (prices[i] >= 0 && prices[i] <= 1e100) continue;
+        std::array<char, 32> number{};
+        std::snprintf(number.data(), number.size(), "%g", prices[i]);
+        throw std::invalid_argument("target_cost[" + std::to_string(i) + "] = " + number.data() +
+                                    " is not in 0..1e100");
+    }
+}
+
+void check(const Source::Impl& source, const Target::Impl& target, const MapParams& params) {
+    check_prices(params.target_cost, target.size());
+    if (params.free) check_vertices(*params.free, "free", target.size());
+    for (std::size_t i = 0; i < params.regions.size(); ++i)
+        check_vertices(params.regions[i], "regions[" + std::to_string(i) + "]", target.size());
+    if (params.kicks < 0)
+        throw std::invalid_argument("kicks = " + std::to_string(params.kicks) + " is not at least 0");
+    if (!std::isfinite(dearest(source, target, params.target_cost)))
+        throw std::invalid_argument("the sum of the graph's weights times target_distance is not finite");
+}
+
+Region free_vertices(const Target::Impl& target, const MapParams& params) {
+    if (!params.free) {
+        Region everyone(at(target.size()));
+        std::iota(everyone.begin(), everyone.end(), 0);
+        return everyone;
+    }
+    Region free(params.free->begin(), params.free->end());
+    std::sort(free.begin(), free.end());
+    return free;
+}
+
+// The regions that tasks are sent to: packed ones, the caller's as far as they are free, and all of it.
+std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
+                                   const MapParams& params, const Region& free) {
+    std::vector<Region> regions;
+    for (auto& packed : packed_regions(source, target, free, params.target_cost, kRegions))
+        regions.push_back(std::move(packed.vertices));
+    for (const Region& given : params.regions) {
+        Region sorted(given);
+        std::sort(sorted.begin(), sorted.end());
+        Region& usable = regions.emplace_back();
+        std::set_intersection(sorted.begin(), sorted.end(), free.begin(), free.end(),
+                              std::back_inserter(usable));
+        if (usable.size() < at(source.size())) regions.pop_back();
+    }
+    return regions;
+}
+
+Region united(const std::vector<Region>& regions) {
+    Region all;
+    for (const Region& region : regions) all.insert(all.end(), region.begin(), region.end());
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+// What even the least distance and the lowest prices add up to.
+double crude_bound(const Source::Impl& source, const Target::Impl& target, const Region& free,
+                   std::span<const double> target_cost) {
+    double bound = source.total_weight() * target.least();
+    if (target_cost.empty()) return bound;
+    std::vector<double> prices;
+    for (const std::int32_t v : free) prices.push_back(target_cost[at(v)]);
+    std::sort(prices.begin(), prices.end());
+    for (std::int32_t a = 0; a < source.size(); ++a) bound += prices[at(a)];
+    return bound;
+}
+
+struct Attempt {
+    double cost = 0;
+    Places places;
+
+    friend bool operator<(const Attempt& a, const Attempt& b) {
+        return std::tie(a.cost, a.places) < std::tie(b.cost, b.places);
+    }
+};
+
+class Heuristic {
+  public:
+    Heuristic(const Problem& problem, const Halves& halves, const MapParams& params, double bound,
+              MapResult& result)
+        : problem_(problem),
+          descent_(problem, halves),
+          exchange_(problem),
+          counter_(params.deadline),
+          params_(params),
+          enough_(bound + problem.tolerance),
+          result_(result) {}
+
+    const Attempt& run(const std::vector<Region>& regions) {
+        for (const Region& region : regions) descend(numbered(region));
+        Region whole(problem_.vertices.size());
+        std::iota(whole.begin(), whole.end(), 0);
+        descend(whole);
+        refine();
+        kick();
+        result_.exchanges = exchange_.exchanges();
+        result_.complete = !counter_.stopped();
+        return best_;
+    }
+
+  private:
+    bool done() const { return !best_.places.empty() && (best_.cost <= enough_ || counter_.stopped()); }
+
+    Region numbered(const Region& region) const {
+        Region result;
+        const auto begin = problem_.vertices.begin();
+        for (const std::int32_t v : region) {
+            const auto found = std::lower_bound(begin, problem_.vertices.end(), v);
+            result.push_back(static_cast<std::int32_t>(found - begin));
+        }
+        return result;
+    }
+
+    void keep(Attempt attempt) {
+        if (best_.places.empty() || attempt.cost < best_.cost - problem_.tolerance)
+            best_ = std::move(attempt);
+    }
+
+    void descend(const Region& region) {
+        if (done()) return;
+        const Places& places = descent_.run(region);
+        ++result_.descents;
+        attempts_.push_back({problem_.cost(places), places});
+        keep(attempts_.back());
+        counter_.visit();
+    }
+
+    void refine() {
+        std::sort(attempts_.begin(), attempts_.end());
+        for (std::size_t i = 0; i < std::min(kRefined, attempts_.size()) && !done(); ++i)
+            improve(attempts_[i].places);
+    }
+
+    void improve(const Places& places) {
+        exchange_.start(places);
+        exchange_.improve(counter_);
+        keep({problem_.cost(exchange_.places()), exchange_.places()});
+    }
+
+    void kick() {
+        Random random(params_.seed);
+        for (std::int32_t i = 0; i < params_.kicks && !done(); ++i) {
+            exchange_.start(best_.places);
+            exchange_.kick(random);
+            exchange_.improve(counter_);
+            keep({problem_.cost(exchange_.places()), exchange_.places()});
+        }
+    }
+
+    const Problem& problem_;
+    Descent descent_;
+    Exchange exchange_;
+    NodeCounter counter_;
+    const MapParams& params_;
+    double enough_;
+    MapResult& result_;
+    std::vector<Attempt> attempts_;
+    Attempt best_;
+};
+
+void answer(const Problem& problem, const Places& places, MapResult& result) {
+    result.found = true;
+    result.target_of.clear();
+    for (const std::int32_t place : places) result.target_of.push_back(problem.vertices[at(place)]);
+    result.cost = problem.cost(places);
+    result.bound = std::min(result.bound, result.cost);
+    result.optimal = result.cost <= result.bound + problem.tolerance;
+}
+
+void prove(const Problem& problem, const Places& start, const MapParams& params, MapResult& result) {
+    NodeCounter counter(params.deadline);
+    const Proven proven = prove(problem, start, counter);
+    result.nodes = counter.nodes();
+    result.complete = proven.complete;
+    result.bound = std::max(result.bound, proven.bound);
+    answer(problem, proven.places, result);
+}
+
+}  // namespace
+
+MapResult map_graph(const Source& the_source, const Target& the_target, const MapParams& params) {
+    const Source::Impl& source = the_source.impl();
+    const Target::Impl& target = the_target.impl();
+    check(source, target, params);
+    MapResult result;
+    const Region free = free_vertices(target, params);
+    if (at(source.size()) > free.size()) return result;
+    result.found = true;
+    if (source.size() == 0) return result;
+    const auto regions = choose_regions(source, target, params, free);
+    const bool whole = free.size() <= kWhole || params.method == Method::exact;
+    const Problem problem(source, target, whole ? free : united(regions), params.target_cost);
+    result.bound = whole ? simple_bound(problem) : crude_bound(source, target, free, params.target_cost);
+    Heuristic heuristic(problem, target.halves(), params, result.bound, result);
+    const Attempt& best = heuristic.run(regions);
+    if (params.method == Method::exact) {
+        prove(problem, best.places, params, result);
+    } else {
+        answer(problem, best.places, result);
+    }
+    return result;
+}
+
+}  // namespace topoplace::mapping

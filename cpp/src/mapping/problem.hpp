@@ -1,0 +1,52 @@
+// A mapping problem as the searches take it: the vertices that may be used, numbered 0 .. n-1 in ascending
+// order, with a dense matrix of their distances.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mapping/source.hpp"
+#include "mapping/target.hpp"
+
+namespace topoplace::mapping {
+
+using Places = std::vector<std::int32_t>;  // by task, its vertex in a problem's numbers
+
+struct Problem {
+    Problem(const Source::Impl& source, const Target::Impl& target, std::vector<std::int32_t> vertices,
+            std::span<const double> target_cost);
+
+    std::int32_t size() const { return static_cast<std::int32_t>(vertices.size()); }
+    const double* row(std::int32_t u) const { return distance.data() + at(u) * vertices.size(); }
+    double cost(const Places& places) const;
+
+    const Source::Impl& source;
+    std::vector<std::int32_t> vertices;  // the target's numbers
+    std::vector<double> distance;
+    std::vector<double> price;
+    double tolerance = 0;  // costs closer than this are equal
+};
+
+// What a mapping may cost at most, whatever the vertices.
+double dearest(const Source::Impl& source, const Target::Impl& target, std::span<const double> target_cost);
+
+// The distances from each vertex to its nearest others, `count` of them in ascending order.
+class Nearest {
+  public:
+    Nearest(const Problem& problem, std::int32_t count);
+
+    std::int32_t count() const { return count_; }
+    std::span<const std::int32_t> of(std::int32_t v) const {
+        return std::span(near_).subspan(at(v) * at(count_), at(count_));
+    }
+
+  private:
+    std::int32_t count_;
+    std::vector<std::int32_t> near_;
+};
+
+// No mapping costs less: every task on the vertex that would be best for it alone.
+double simple_bound(const Problem& problem);
+
+}  // namespace topoplace::mapping

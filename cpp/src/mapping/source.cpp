@@ -1,0 +1,105 @@
+#include "mapping/source.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "match/symmetry.hpp"
+
+namespace topoplace::mapping {
+namespace {
+
+// The largest tie first; of equal ones the heavier task, then the smaller number.
+std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<double>& weight) {
+    using Entry = std::tuple<double, double, std::int32_t>;
+    std::priority_queue<Entry> waiting;
+    std::vector<double> tie(weight.size(), 0);
+    std::vector<bool> placed(weight.size(), false);
+    for (std::int32_t a = 0; a < graph.num_vertices(); ++a) waiting.push({0, weight[at(a)], -a});
+    std::vector<std::int32_t> order;
+    while (!waiting.empty()) {
+        const auto [seen, unused, negative] = waiting.top();
+        const std::int32_t a = -negative;
+        waiting.pop();
+        if (placed[at(a)] || seen != tie[at(a)]) continue;
+        placed[at(a)] = true;
+        order.push_back(a);
+        for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
+            const std::int32_t b = graph.neighbors(a)[i];
+            if (placed[at(b)]) continue;
+            tie[at(b)] += graph.weights(a)[i];
+            waiting.push({tie[at(b)], weight[at(b)], -b});
+        }
+    }
+    return order;
+}
+
+// Half the weights of `task` to tasks from `first` on.
+std::vector<double> halves_of(const Graph& graph, std::int32_t task, std::int32_t first) {
+    std::vector<double> halves;
+    for (std::size_t i = 0; i < graph.neighbors(task).size(); ++i) {
+        if (graph.neighbors(task)[i] >= first) halves.push_back(graph.weights(task)[i] / 2);
+    }
+    std::sort(halves.begin(), halves.end(), std::greater<>());
+    return halves;
+}
+
+match::ColoredGraph colored(const Graph& graph) {
+    const std::int32_t size = graph.num_vertices();
+    std::map<double, std::uint32_t> color{{0.0, 0}};
+    match::ColoredGraph result{size, std::vector<std::uint32_t>(at(size) * at(size), 0)};
+    for (std::int32_t a = 0; a < size; ++a) {
+        for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
+            const auto next = static_cast<std::uint32_t>(color.size());
+            const auto known = color.emplace(graph.weights(a)[i], next).first;
+            result.color[at(a) * at(size) + at(graph.neighbors(a)[i])] = known->second;
+        }
+    }
+    return result;
+}
+
+Proof prepare(const Graph& graph) {
+    const std::int32_t size = graph.num_vertices();
+    Proof proof;
+    for (std::int32_t depth = 0; depth < size; ++depth) {
+        auto& row = proof.open_halves.emplace_back(at(size));
+        for (std::int32_t task = depth; task < size; ++task) row[at(task)] = halves_of(graph, task, depth);
+    }
+    std::vector<std::int32_t> base(at(size));
+    std::iota(base.begin(), base.end(), 0);
+    proof.above.resize(at(size));
+    const auto chain = match::stabilizer_chain(colored(graph), base);
+    for (std::int32_t i = 0; i < size; ++i) {
+        for (const std::int32_t task : chain.orbit[at(i)]) {
+            if (task != i) proof.above[at(task)].push_back(i);
+        }
+    }
+    return proof;
+}
+
+}  // namespace
+
+Source::Source(Graph graph) : impl_(std::make_shared<const Impl>(std::move(graph))) {}
+
+std::int32_t Source::num_vertices() const { return impl_->size(); }
+
+Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
+    std::vector<double> weight;
+    for (std::int32_t a = 0; a < size(); ++a) {
+        halves_.push_back(halves_of(graph_, a, 0));
+        weight.push_back(std::accumulate(halves_.back().begin(), halves_.back().end(), 0.0));
+        total_weight_ += weight.back();
+    }
+    order_ = placing_order(graph_, weight);
+}
+
+const Proof& Source::Impl::proof() const {
+    std::call_once(proof_once_, [this] { proof_ = prepare(graph_); });
+    return proof_;
+}
+
+}  // namespace topoplace::mapping

@@ -1,0 +1,46 @@
+// A source graph as the searches read it.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "topoplace/mapping.hpp"
+
+namespace topoplace::mapping {
+
+inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+// What a search that places tasks in the order of their numbers knows beforehand. Rows are by depth: tasks
+// 0 .. depth-1 are placed.
+struct Proof {
+    // By depth, by task from `depth` on: its weights to tasks after `depth`, halved, largest first.
+    std::vector<std::vector<std::vector<double>>> open_halves;
+    // By task: earlier tasks whose vertex has to be smaller; keeps one mapping of each class that the
+    // source's automorphisms make, the lexicographically smallest.
+    std::vector<std::vector<std::int32_t>> above;
+};
+
+class Source::Impl {
+  public:
+    explicit Impl(Graph graph);
+
+    std::int32_t size() const { return graph_.num_vertices(); }
+    const Graph& graph() const { return graph_; }
+    double total_weight() const { return total_weight_; }
+    // The heaviest task first, then always the one most tied to those before it.
+    const std::vector<std::int32_t>& order() const { return order_; }
+    // By task: half its weights, largest first.
+    const std::vector<std::vector<double>>& halves() const { return halves_; }
+    const Proof& proof() const;
+
+  private:
+    Graph graph_;
+    double total_weight_ = 0;
+    std::vector<std::int32_t> order_;
+    std::vector<std::vector<double>> halves_;
+    mutable std::once_flag proof_once_;
+    mutable Proof proof_;
+};
+
+}  // namespace topoplace::mapping

@@ -1,0 +1,52 @@
+// A target's distances, and the tree of its halves.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "mapping/source.hpp"
+#include "topoplace/mapping.hpp"
+
+namespace topoplace::mapping {
+
+// A part of the target: the vertices order[begin .. end) of the tree. A single vertex has no halves.
+struct Part {
+    std::int32_t begin = 0;
+    std::int32_t end = 0;
+    std::int32_t half[2] = {-1, -1};  // indices of parts
+
+    std::int32_t size() const { return end - begin; }
+};
+
+struct Halves {
+    std::vector<std::int32_t> order;
+    std::vector<Part> parts;  // the first is the whole target; halves come after what they halve
+};
+
+class Target::Impl {
+  public:
+    Impl(std::int32_t size, std::vector<double> distance);
+
+    std::int32_t size() const { return size_; }
+    const double* row(std::int32_t u) const { return distance_.data() + at(u) * at(size_); }
+    double distance(std::int32_t u, std::int32_t v) const { return row(u)[at(v)]; }
+    double least() const { return least_; }  // between different vertices; 0 where there is one vertex
+    double largest() const { return largest_; }
+    const Halves& halves() const;
+
+  private:
+    void check_block(std::int32_t top, std::int32_t left, std::int32_t block);
+
+    std::int32_t size_;
+    std::vector<double> distance_;
+    double least_ = 0;
+    double largest_ = 0;
+    mutable std::once_flag halves_once_;
+    mutable Halves halves_;
+};
+
+Halves halve(const Target::Impl& target);
+
+}  // namespace topoplace::mapping
