@@ -185,10 +185,11 @@ partition::BipartitionParams to_params(const GraphHandle& graph, double fraction
 
 Halved bipartition(const GraphHandle& graph, double fraction, double imbalance,
                    const std::optional<Array<std::int64_t>>& vertex_weights,
-                   const std::optional<Array<std::int8_t>>& fixed, std::int32_t starts, std::uint64_t seed,
-                   std::int32_t exact_up_to, std::optional<double> timeout) {
+                   const std::optional<Array<std::int8_t>>& fixed, std::int32_t starts, std::int32_t cycles,
+                   std::uint64_t seed, std::int32_t exact_up_to, std::optional<double> timeout) {
     auto params = to_params(graph, fraction, imbalance, vertex_weights, fixed);
     params.starts = starts;
+    params.cycles = cycles;
     params.seed = seed;
     params.exact_up_to = exact_up_to;
     params.deadline = to_deadline(timeout);
@@ -252,7 +253,7 @@ void register_kernels(py::module_& module) {
         py::arg("min_weight"));
     module.def("bipartition", &bipartition, py::arg("graph"), py::arg("fraction"), py::arg("imbalance"),
                py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert(), py::arg("starts"),
-               py::arg("seed"), py::arg("exact_up_to"), py::arg("timeout"));
+               py::arg("cycles"), py::arg("seed"), py::arg("exact_up_to"), py::arg("timeout"));
     module.def("verify_bipartition", &verify_bipartition, py::arg("graph"), py::arg("side").noconvert(),
                py::arg("cut"), py::arg("fraction"), py::arg("imbalance"),
                py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert());

@@ -92,6 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     params.starts = 1 + bytes.below(3);
     params.seed = std::uint64_t(bytes.below(256));
     params.coarsest = 1 + bytes.below(4);
+    params.cycles = bytes.below(3);
     partition::BipartitionWorkspace workspace;
     for (const auto gains : {partition::GainStructure::automatic, partition::GainStructure::heap}) {
         params.gains = gains;

@@ -115,6 +115,17 @@ TEST(coarser_levels_find_what_one_level_does_not) {
     CHECK_EQ(partition::bipartition(graph, {}).cut, 5.0);
 }
 
+TEST(coarse_levels_may_lean_where_only_the_finest_can_be_balanced) {
+    const Graph graph = grid(60);
+    partition::BipartitionParams params;
+    for (const std::int32_t cycles : {0, 1, 4}) {
+        params.cycles = cycles;
+        const auto found = partition::bipartition(graph, params);
+        CHECK(partition::verify_bipartition(graph, params, found.side, found.cut));
+        CHECK(found.cut >= 60 && found.cut <= 75);
+    }
+}
+
 TEST(large_weights_are_kept_in_a_heap_and_in_order) {
     const auto small = partition::bipartition(grid(12), {});
     const auto large = partition::bipartition(grid(12, 1e15 + 1), {});
@@ -155,6 +166,9 @@ TEST(what_is_out_of_range_is_refused_by_name) {
     params = {};
     params.starts = 0;
     CHECK_EQ(refusal(graph, params), "starts = 0 is not at least 1");
+    params = {};
+    params.cycles = -1;
+    CHECK_EQ(refusal(graph, params), "cycles = -1 is not at least 0");
     params = {};
     params.coarsest = 0;
     CHECK_EQ(refusal(graph, params), "coarsest = 0 is not at least 1");

@@ -393,7 +393,8 @@ def bipartition(
     imbalance: float = 0.0,
     vertex_weights: ArrayLike | None = None,
     fixed: ArrayLike | None = None,
-    starts: int = 8,
+    starts: int = 16,
+    cycles: int = 1,
     seed: int = 0,
     exact_up_to: int = MAX_EXACT_VERTICES,
     timeout: float | None = None,
@@ -406,10 +407,13 @@ def bipartition(
     0 or 1 where its side is given.
 
     Up to `exact_up_to` vertices (at most 24) the minimum is proven by branch and bound, and the lexicographically
-    smallest of the best side vectors is returned; `starts` and `seed` mean nothing there. Larger graphs are
-    coarsened to about 120 vertices (Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998), divided there from `starts`
-    random starts, and refined on every level by passes linear in the edges (Fiduccia and Mattheyses, "A linear-time
-    heuristic for improving network partitions", DAC 1982). The same seed gives the same answer everywhere.
+    smallest of the best side vectors is returned; what is told below means nothing there. Larger graphs are
+    coarsened to about 60 vertices (Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998), divided there from `starts`
+    random starts, and refined at the boundary on every level by passes of single moves (Fiduccia and Mattheyses,
+    "A linear-time heuristic for improving network partitions", DAC 1982). The best four are carried on while levels
+    are small, and each level of up to a sixth of the vertices is coarsened anew `cycles` times, keeping the sides
+    apart, to refine again (Walshaw, Annals of Operations Research 131, 2004): more cycles, smaller cuts. Time is
+    nearly linear in the edges. The same seed gives the same answer everywhere.
 
     At `timeout` seconds the best found so far is returned with complete=False. Raises InfeasibleError where
     no balanced bipartition exists or none was found, SearchTimeoutError where none was found in time,
@@ -425,6 +429,7 @@ def bipartition(
         _vertex_weights(vertex_weights, g),
         _fixed(fixed, g),
         _checks.integer(starts, "starts", ValueError, low=1, high=2**31 - 1),
+        _checks.integer(cycles, "cycles", ValueError, low=0, high=2**31 - 1),
         _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1),
         _checks.integer(exact_up_to, "exact_up_to", ValueError, low=0, high=MAX_EXACT_VERTICES),
         _timeout(timeout),

@@ -11,17 +11,25 @@ namespace topoplace::partition {
 // is constant time, but for the search down from the top, which moves no further than gains have risen.
 class BucketQueue {
   public:
+    // Empties the queue, for gains up to `largest_gain` and vertices below `num_vertices`.
     void reset(std::size_t num_vertices, std::int64_t largest_gain) {
         offset_ = largest_gain;
         top_ = -1;
-        first_.assign(static_cast<std::size_t>(2 * largest_gain + 1), kNone);
-        next_.resize(num_vertices);
-        previous_.resize(num_vertices);
-        bucket_.assign(num_vertices, kNone);
+        const auto buckets = static_cast<std::size_t>(2 * largest_gain + 1);
+        if (first_.size() < buckets) first_.resize(buckets, kNone);
+        if (next_.size() < num_vertices) {
+            next_.resize(num_vertices);
+            previous_.resize(num_vertices);
+            bucket_.resize(num_vertices);
+        }
     }
-    // Called between reset and the first question.
+    // Called between reset or clear and the first question.
     void append(std::int32_t vertex, std::int64_t gain) { link(vertex, gain + offset_); }
     void arrange() {}
+    void insert(std::int32_t vertex, std::int64_t gain) { link(vertex, gain + offset_); }
+    void clear() {
+        for (; top_ >= 0; --top_) first_[static_cast<std::size_t>(top_)] = kNone;
+    }
 
     // kNone where the queue is empty.
     std::int32_t top() {
@@ -35,7 +43,6 @@ class BucketQueue {
         (before == kNone ? first_[static_cast<std::size_t>(bucket_[v])]
                          : next_[static_cast<std::size_t>(before)]) = after;
         if (after != kNone) previous_[static_cast<std::size_t>(after)] = before;
-        bucket_[v] = kNone;
     }
     void change(std::int32_t vertex, std::int64_t gain) {
         remove(vertex);
@@ -70,8 +77,9 @@ class HeapQueue {
   public:
     void reset(std::size_t num_vertices, std::int64_t /*largest_gain*/) {
         heap_.clear();
-        place_.assign(num_vertices, 0);
+        if (place_.size() < num_vertices) place_.resize(num_vertices);
     }
+    void clear() { heap_.clear(); }
     void append(std::int32_t vertex, std::int64_t gain) {
         place_[static_cast<std::size_t>(vertex)] = heap_.size();
         heap_.push_back({gain, vertex});
@@ -79,6 +87,11 @@ class HeapQueue {
     // Makes the heap of what was appended, in linear time.
     void arrange() {
         for (std::size_t i = heap_.size() / 2; i-- > 0;) sink(i);
+    }
+
+    void insert(std::int32_t vertex, std::int64_t gain) {
+        append(vertex, gain);
+        rise(heap_.size() - 1);
     }
 
     std::int32_t top() const { return heap_.empty() ? kNone : heap_.front().vertex; }

@@ -1,6 +1,8 @@
-// The levels of a large graph: each half as large as the one before, its vertices pairs of the finer one's.
+// The levels of a large graph: each a contraction of the one before, its vertices clusters of the finer
+// one's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,17 +12,36 @@
 
 namespace topoplace::partition {
 
-// A graph whose vertices stand for one or two of a finer graph's.
+// A graph whose vertices stand for clusters of a finer graph's.
 struct Level {
     IntegerGraph graph;
     std::vector<std::int64_t> vertex_weights;
     std::vector<std::int8_t> fixed;
     std::vector<std::int32_t> coarse_of;  // of each vertex of the finer graph
+
+    // Dividing this level; sides may hold its heaviest vertex more than `limits`.
+    RefineTask task(const std::array<std::int64_t, 2>& limits, bool buckets_allowed) const;
 };
 
-// The coarser graph. A vertex is matched with the free neighbor its heaviest edge leads to, the lightest of
-// these where several do (Karypis and Kumar's heavy-edge matching); no two whose sides are fixed differently,
-// none that together weigh more than `heaviest`. Vertices are asked in a random order.
-Level coarsen(const RefineTask& task, std::int64_t heaviest, Random& random);
+// The memory that making levels shares.
+struct CoarsenMemory {
+    std::vector<std::int32_t> order;    // in which vertices are asked
+    std::vector<std::int64_t> weight;   // of each cluster
+    std::vector<std::int32_t> end;      // of each cluster, in members
+    std::vector<std::int32_t> members;  // fine vertices by cluster
+    std::vector<std::int64_t> place;    // of each coarse neighbor in the row that is written
+};
+
+// Makes the coarser graph; false where the deadline passed. Vertices are asked in a random order; one that is
+// alone joins the neighbor or the neighbor's cluster for which w^2 / c is largest, where w is the weight of
+// the edge and c what that neighbor or cluster weighs: this rating by edge and cluster weight is the
+// "expansion*2" of Holtgrewe, Sanders and Schulz (IPDPS 2010). No two join whose sides are fixed differently
+// or which `side`, where given, has on different sides; none that together weigh more than `heaviest`.
+bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
+             const std::vector<std::int8_t>* side, Random& random, NodeCounter& counter,
+             CoarsenMemory& memory);
+
+// A side vector of the finer graph, as one of the level's.
+std::vector<std::int8_t> lifted(const Level& level, const std::vector<std::int8_t>& side);
 
 }  // namespace topoplace::partition

@@ -48,6 +48,7 @@ void check(const Graph& graph, const BipartitionParams& params) {
     if (!(params.imbalance >= 0 && std::isfinite(params.imbalance)))
         refuse("imbalance", params.imbalance, "a finite number of at least 0");
     if (params.starts < 1) refuse("starts", params.starts, "at least 1");
+    if (params.cycles < 0) refuse("cycles", params.cycles, "at least 0");
     if (params.exact_up_to < 0 || params.exact_up_to > kMaxExactVertices)
         refuse("exact_up_to", params.exact_up_to, "in 0.." + std::to_string(kMaxExactVertices));
     if (params.coarsest < 1) refuse("coarsest", params.coarsest, "at least 1");
@@ -92,15 +93,23 @@ std::int64_t scaled(double weight, double scale) { return std::llround(weight * 
 
 void fill(IntegerGraph& result, const Graph& graph, double scale) {
     const std::int32_t n = graph.num_vertices();
-    result.offsets.assign(1, 0);
-    result.neighbors.clear();
-    result.weights.clear();
+    result.reserve(static_cast<std::size_t>(n), static_cast<std::size_t>(2 * graph.num_edges()));
+    std::size_t end = 0;
     for (std::int32_t v = 0; v < n; ++v) {
+        result.offsets[static_cast<std::size_t>(v)] = static_cast<std::int64_t>(end);
         const auto neighbors = graph.neighbors(v);
-        result.neighbors.insert(result.neighbors.end(), neighbors.begin(), neighbors.end());
-        for (const double weight : graph.weights(v)) result.weights.push_back(scaled(weight, scale));
-        result.offsets.push_back(static_cast<std::int64_t>(result.neighbors.size()));
+        const auto weights = graph.weights(v);
+        std::copy(neighbors.begin(), neighbors.end(), &result.neighbors[end]);
+        if (scale == 1) {
+            for (std::size_t i = 0; i < weights.size(); ++i)
+                result.weights[end + i] = static_cast<std::int64_t>(weights[i]);
+        } else {
+            for (std::size_t i = 0; i < weights.size(); ++i)
+                result.weights[end + i] = scaled(weights[i], scale);
+        }
+        end += neighbors.size();
     }
+    result.offsets[static_cast<std::size_t>(n)] = static_cast<std::int64_t>(end);
 }
 
 double cut_of(const Graph& graph, std::span<const std::int8_t> side) {

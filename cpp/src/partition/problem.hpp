@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,10 +16,17 @@ inline constexpr std::int64_t kMaxVertexWeight = std::int64_t{1} << 53;
 // A graph with integer weights, in compressed sparse rows.
 struct IntegerGraph {
     std::vector<std::int64_t> offsets;
-    std::vector<std::int32_t> neighbors;
-    std::vector<std::int64_t> weights;
+    std::unique_ptr<std::int32_t[]> neighbors;
+    std::unique_ptr<std::int64_t[]> weights;
 
+    // Memory for so many, not initialised: pages that stay unused cost nothing.
+    void reserve(std::size_t num_vertices, std::size_t arcs) {
+        offsets.resize(num_vertices + 1);
+        neighbors = std::make_unique_for_overwrite<std::int32_t[]>(arcs);
+        weights = std::make_unique_for_overwrite<std::int64_t[]>(arcs);
+    }
     std::size_t size() const { return offsets.size() - 1; }
+    std::size_t num_arcs() const { return static_cast<std::size_t>(offsets.back()); }
     // The arcs of a vertex.
     std::size_t begin(std::size_t v) const { return static_cast<std::size_t>(offsets[v]); }
     std::size_t end(std::size_t v) const { return static_cast<std::size_t>(offsets[v + 1]); }

@@ -5,10 +5,13 @@
 
 namespace topoplace::partition {
 namespace {
+// A pass ends after so many moves without a new best: a quarter of the vertices, within these bounds.
+constexpr std::size_t kLeastPatience = 15;
+constexpr std::size_t kMostPatience = 300;
 
 std::size_t at(std::int32_t vertex) { return static_cast<std::size_t>(vertex); }
 
-std::int64_t measured_cut(const IntegerGraph& graph, std::span<const std::int8_t> side) {
+[[maybe_unused]] std::int64_t measured_cut(const IntegerGraph& graph, std::span<const std::int8_t> side) {
     std::int64_t twice = 0;
     for (std::size_t v = 0; v < graph.size(); ++v) {
         for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
@@ -18,16 +21,47 @@ std::int64_t measured_cut(const IntegerGraph& graph, std::span<const std::int8_t
     return twice / 2;
 }
 
-// One pass. Queue s holds the free vertices of side s.
-template <class Queue>
-class Pass {
-  public:
-    Pass(const RefineTask& task, Division& division, RefineMemory& memory, std::array<Queue, 2>& queues)
-        : task_(task), division_(division), memory_(memory), queues_(queues) {}
+enum State : std::uint8_t {
+    kUnknown,  // far from the boundary: its gain is not kept
+    kKnown,
+    kQueued,
+    kLocked,
+};
 
+// The passes over one division. Queue s holds free vertices of side s: those at the boundary, or all where a
+// side holds too much.
+template <class Queue>
+class Refiner {
+  public:
+    Refiner(const RefineTask& task, Division& division, RefineMemory& memory, std::array<Queue, 2>& queues)
+        : task_(task),
+          division_(division),
+          memory_(memory),
+          queues_(queues),
+          slack_(task.is_balanced(division.held) ? 0 : task.slack),
+          patience_(std::clamp(task.graph.size() / 4, kLeastPatience, kMostPatience)) {
+        const std::size_t n = task_.graph.size();
+        memory_.gains.resize(n);
+        memory_.external.resize(n);
+        memory_.state.assign(n, kUnknown);
+        memory_.known.clear();
+        for (Queue& queue : queues_) queue.reset(n, task_.largest_gain);
+        for (const std::int32_t v : division_.boundary) know(v);
+    }
+
+    void run(NodeCounter& counter, BipartitionResult& result) {
+        while (!counter.stopped() && pass(counter, result)) {
+        }
+        division_.boundary.clear();
+        for (const std::int32_t v : memory_.known) {
+            if (memory_.external[at(v)] > 0) division_.boundary.push_back(v);
+        }
+    }
+
+  private:
     // Whether the division is better than it was.
-    bool run(NodeCounter& counter, BipartitionResult& result) {
-        prepare();
+    bool pass(NodeCounter& counter, BipartitionResult& result) {
+        fill_queues();
         const Score before = division_.score;
         Score best = before;
         std::size_t kept = 0;
@@ -36,6 +70,8 @@ class Pass {
             if (division_.score < best) {
                 best = division_.score;
                 kept = memory_.moved.size();
+            } else if (memory_.moved.size() - kept > patience_) {
+                break;
             }
         }
         ++result.passes;
@@ -47,40 +83,56 @@ class Pass {
         return best < before;
     }
 
-  private:
-    void prepare() {
-        const std::size_t n = task_.graph.size();
-        memory_.gains.resize(n);
-        memory_.locked.resize(n);
+    void fill_queues() {
         memory_.moved.clear();
-        for (Queue& queue : queues_) queue.reset(n, task_.largest_gain);
-        for (std::size_t v = 0; v < n; ++v) {
-            memory_.gains[v] = gain(v);
-            memory_.locked[v] = task_.is_free(v) ? 0 : 1;
-            if (memory_.locked[v] == 0)
-                queues_[division_.side[v] == 0 ? 0 : 1].append(static_cast<std::int32_t>(v),
-                                                               memory_.gains[v]);
+        for (const std::int32_t v : memory_.known) {
+            if (memory_.external[at(v)] == 0 || !task_.is_free(at(v))) continue;
+            memory_.state[at(v)] = kQueued;
+            queue_of(v).append(v, memory_.gains[at(v)]);
         }
         for (Queue& queue : queues_) queue.arrange();
     }
 
-    std::int64_t gain(std::size_t v) const {
-        const IntegerGraph& graph = task_.graph;
-        std::int64_t sum = 0;
-        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
-            const bool crosses = division_.side[v] != division_.side[at(graph.neighbors[arc])];
-            sum += crosses ? graph.weights[arc] : -graph.weights[arc];
+    // The first of a side that holds too much. Where its boundary is used up, all of it is entered.
+    std::int32_t first_of(std::size_t side) {
+        if (queues_[side].top() == Queue::kNone) enter_all(side);
+        return queues_[side].top();
+    }
+
+    void enter_all(std::size_t side) {
+        for (std::size_t i = 0; i < task_.graph.size(); ++i) {
+            const auto v = static_cast<std::int32_t>(i);
+            if (static_cast<std::size_t>(division_.side[i]) != side || !task_.is_free(i)) continue;
+            if (memory_.state[i] == kUnknown) know(v);
+            if (memory_.state[i] != kKnown) continue;
+            memory_.state[i] = kQueued;
+            queues_[side].insert(v, memory_.gains[i]);
         }
-        return sum;
+    }
+
+    Queue& queue_of(std::int32_t v) { return queues_[static_cast<std::size_t>(division_.side[at(v)])]; }
+
+    void know(std::int32_t v) {
+        const IntegerGraph& graph = task_.graph;
+        std::int64_t external = 0;
+        std::int64_t internal = 0;
+        for (std::size_t arc = graph.begin(at(v)); arc < graph.end(at(v)); ++arc) {
+            const bool crosses = division_.side[at(v)] != division_.side[at(graph.neighbors[arc])];
+            (crosses ? external : internal) += graph.weights[arc];
+        }
+        memory_.external[at(v)] = external;
+        memory_.gains[at(v)] = external - internal;
+        memory_.state[at(v)] = kKnown;
+        memory_.known.push_back(v);
     }
 
     // The vertex to move: off an overloaded side if one is, else the larger gain; of equal gains the one from
     // the side that has less room left. kNone where no vertex may.
     std::int32_t choose() {
-        const std::array<std::int64_t, 2> room{task_.limits[0] - division_.held[0],
-                                               task_.limits[1] - division_.held[1]};
-        if (room[0] < 0) return queues_[0].top();
-        if (room[1] < 0) return queues_[1].top();
+        const std::array<std::int64_t, 2> room{task_.limits[0] + slack_ - division_.held[0],
+                                               task_.limits[1] + slack_ - division_.held[1]};
+        if (room[0] < 0) return first_of(0);
+        if (room[1] < 0) return first_of(1);
         const std::int32_t zero = queues_[0].top();
         const std::int32_t one = queues_[1].top();
         if (zero == Queue::kNone || one == Queue::kNone) return zero == Queue::kNone ? one : zero;
@@ -90,21 +142,37 @@ class Pass {
     }
 
     void move(std::int32_t vertex) {
-        const IntegerGraph& graph = task_.graph;
-        const std::int8_t from = division_.side[at(vertex)];
-        queues_[static_cast<std::size_t>(from)].remove(vertex);
-        memory_.locked[at(vertex)] = 1;
+        queue_of(vertex).remove(vertex);
+        memory_.state[at(vertex)] = kLocked;
         memory_.moved.push_back(vertex);
         division_.score.cut -= memory_.gains[at(vertex)];
         flip(vertex);
-        division_.score.excess = task_.excess(division_.held);
-        for (std::size_t arc = graph.begin(at(vertex)); arc < graph.end(at(vertex)); ++arc) {
-            const std::int32_t other = graph.neighbors[arc];
-            if (memory_.locked[at(other)] != 0) continue;
-            const std::int8_t side = division_.side[at(other)];
-            memory_.gains[at(other)] += side == from ? 2 * graph.weights[arc] : -2 * graph.weights[arc];
-            queues_[static_cast<std::size_t>(side)].change(other, memory_.gains[at(other)]);
+        division_.score.excess = task_.excess(division_.held, slack_);
+        const IntegerGraph& graph = task_.graph;
+        for (std::size_t arc = graph.begin(at(vertex)); arc < graph.end(at(vertex)); ++arc)
+            tell(graph.neighbors[arc], division_.side[at(vertex)], graph.weights[arc]);
+    }
+
+    // A neighbor has moved to `side`: enters it in the gain of `v`, and `v` in a queue.
+    void tell(std::int32_t v, std::int8_t side, std::int64_t weight) {
+        std::uint8_t& state = memory_.state[at(v)];
+        if (state == kUnknown) {
+            know(v);
+        } else {
+            update(v, side, weight);
         }
+        if (state == kQueued) {
+            queue_of(v).change(v, memory_.gains[at(v)]);
+        } else if (state == kKnown && task_.is_free(at(v))) {
+            state = kQueued;
+            queue_of(v).insert(v, memory_.gains[at(v)]);
+        }
+    }
+
+    void update(std::int32_t v, std::int8_t side, std::int64_t weight) {
+        const std::int64_t change = division_.side[at(v)] == side ? -weight : weight;
+        memory_.external[at(v)] += change;
+        memory_.gains[at(v)] += 2 * change;
     }
 
     void flip(std::int32_t vertex) {
@@ -112,41 +180,66 @@ class Pass {
         division_.held[static_cast<std::size_t>(side)] -= task_.vertex_weight(at(vertex));
         side = static_cast<std::int8_t>(1 - side);
         division_.held[static_cast<std::size_t>(side)] += task_.vertex_weight(at(vertex));
+        memory_.external[at(vertex)] -= memory_.gains[at(vertex)];
+        memory_.gains[at(vertex)] = -memory_.gains[at(vertex)];
     }
 
+    // Takes back all moves but the first `kept`, and empties the queues.
     void roll_back(std::size_t kept) {
-        for (std::size_t i = memory_.moved.size(); i-- > kept;) flip(memory_.moved[i]);
+        const IntegerGraph& graph = task_.graph;
+        for (std::size_t i = memory_.moved.size(); i-- > kept;) {
+            const std::int32_t vertex = memory_.moved[i];
+            flip(vertex);
+            for (std::size_t arc = graph.begin(at(vertex)); arc < graph.end(at(vertex)); ++arc)
+                update(graph.neighbors[arc], division_.side[at(vertex)], graph.weights[arc]);
+        }
+        for (const std::int32_t v : memory_.known) memory_.state[at(v)] = kKnown;
+        for (Queue& queue : queues_) queue.clear();
     }
 
     const RefineTask& task_;
     Division& division_;
     RefineMemory& memory_;
     std::array<Queue, 2>& queues_;
+    std::int64_t slack_;
+    std::size_t patience_;
 };
-
-template <class Queue>
-void refine_with(std::array<Queue, 2>& queues, const RefineTask& task, Division& division,
-                 RefineMemory& memory, NodeCounter& counter, BipartitionResult& result) {
-    while (!counter.stopped() && Pass<Queue>(task, division, memory, queues).run(counter, result)) {
-    }
-}
 
 }  // namespace
 
+void RefineTask::measure_gains(bool buckets_allowed) {
+    for (std::size_t v = 0; v < graph.size(); ++v) {
+        std::int64_t degree = 0;
+        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) degree += graph.weights[arc];
+        largest_gain = std::max(largest_gain, degree);
+    }
+    buckets =
+        buckets_allowed && largest_gain <= static_cast<std::int64_t>(graph.size() + graph.num_arcs() / 2);
+}
+
 void measure(const RefineTask& task, Division& division) {
+    const IntegerGraph& graph = task.graph;
     division.held = {};
-    for (std::size_t v = 0; v < task.graph.size(); ++v)
+    division.boundary.clear();
+    std::int64_t twice = 0;
+    for (std::size_t v = 0; v < graph.size(); ++v) {
         division.held[static_cast<std::size_t>(division.side[v])] += task.vertex_weight(v);
-    division.score.excess = task.excess(division.held);
-    division.score.cut = measured_cut(task.graph, division.side);
+        const std::int64_t before = twice;
+        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
+            if (division.side[v] != division.side[at(graph.neighbors[arc])]) twice += graph.weights[arc];
+        }
+        if (twice != before) division.boundary.push_back(static_cast<std::int32_t>(v));
+    }
+    division.score.excess = task.excess(division.held, task.slack);
+    division.score.cut = twice / 2;
 }
 
 void refine(const RefineTask& task, Division& division, RefineMemory& memory, NodeCounter& counter,
             BipartitionResult& result) {
     if (task.buckets) {
-        refine_with(memory.buckets, task, division, memory, counter, result);
+        Refiner<BucketQueue>(task, division, memory, memory.buckets).run(counter, result);
     } else {
-        refine_with(memory.heaps, task, division, memory, counter, result);
+        Refiner<HeapQueue>(task, division, memory, memory.heaps).run(counter, result);
     }
 }
 

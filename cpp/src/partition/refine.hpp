@@ -21,17 +21,21 @@ struct Score {
     auto operator<=>(const Score&) const = default;
 };
 
-// What a run improves: a side vector, the weight each side holds, and its score.
+// What a run improves: a side vector, and what is known of it.
 struct Division {
     std::vector<std::int8_t> side;
     std::array<std::int64_t, 2> held{};
     Score score;
+    std::vector<std::int32_t> boundary;  // with every vertex that has a neighbor on the other side
+    std::int64_t start_cut = -1;         // of the balanced start it grew from; -1: that was not balanced
 };
 
 // The memory of a run.
 struct RefineMemory {
-    std::vector<std::int64_t> gains;
-    std::vector<std::uint8_t> locked;
+    std::vector<std::int64_t> gains;     // of the vertices known
+    std::vector<std::int64_t> external;  // weight of the edges to the other side, of the vertices known
+    std::vector<std::uint8_t> state;     // of each vertex
+    std::vector<std::int32_t> known;     // vertices whose gain is kept
     std::vector<std::int32_t> moved;
     std::array<BucketQueue, 2> buckets;
     std::array<HeapQueue, 2> heaps;
@@ -42,21 +46,28 @@ struct RefineTask {
     std::span<const std::int64_t> vertex_weights;  // empty: all 1
     std::span<const std::int8_t> fixed;            // empty: all free
     std::array<std::int64_t, 2> limits{};
+    std::int64_t slack = 0;         // by how much a side may exceed its limit: coarse vertices are too heavy
     std::int64_t largest_gain = 0;  // the largest weighted degree
     bool buckets = false;           // else heaps
 
     std::int64_t vertex_weight(std::size_t v) const { return vertex_weights.empty() ? 1 : vertex_weights[v]; }
     bool is_free(std::size_t v) const { return fixed.empty() || fixed[v] == -1; }
-    std::int64_t excess(const std::array<std::int64_t, 2>& held) const {
-        return std::max<std::int64_t>(0, held[0] - limits[0]) +
-               std::max<std::int64_t>(0, held[1] - limits[1]);
+    bool is_balanced(const std::array<std::int64_t, 2>& held) const {
+        return held[0] <= limits[0] && held[1] <= limits[1];
     }
+    std::int64_t excess(const std::array<std::int64_t, 2>& held, std::int64_t allowed) const {
+        return std::max<std::int64_t>(0, held[0] - limits[0] - allowed) +
+               std::max<std::int64_t>(0, held[1] - limits[1] - allowed);
+    }
+    // Sets `largest_gain`, and `buckets` where they serve.
+    void measure_gains(bool buckets_allowed);
 };
 
-// Sets what the division holds, and its score, from its sides.
+// Sets what the division holds, its score and its boundary from its sides.
 void measure(const RefineTask& task, Division& division);
 
-// Passes until one improves nothing or the deadline has passed; counts its work in `result`.
+// Passes until one improves nothing or the deadline has passed; counts its work in `result`. A division that
+// keeps the limits without slack keeps them.
 void refine(const RefineTask& task, Division& division, RefineMemory& memory, NodeCounter& counter,
             BipartitionResult& result);
 

@@ -1,0 +1,25 @@
+// Where the heuristic begins: side vectors made without looking back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "partition/refine.hpp"
+#include "topoplace/random.hpp"
+
+namespace topoplace::partition {
+
+// The memory of a start.
+struct StartMemory {
+    std::vector<std::int32_t> queue;
+    std::vector<std::uint8_t> reached;
+};
+
+// Side 0 grown breadth first from the vertices fixed to it, then from random ones, until it holds `share`.
+void grow(const RefineTask& task, std::int64_t share, Random& random, StartMemory& memory,
+          std::vector<std::int8_t>& side);
+
+// Heaviest first, each to the side with more room: for weights that growing does not balance.
+void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>& side);
+
+}  // namespace topoplace::partition
