@@ -73,6 +73,11 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
         name: getattr(tp.JobGraph, name)
         for name in (*PATTERNS, "mesh", "torus", "from_matrix", "from_networkx")
     },
+    "profile text": tp.PerformanceProfile.from_csv,
+    "profile JSON": tp.PerformanceProfile.from_json,
+    "solo": tp.PerformanceProfile,
+    "colocation": lambda value: tp.PerformanceProfile({}, value),
+    "job text": tp.JobGraph.from_json,
     "dims": lambda value: tp.JobGraph.mesh((2, value)),
     "edges": lambda value: tp.JobGraph.from_edges(4, value),
     "edges[0]": lambda value: tp.JobGraph.from_edges(4, [value]),
@@ -81,7 +86,7 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
         f"with_ {name}": option(JOB.with_, name)
         for name in (
             *("name", "bandwidth_sensitive", "min_utility", "gpu_memory_gb", "gpu_model", "gpu_fraction"),
-            *("cpus", "memory_gb", "single_node", "anti_affinity", "profile"),
+            *("cpus", "memory_gb", "single_node", "anti_affinity", "profile", "memory_bandwidth"),
         )
     },
     "cluster": tp.Cluster,

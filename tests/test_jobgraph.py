@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.testing.strategies import job_graphs
 
 JobGraph = tp.JobGraph
 
@@ -123,6 +124,7 @@ def test_bad_graph_is_refused_by_name(build: Any, message: str) -> None:
         ("gpu_memory_gb", -1),
         ("gpu_memory_gb", math.inf),
         ("memory_gb", True),
+        ("memory_bandwidth", 0),
         ("cpus", -1),
         ("cpus", 1.5),
         ("gpu_model", ""),
@@ -165,3 +167,54 @@ def test_equal_patterns_and_their_copies_share_one_graph() -> None:
         tp.JobGraph.ring(True)
     with pytest.raises(tp.JobGraphError, match=r"k = 8\.0"):
         tp.JobGraph.ring(8.0)  # type: ignore[arg-type]
+
+
+@st.composite
+def needy_jobs(draw: st.DrawFn) -> tp.JobGraph:
+    positive = st.none() | st.floats(1e-3, 1e6)
+    text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5)
+    job = draw(job_graphs()).with_(
+        name=draw(text),
+        min_utility=draw(st.floats(0, 1)),
+        gpu_memory_gb=draw(positive),
+        gpu_model=draw(st.none() | text),
+        gpu_fraction=draw(st.floats(0.01, 1)),
+        cpus=draw(st.none() | st.integers(0, 99)),
+        memory_gb=draw(positive),
+        single_node=draw(st.booleans()),
+        profile=draw(st.none() | text),
+        memory_bandwidth=draw(positive),
+    )
+    return job if job.single_node else job.with_(anti_affinity=draw(st.booleans()))
+
+
+@given(needy_jobs())
+def test_json_keeps_every_field(job: tp.JobGraph) -> None:
+    text = job.to_json()
+    assert JobGraph.from_json(text) == job
+    assert JobGraph.from_json(text.encode()).to_json() == text
+    assert text.isascii()
+
+
+def test_a_job_without_needs_is_short_json() -> None:
+    job = JobGraph.independent(2).with_(name="custom")
+    assert job.to_json() == '{"format":"topoplace.jobgraph","num_tasks":2,"version":1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[]", r"the text = \[\] is not a dict"),
+        ("{}", r"format and version = \(None, None\)"),
+        ('{"format":"topoplace.jobgraph","version":true,"num_tasks":1}', "format and version"),
+        ('{"format":"topoplace.jobgraph","version":1}', "no num_tasks"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":1,"x":2}', "unknown key 'x'"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":0}', "num_tasks = 0"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":2,"edges":[[0,1,NaN]]}', r"edges\[0\]\[2\]"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":2,"edges":3}', "edges = 3"),
+    ],
+)
+def test_bad_json_is_refused(text: str, message: str) -> None:
+    with pytest.raises(tp.JobGraphError, match=message):
+        JobGraph.from_json(text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from topoplace import _checks
+from topoplace import _checks, _job_json
 from topoplace.errors import JobGraphError
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class JobGraph:
     """Whether no two tasks may share a machine."""
     profile: str | None = None
     """The name of its performance profile, such as "alexnet/1"."""
+    memory_bandwidth: float | None = None
+    """Bandwidth of host memory needed by the whole job, GB/s (SC'17's t_bw)."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
@@ -144,6 +146,11 @@ class JobGraph:
         edges = tuple((index[a], index[b], value) for a, b, value in g.edges(data=weight, default=1.0))
         return cls(len(index), edges, name)
 
+    @classmethod
+    def from_json(cls, text: str | bytes) -> JobGraph:
+        """A job graph as `to_json` writes it."""
+        return _job_json.parsed(text)
+
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
@@ -157,6 +164,10 @@ class JobGraph:
         vars(copy).update(vars(self) | requirements)
         copy._refuse_contradiction()
         return copy
+
+    def to_json(self) -> str:
+        """Every field as canonical JSON: equal job graphs give equal text."""
+        return _job_json.written(self)
 
     @cached_property
     def graph(self) -> Graph:
@@ -323,4 +334,5 @@ _REQUIREMENTS: dict[str, Check] = {
     "single_node": _flag,
     "anti_affinity": _flag,
     "profile": _or_none(_text),
+    "memory_bandwidth": _or_none(_positive),
 }

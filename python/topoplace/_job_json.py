@@ -1,0 +1,47 @@
+"""The JSON form of a job graph: canonical, versioned, and checked when it is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError
+
+if TYPE_CHECKING:
+    from topoplace.jobgraph import JobGraph
+
+FORMAT: Final = "topoplace.jobgraph"
+VERSION: Final = 1
+
+
+def written(job: JobGraph) -> str:
+    """`job` as canonical JSON: keys sorted, no blanks, ASCII, and no field that has its default."""
+    record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+    for field in fields(job):
+        if (value := getattr(job, field.name)) != field.default:
+            record[field.name] = value
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def parsed(text: str | bytes) -> JobGraph:
+    """The job graph that `text` describes; JobGraphError says what is wrong with it."""
+    from topoplace.jobgraph import JobGraph
+
+    try:
+        data = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise JobGraphError(f"not JSON: {error}") from None
+    _checks.instance(data, dict, "the text", JobGraphError)
+    record = dict(cast("dict[str, Any]", data))
+    found = record.pop("format", None), record.pop("version", None)
+    if found != (FORMAT, VERSION) or isinstance(found[1], bool):
+        raise JobGraphError(f"format and version = {_checks.shown(found)}, not {(FORMAT, VERSION)}")
+    unknown = sorted(record.keys() - {field.name for field in fields(JobGraph)})
+    if unknown or "num_tasks" not in record:
+        raise JobGraphError(
+            f"the text has {f'the unknown key {unknown[0]!r}' if unknown else 'no num_tasks'}"
+        )
+    record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
+    return JobGraph(**record)

@@ -1,0 +1,93 @@
+"""Utility as SC'17's published code computes it, which is not eq. 2 of the paper (github.com/HiEST/gpu-topo-aware).
+
+Each of the three costs is at least 0.01 and at most about 1; 0.01 means there is none. A utility is
+`n * 0.01**(1/n)` over the sum of every cost to the power of its weight: 1 where all costs are least, and towards 0 as
+they grow. What a reader of the paper would not expect:
+
+- Interference is the time alone over the time beside the others, so the worse it is the *smaller* the cost, as in eq.
+  2; without any it is 0.01, not 1. So light interference scores far below none at all, and a little above heavy one.
+- The utility of a job leaves fragmentation out and adds half of its own weight to each of the two others.
+- Communication is scaled by constants of one machine, two sockets of two GPUs: 1 between GPUs of a socket, else 20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from topoplace import _checks
+
+MIN_COST: Final = 0.01
+WEIGHT: Final = 0.3333333333333
+"""Of each cost; as written in the published configuration."""
+LEAST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 1.0, 3: 41.0})
+WORST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 40.0, 3: 60.0})
+"""The sum over the pairs of so many GPUs: what is taken off it, and what the rest is divided by."""
+
+
+def communication_cost(
+    num_gpus: int, distance: float, *, least: float | None = None, worst: float | None = None
+) -> float:
+    """The cost of a sum of distances over all pairs of GPUs; of one GPU always the least.
+
+    least, worst: of such a sum; known for 2 and 3 GPUs of the published code's machine, needed for others.
+    """
+    if num_gpus == 1:
+        return MIN_COST
+    least = LEAST_DISTANCE.get(num_gpus) if least is None else least
+    worst = WORST_DISTANCE.get(num_gpus) if worst is None else worst
+    if least is None or worst is None:
+        raise ValueError(f"num_gpus = {num_gpus}: least and worst are known for 1, 2 and 3 GPUs only")
+    worst = _checks.positive(worst, "worst", ValueError)
+    rest = distance - least if distance > 0 else 0.0
+    return max(rest / worst, MIN_COST)
+
+
+def fragmentation_cost(shares: tuple[float, ...]) -> float:
+    """The cost of the shares of free GPUs that remain in each socket; of all or none of them the least."""
+    mean = sum(shares, 0.0) / len(shares)
+    return MIN_COST if mean in (0.0, 1.0) else max(mean, MIN_COST)
+
+
+def job_utility(communication: float, interference: float) -> float:
+    """What a placement is worth to the job, 0..1; `min_utility` is compared with it."""
+    exponent = WEIGHT + WEIGHT / 2
+    costs: float = communication**exponent + max(interference, MIN_COST) ** exponent
+    return 1 / costs / _MOST_JOB
+
+
+def system_utility(
+    communication: float, interference: float, fragmentation: float, on_others: float | None = None
+) -> float:
+    """What a placement is worth to the cluster, 0..1; candidates are compared by it.
+
+    on_others: the interference that the jobs already there would suffer; None where there are none.
+    """
+    interference = max(interference, MIN_COST)
+    if on_others is not None:
+        interference = (interference + max(on_others, MIN_COST)) / 2
+    # In the order of a Python 2 dictionary: the last bit of a sum decides between equal candidates.
+    costs: float = communication**WEIGHT + fragmentation**WEIGHT + interference**WEIGHT
+    return 1 / costs / _MOST_SYSTEM
+
+
+_MOST_JOB: Final = 1 / (2 * MIN_COST ** (1.0 / 2))
+_MOST_SYSTEM: Final = 1 / (3 * MIN_COST ** (1.0 / 3))
+
+
+def authors_utility(
+    communication: float,
+    interference: float,
+    fragmentation: float | None = None,
+    *,
+    on_others: float | None = None,
+) -> float:
+    """`system_utility` where `fragmentation` is given, else `job_utility`; costs of 0.01 up to about 1, checked."""
+    for name, cost in (("communication", communication), ("interference", interference)):
+        _checks.real(cost, name, ValueError, low=0.0)
+    communication = max(communication, MIN_COST)
+    if fragmentation is None:
+        return job_utility(communication, interference)
+    _checks.real(fragmentation, "fragmentation", ValueError)
+    return system_utility(communication, interference, max(fragmentation, MIN_COST), on_others)

@@ -1,0 +1,82 @@
+"""The order in which Python 2 walks a dictionary of whole numbers: the published simulator depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+_LEAST_SLOTS = 8
+_LARGE = 50000
+
+
+class IntDict(Generic[V]):
+    """Whole numbers from 0 to values, walked in the order of CPython 2.7's dictionaries.
+
+    An open hash table: a number's first slot is its own low bits, the next ones follow from all of its bits; what is
+    deleted leaves a mark that the search passes and an insertion takes; at two thirds full it is built anew.
+    """
+
+    def __init__(self) -> None:
+        self._slots: list[int | None] = [None] * _LEAST_SLOTS
+        self._filled = 0  # slots in use or marked
+        self._values: dict[int, V] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([key for key in self._slots if key is not None and key != _DELETED])
+
+    def __getitem__(self, key: int) -> V:
+        return self._values[key]
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._values
+
+    def __setitem__(self, key: int, value: V) -> None:
+        if key not in self._values:
+            slot = self._slot(key)
+            self._filled += self._slots[slot] is None
+            self._slots[slot] = key
+        self._values[key] = value
+        if self._filled * 3 >= len(self._slots) * 2:
+            self._rebuild(len(self._values) * (2 if len(self._values) > _LARGE else 4))
+
+    def __delitem__(self, key: int) -> None:
+        del self._values[key]
+        self._slots[self._slots.index(key)] = _DELETED
+
+    def _slot(self, key: int) -> int:
+        """Where a new key goes: the first deleted slot on its way, or the empty one at the way's end."""
+        mask = len(self._slots) - 1
+        index = bits = key
+        deleted: int | None = None
+        while (found := self._slots[index & mask]) is not None:
+            if found == _DELETED and deleted is None:
+                deleted = index & mask
+            index = index * 5 + bits + 1
+            bits >>= 5
+        return index & mask if deleted is None else deleted
+
+    def _rebuild(self, more_than: int) -> None:
+        keys = list(self)
+        size = _LEAST_SLOTS
+        while size <= more_than:
+            size *= 2
+        self._slots = [None] * size
+        self._filled = len(keys)
+        for key in keys:
+            self._slots[self._slot(key)] = key
+
+
+_DELETED = -1
+
+
+def copied(keys: Sequence[int]) -> list[int]:
+    """The keys of a dictionary in the order in which a copy of it walks them."""
+    copy = IntDict[None]()
+    for key in keys:
+        copy[key] = None
+    return list(copy)
