@@ -120,7 +120,7 @@ def test_dictionaries_of_python_2() -> None:
     table[27] = "y"
     table[11] = "z"
     assert (list(table), len(table), table[11], 3 in table, 27 in table) == (
-        [27, 11, 19],
+        [11, 19, 27],
         3,
         "z",
         False,

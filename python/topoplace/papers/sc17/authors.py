@@ -375,9 +375,8 @@ def _in_turn(simulation: _Simulation, *, place: Place, strict: bool) -> list[Job
     if strict:
         eligible = list(takewhile(lambda job: job.num_gpus <= enough, eligible))
     unused = _Unused.of(simulation.machines if eligible else ())
-    for job in reversed(
-        sorted(eligible, key=_arrival, reverse=True)
-    ):  # of equal arrivals the last goes first
+    eligible = sorted(eligible, key=_arrival, reverse=True)
+    for job in reversed(eligible):  # of equal arrivals the last goes first
         if job.num_gpus <= enough and not place(simulation, job, unused) and strict:
             break
     return sorted(everyone, key=_arrival, reverse=True)

@@ -1,7 +1,8 @@
 """The profile that SC'17's authors published with their code: measured seconds of 4,000 iterations on their machine.
 
 Source: `prof_from_experiments` of github.com/HiEST/gpu-topo-aware at commit 8125c28, rounded to milliseconds; two
-sockets of two P100 each. A name is a network and its batch size. Beside another job both spanned the sockets, where they could.
+sockets of two P100 each. A name is a network and its batch size. Beside another job both spanned the sockets, where
+they could.
 """
 
 from __future__ import annotations
