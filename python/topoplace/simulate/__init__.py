@@ -12,9 +12,10 @@ from typing import Any
 from topoplace.simulate.engine import simulate
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance import FixedTime, MapaSlowdown, PerformanceModel
-from topoplace.simulate.workload import SubmittedJob, Workload
+from topoplace.simulate.workload import SC17_WEIGHTS, SubmittedJob, Workload
 
 __all__ = [
+    "SC17_WEIGHTS",
     "FixedTime",
     "JobRecord",
     "MapaSlowdown",

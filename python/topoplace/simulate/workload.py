@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks
-from topoplace.jobgraph import MAX_TASKS, PATTERNS, JobGraph
+from topoplace._csv_rows import MAX_NUMBER, lines, number, records
+from topoplace.jobgraph import MAX_TASKS, JobGraph
+from topoplace.profiles import PerformanceProfile
+from topoplace.simulate import manifests, traces
+from topoplace.simulate.job_rows import job_of
 
 MAPA_NETWORKS: Final = {
     # Shortest and longest run time in seconds of each network in a job file of MAPA's artifact, and whether the paper
@@ -25,8 +27,12 @@ MAPA_NETWORKS: Final = {
     "caffenet": (337, 410, False),
     "googlenet": (272, 328, False),
 }
+SC17_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({"1": 4.0, "4": 3.0, "64": 2.0, "128": 1.0})
+"""The weight of a job's edges by its batch size: 4 for the smallest to 1 for the largest (SC'17, section 5.1)."""
+_SC17_OF_CODE: Final = (("1", "4", "128", "64"), ("bvlc_alexnet", "bvlc_googlenet"))
+_SC17_OF_PAPER: Final = (("1", "4", "64", "128"), ("bvlc_alexnet", "bvlc_alexnet", "bvlc_googlenet"))
+"""Batch sizes and networks in the order of the numbers drawn for them."""
 _MAX_JOBS: Final = 1 << 24
-_MAX_NUMBER: Final = 1e15
 _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensitive", "profile")
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
 
@@ -142,48 +148,125 @@ class Workload:
     @classmethod
     def from_mapa(cls, text: str) -> Workload:
         """The artifact's job lines `numGpus,topology,arrival,service,bwSensitive,net`, seconds; no header."""
-        return cls._from_rows(_MAPA_COLUMNS, _lines(text), first_line=1)
+        return cls._from_rows(_mapa_rows(text))
 
     @classmethod
     def from_csv(cls, text: str) -> Workload:
         """A CSV file with a header: pattern, gpus, submit, run_time (s); optionally bandwidth_sensitive, profile."""
-        reader = _lines(text)
-        header = [name.strip() for name in next(reader, list[str]())]
-        unknown = sorted(set(header) - set(_CSV_COLUMNS))
-        missing = [name for name in _CSV_COLUMNS[:4] if name not in header]
-        if unknown or missing or len(set(header)) != len(header):
-            raise ValueError(
-                f"line 1: columns {_checks.shown(header)}, needed are {', '.join(_CSV_COLUMNS)} (the last two may "
-                "be left out)"
-            )
-        return cls._from_rows(tuple(header), reader, first_line=2)
+        return cls._from_rows(records(text, _CSV_COLUMNS[:4], _CSV_COLUMNS[4:]))
 
     @classmethod
-    def _from_rows(cls, columns: Sequence[str], rows: Iterator[list[str]], first_line: int) -> Workload:
-        jobs: list[JobGraph] = []
-        times: list[tuple[float, float]] = []
-        for line, fields in enumerate(rows, first_line):
-            if not any(field.strip() for field in fields):
-                continue
-            if len(fields) != len(columns):
-                raise ValueError(f"line {line}: {len(fields)} columns, {len(columns)} needed")
-            row = dict(zip(columns, map(str.strip, fields), strict=True))
-            sensitive = bool(
-                _number(row.get("bandwidth_sensitive", "0"), int, line, "bandwidth_sensitive", high=1)
+    def from_trace(
+        cls,
+        text: str,
+        *,
+        pattern: str = "clique",
+        bandwidth_sensitive: bool = False,
+        profile: PerformanceProfile | None = None,
+        duration: float | None = None,
+    ) -> Workload:
+        """A CSV trace with a header: job_id, submit_s, num_gpus, and what else it knows.
+
+        duration_s is the run time at full speed; where it is empty, `profile` tells it, or else it is `duration`. Used
+        besides, where they are there and not empty: gpu_milli (thousandths of each GPU), gpu_type (one model; several,
+        joined by |, are no requirement that a job graph has), cpus, mem_mib, nodes (1: all on one machine), model and
+        batch (the profile `model/batch`), min_utility. Other columns are left out, and so are jobs without GPUs.
+        pattern, bandwidth_sensitive: of every job, as no trace tells.
+        """
+        columns = traces.read_trace(text, pattern, bandwidth_sensitive, profile, duration)
+        return cls(columns.jobs, columns.submit, columns.base, columns.ids)
+
+    @classmethod
+    def from_manifests(
+        cls,
+        text: str | bytes,
+        profile: PerformanceProfile | None = None,
+        *,
+        weights: Mapping[str, float] = MappingProxyType({}),
+    ) -> Workload:
+        """Job manifests of SC'17's prototype: a JSON list of them, or an object by id; rows in order of arrival.
+
+        Fields id, type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks (CPU cores),
+        minimal_utility, arrival (s); others are ignored, but for `job`, which `to_manifests` adds where it must. Jobs
+        are cliques on one machine. profile: tells their run times, as the field `time` does otherwise.
+        weights: of a job's edges by its size, 1 where it is not in it. The prototype gives all jobs 1; the paper
+        (section 5.1) has the weight fall with the batch size, which is `SC17_WEIGHTS`.
+        """
+        columns = manifests.read_manifests(text, profile, weights)
+        return cls(columns.jobs, columns.submit, columns.base, columns.ids)
+
+    def to_manifests(self) -> str:
+        """The jobs as JSON that `from_manifests` reads back, and the prototype too."""
+        return manifests.write_manifests(iter(self))
+
+    @classmethod
+    def sc17(
+        cls,
+        num_jobs: int,
+        seed: int = 0,
+        mean_gap: float | None = None,
+        *,
+        profile: PerformanceProfile,
+        paper: bool = False,
+        weights: Mapping[str, float] = MappingProxyType({}),
+    ) -> Workload:
+        """SC'17's generated jobs, with their ideal times from `profile`: as its code draws them, or its paper.
+
+        Code: gaps of whole seconds ~ Poisson(`mean_gap`, 10 s unless given), batch size 1, 4, 128 or 64 ~ Binomial(3,
+        0.1) in this order, 80 % AlexNet and 20 % GoogLeNet. Paper (section 5.3): submissions are a Poisson process
+        (6 s between two unless given: 10 a minute), batch size 1, 4, 64 or 128 and AlexNet, CaffeRef or GoogLeNet by
+        binomial distributions whose parameters it does not tell, taken as 1/2; CaffeRef, of which nobody published
+        times, has those of AlexNet. Both: 1 + Binomial(2, 0.39) GPUs, a least utility uniform in 0.30..0.52.
+        weights: as for `from_manifests`.
+        """
+        num_jobs = _num_jobs(num_jobs)
+        random = seeded(seed)
+        gap = _checks.real((6.0 if paper else 10.0) if mean_gap is None else mean_gap, "mean_gap", ValueError)
+        gaps = random.exponential(gap, num_jobs) if paper else random.poisson(gap, num_jobs)
+        sizes, models = _SC17_OF_PAPER if paper else _SC17_OF_CODE
+        size = [sizes[int(i)] for i in random.binomial(3, 0.5 if paper else 0.1, num_jobs)]
+        chance = 0.5 if paper else 0.2
+        model = [models[int(i)] for i in random.binomial(len(models) - 1, chance, num_jobs)]
+        gpus = 1 + random.binomial(2, 0.39, num_jobs)
+        least = random.uniform(0.30, 0.52, num_jobs)
+        jobs = [
+            job_of("clique", int(k), True, f"{name}/{batch}", weights.get(batch, 1.0)).with_(
+                min_utility=float(u), single_node=True
             )
-            size = int(_number(row["gpus"], int, line, "gpus", low=1))
+            for k, name, batch, u in zip(gpus, model, size, least, strict=True)
+        ]
+        return cls(jobs, np.cumsum(gaps), [_ideal(profile, job) for job in jobs])
+
+    @classmethod
+    def _from_rows(cls, rows: Iterator[tuple[int, dict[str, str]]]) -> Workload:
+        columns = traces.Columns()
+        for line, given in rows:
+            row = {key: value.strip() for key, value in given.items()}
+            sensitive = bool(
+                number(row.get("bandwidth_sensitive", "0"), int, line, "bandwidth_sensitive", high=1)
+            )
+            size = int(number(row["gpus"], int, line, "gpus", low=1))
             try:
-                jobs.append(job_of(row["pattern"], size, sensitive, row.get("profile") or None))
+                job = job_of(row["pattern"], size, sensitive, row.get("profile") or None)
             except ValueError as error:
                 raise ValueError(f"line {line}: {error}") from None
-            times.append(
-                (
-                    _number(row["submit"], float, line, "submit"),
-                    _number(row["run_time"], float, line, "run_time"),
-                )
-            )
-        submit, base = zip(*times, strict=True) if times else ((), ())
-        return cls(jobs, submit, base)
+            submit = number(row["submit"], float, line, "submit")
+            columns.add(job, submit, number(row["run_time"], float, line, "run_time"), str(len(columns.jobs)))
+        return cls(columns.jobs, columns.submit, columns.base, columns.ids)
+
+
+def _mapa_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    for line, fields in lines(text):
+        if len(fields) != len(_MAPA_COLUMNS):
+            raise ValueError(f"line {line}: {len(fields)} columns, {len(_MAPA_COLUMNS)} needed")
+        yield line, dict(zip(_MAPA_COLUMNS, fields, strict=True))
+
+
+def _ideal(profile: PerformanceProfile, job: JobGraph) -> float:
+    ideal = profile.ideal_time(job.profile or "", job.num_tasks)
+    if ideal is None:
+        raise ValueError(f"profile: no time of {job.profile} on {job.num_tasks} GPUs")
+    return ideal
 
 
 def seeded(seed: int) -> np.random.Generator:
@@ -195,49 +278,12 @@ def _num_jobs(value: int) -> int:
     return _checks.integer(value, "num_jobs", ValueError, low=0, high=_MAX_JOBS)
 
 
-@lru_cache(maxsize=4096)
-def job_of(pattern: str, size: int, sensitive: bool, profile: str | None) -> JobGraph:
-    """The job graph of a row; equal rows share one object, so what a policy caches for it is found again."""
-    build = PATTERNS.get("clique" if pattern == "all" else pattern)  # "all": the artifact's other word
-    if build is None:
-        raise ValueError(f"pattern = {_checks.shown(pattern)}, not one of {', '.join(PATTERNS)}")
-    return build(size).with_(bandwidth_sensitive=sensitive, profile=profile)
-
-
-def _lines(text: str) -> Iterator[list[str]]:
-    """The fields of each line; what the csv module refuses becomes a ValueError that names the line."""
-    _checks.instance(text, str, "text", ValueError)
-    reader = csv.reader(io.StringIO(text))
-    try:
-        yield from reader
-    except csv.Error as error:
-        raise ValueError(f"line {reader.line_num}: {error}") from None
-
-
-def _number(
-    text: str,
-    kind: type[int] | type[float],
-    line: int,
-    column: str,
-    low: float = 0,
-    high: float = _MAX_NUMBER,
-) -> float:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high:
-        limits = f"{low:g}..{high:g}" if high < _MAX_NUMBER else f"from {low:g}"
-        raise ValueError(f"line {line}: {column} = {text!r}, not a number {limits}")
-    return value
-
-
 def _seconds(values: ArrayLike, name: str) -> NDArray[np.float64]:
     column = _checks.numbers_of(values, name, ValueError)
     if column.ndim != 1:
         raise ValueError(f"{name}: shape {column.shape}, one value per job needed")
-    bad = np.flatnonzero(~((column >= 0) & (column <= _MAX_NUMBER)))
+    bad = np.flatnonzero(~((column >= 0) & (column <= MAX_NUMBER)))
     if len(bad):
-        raise ValueError(f"{name}[{bad[0]}] = {column[bad[0]]}, not a time of 0..{_MAX_NUMBER:g} s")
+        raise ValueError(f"{name}[{bad[0]}] = {column[bad[0]]}, not a time of 0..{MAX_NUMBER:g} s")
     column.flags.writeable = False
     return column

@@ -34,7 +34,9 @@ def five_jobs(rows: tuple[tuple[str, int, float, float], ...] = FIVE_JOBS) -> Wo
     profile = authors_profile()
     return Workload(
         [
-            JobGraph.clique(num_gpus).with_(profile=name, min_utility=least, bandwidth_sensitive=True)
+            JobGraph.clique(num_gpus).with_(
+                profile=name, min_utility=least, bandwidth_sensitive=True, single_node=True
+            )
             for name, num_gpus, least, _ in rows
         ],
         [arrival for *_, arrival in rows],

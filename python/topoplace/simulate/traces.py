@@ -1,0 +1,92 @@
+"""Public traces of GPU clusters, normalised to one CSV schema, as rows of a workload."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from topoplace._csv_rows import number, records
+from topoplace.jobgraph import MAX_TASKS, JobGraph
+from topoplace.profiles import PerformanceProfile
+from topoplace.simulate.job_rows import job_of
+
+NEEDED: Final = ("job_id", "submit_s", "num_gpus")
+
+
+class Columns:
+    """The columns of a workload while its rows are read."""
+
+    def __init__(self) -> None:
+        self.jobs: list[JobGraph] = []
+        self.submit: list[float] = []
+        self.base: list[float] = []
+        self.ids: list[str] = []
+
+    def add(self, job: JobGraph, submit: float, base: float, job_id: str) -> None:
+        """One row more."""
+        self.jobs.append(job)
+        self.submit.append(submit)
+        self.base.append(base)
+        self.ids.append(job_id)
+
+
+def read_trace(
+    text: str,
+    pattern: str,
+    sensitive: bool,
+    profile: PerformanceProfile | None = None,
+    duration: float | None = None,
+) -> Columns:
+    """The rows that need GPUs, as `Workload.from_trace` describes them."""
+    columns = Columns()
+    for line, row in records(text, NEEDED, None):
+        size = int(number(row["num_gpus"], int, line, "num_gpus", high=MAX_TASKS))
+        if not size:
+            continue
+        try:
+            job = _job(pattern, size, sensitive, row, line)
+            base = _base_time(job, row, line, profile)
+        except ValueError as error:
+            text = str(error)
+            raise ValueError(text if text.startswith("line ") else f"line {line}: {text}") from None
+        if (base := duration if base is None else base) is None:
+            raise ValueError(f"line {line}: no duration_s, and neither profile nor duration tells it")
+        columns.add(job, number(row["submit_s"], float, line, "submit_s"), base, row["job_id"])
+    return columns
+
+
+def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line: int) -> JobGraph:
+    fields = {key: value.strip() for key, value in row.items() if value.strip()}
+    model, batch = fields.get("model"), fields.get("batch")
+    profile = f"{model}/{batch}" if model and batch else model
+    job = job_of(pattern, size, sensitive, profile)
+    kinds = fields.get("gpu_type", "").split("|")
+    needs: dict[str, Any] = {
+        "gpu_fraction": min(_value(fields, "gpu_milli", line, 1000.0) / 1000, 1.0),
+        "gpu_model": kinds[0] if len(kinds) == 1 and kinds[0] else None,
+        "cpus": math.ceil(_value(fields, "cpus", line)) or None,
+        "memory_gb": _value(fields, "mem_mib", line) * 2**20 / 1e9 or None,
+        "single_node": fields.get("nodes") == "1",
+        "min_utility": _value(fields, "min_utility", line),
+    }
+    return _with(job, tuple(needs.items()))
+
+
+@lru_cache(maxsize=4096)
+def _with(job: JobGraph, needs: tuple[tuple[str, Any], ...]) -> JobGraph:
+    return job.with_(**dict(needs))
+
+
+def _value(fields: Mapping[str, str], column: str, line: int, default: float = 0.0) -> float:
+    return number(fields[column], float, line, column) if column in fields else default
+
+
+def _base_time(
+    job: JobGraph, row: Mapping[str, str], line: int, profile: PerformanceProfile | None
+) -> float | None:
+    """The duration, or where there is none the profile's ideal time; None where neither is known."""
+    if row.get("duration_s", "").strip():
+        return number(row["duration_s"], float, line, "duration_s")
+    return profile.ideal_time(job.profile or "", job.num_tasks) if profile else None
