@@ -88,8 +88,9 @@ fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies
 bench: $(VENV)/.extension $(VENV)/.dependencies
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 
-# The speeds we promise against their limits; PEERS=--peers adds the comparison with igraph and rustworkx.
+# The speeds we promise against their limits; PEERS=--peers adds the comparison with other libraries.
 bars: $(VENV)/.extension $(VENV)/.dependencies
+	$(if $(PEERS),$(PIP) --group peers)
 	python benchmarks/bars.py $(PEERS)
 
 build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/check_wheel.py

@@ -1,4 +1,4 @@
-"""The speeds we promise, held against their limits in one run: `make bars` (a minute; `--peers` adds three).
+"""The speeds we promise, held against their limits in one run: `make bars` (a minute; `--peers` adds six).
 
 Every row is CPU time of one thread through the public API. Exits with 1 where a limit is missed.
 """
@@ -15,9 +15,12 @@ from typing import NamedTuple
 import bench_import
 import bench_match_best
 import bench_match_peers
+import bench_partition
 import bench_place
 import bench_simulate
 import bench_topology
+from partition_graphs import CLUSTERS, OTHERS
+from partition_libraries import installed
 from topoplace import kernels
 
 RELATIONS = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
@@ -67,6 +70,23 @@ def counts() -> Iterator[Bar]:
         yield Bar(f"counting the {found:,} mappings of {size}-rings in {name}", limit, 1e3 * seconds, "ms")
 
 
+def partitions() -> Iterator[Bar]:
+    for name, artifact, cut in bench_partition.HALVED:
+        graph = bench_partition.machine(name, artifact)
+        found = kernels.bipartition(graph)
+        which = f"{name} as MAPA's artifact has it" if artifact else name
+        yield Bar(f"bisection of {which}", cut, found.cut if found.optimal else float("nan"), "", "==")
+        limit = 2 if graph.num_vertices == 8 else 50
+        yield Bar(
+            "... proven, the call from Python included", limit, bench_partition.microseconds(graph), "us"
+        )
+    for (name, build), cut in zip(CLUSTERS.items(), (540, 4880), strict=True):
+        measured = bench_partition.measure(bench_partition.LIBRARIES["ours"], build())
+        yield Bar(f"bisection of {name}, 3 % imbalance: median cut", cut, measured.cut, "")
+    times = [bench_partition.milliseconds_per_edge(side) for side in (100, 1000)]
+    yield Bar("time per edge, grid of a million vertices over one of 10,000", 2, times[1] / times[0], "x")
+
+
 def systems() -> Iterator[Bar]:
     started = time.process_time()
     bench_simulate.twenty_runs("lexicographic")
@@ -99,8 +119,25 @@ def peers() -> Iterator[Bar]:
     yield Bar("... least", 1, min(ratios), "x", ">=")
 
 
+def partition_peers() -> Iterator[Bar]:
+    rows, _ = bench_partition.report(list(CLUSTERS.values()), installed(), "clusters")
+    for name, row in zip(CLUSTERS, rows, strict=True):
+        best = min(found.cut for found in row.values())
+        yield Bar(f"bisection of {name}: our cut over the best", 1, row["ours"].cut / best, "x")
+    compared = {"mt-kahypar": "cut", "pymetis": "milliseconds"}
+    there = [name for name in compared if name in installed()]
+    rows, _ = bench_partition.report(list(OTHERS.values()), ["ours", *there], "grids, geometric graphs")
+    for name, what in compared.items():
+        if name in there:
+            ratio = bench_partition.ratio(rows, name, what)
+            yield Bar(f"our {what} over {name}'s, geometric mean of {len(rows)} graphs", 1, ratio, "x")
+        else:
+            print(f"left out: {name} is not installed")
+
+
 def main() -> int:
-    groups = [placements, counts, systems, topologies] + [peers] * ("--peers" in sys.argv)
+    groups = [placements, counts, partitions, systems, topologies]
+    groups += [peers, partition_peers] * ("--peers" in sys.argv)
     missed = 0
     for group in groups:
         for bar in group():

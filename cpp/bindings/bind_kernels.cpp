@@ -148,8 +148,9 @@ py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num
 }
 
 using Sides = py::array_t<std::int8_t>;
-using Halved = py::typing::Tuple<Sides, double, double, std::string, bool, std::uint64_t, std::uint64_t,
+using Halves = py::typing::Tuple<Sides, double, bool, bool, double, std::uint64_t, std::uint64_t,
                                  std::uint64_t, std::uint64_t>;
+using Halved = py::typing::Tuple<std::string, Halves>;
 
 const char* to_name(partition::BipartitionStatus status) {
     switch (status) {
@@ -196,9 +197,11 @@ Halved bipartition(const GraphHandle& graph, double fraction, double imbalance,
     auto result = without_gil<partition::BipartitionResult>(
         [&] { return partition::bipartition(graph.graph(), params); });
     const auto size = static_cast<py::ssize_t>(result.side.size());
-    return py::make_tuple(to_array(std::move(result.side), {size}), result.cut, result.start_cut,
-                          to_name(result.status), result.complete, result.passes, result.moves,
-                          result.rollbacks, result.nodes);
+    const bool optimal = result.status == partition::BipartitionStatus::optimal;
+    return py::make_tuple(
+        to_name(result.status),
+        py::make_tuple(to_array(std::move(result.side), {size}), result.cut, optimal, result.complete,
+                       result.start_cut, result.passes, result.moves, result.rollbacks, result.nodes));
 }
 
 bool verify_bipartition(const GraphHandle& graph, const Array<std::int8_t>& side, double cut, double fraction,

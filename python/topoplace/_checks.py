@@ -50,6 +50,8 @@ def _index(value: object) -> int | None:
 
 def real(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:
     """`value` as a finite float within low..high; refuses bools, strings, NaN and infinities."""
+    if type(value) is float and low <= value <= high and value != math.inf:
+        return value + 0.0  # the usual case: decisions of microseconds check their arguments, too
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{what} = {shown(value)} is not a number")
     try:

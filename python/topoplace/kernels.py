@@ -422,7 +422,7 @@ def bipartition(
     g = Graph.of(graph)
     share = _checks.real(fraction, "fraction", ValueError, high=1.0)
     tolerance = _checks.real(imbalance, "imbalance", ValueError)
-    side, cut, start_cut, status, complete, *work = _core.bipartition(
+    status, found = _core.bipartition(
         g,
         share,
         tolerance,
@@ -434,15 +434,16 @@ def bipartition(
         _checks.integer(exact_up_to, "exact_up_to", ValueError, low=0, high=MAX_EXACT_VERTICES),
         _timeout(timeout),
     )
-    if status == "not_found" and not complete:
+    answer = Bipartition._make(found)
+    if status in ("optimal", "feasible"):
+        return answer
+    if status == "not_found" and not answer.complete:
         raise SearchTimeoutError(f"no balanced bipartition found; timeout = {timeout} s", None)
-    if status in ("infeasible", "not_found"):
-        verb = "exists" if status == "infeasible" else "was found"
-        raise InfeasibleError(
-            f"no bipartition {verb} with fraction = {share:g} and imbalance = {tolerance:g} for these vertex weights"
-            " and fixed vertices; a larger imbalance may allow one"
-        )
-    return Bipartition(side, cut, status == "optimal", complete, start_cut, *work)
+    verb = "exists" if status == "infeasible" else "was found"
+    raise InfeasibleError(
+        f"no bipartition {verb} with fraction = {share:g} and imbalance = {tolerance:g} for these vertex weights"
+        " and fixed vertices; a larger imbalance may allow one"
+    )
 
 
 def map_graph(

@@ -27,6 +27,8 @@ class GraphFile(NamedTuple):
     """What a file holds; sizes of vertices are read over, they count only where the volume of messages does."""
 
     graph: Graph
+    edges: NDArray[np.float64]
+    """(m, 3): the two ends of each edge, the lower first, and its weight."""
     vertex_weights: Integers | None
     """(n,), or None where all weigh 1."""
 
@@ -66,7 +68,8 @@ def parse(data: bytes) -> GraphFile:
     weights = None
     if header.vertex_weights:
         weights = numbers.value[numbers.first[:-1] + header.sizes]
-    return GraphFile(_graph(numbers, header, rest), weights)
+    edges = _edges_of_lines(numbers, header, rest)
+    return GraphFile(Graph.from_edges(header.vertices, edges), edges, weights)
 
 
 def format_sides(side: ArrayLike) -> str:
@@ -173,7 +176,7 @@ def _header(words: list[int], line: int) -> _Header:
     return _Header(line, vertices, edges, sizes, vertex_weights, edge_weights)
 
 
-def _graph(numbers: _Numbers, header: _Header, rest: Integers) -> Graph:
+def _edges_of_lines(numbers: _Numbers, header: _Header, rest: Integers) -> NDArray[np.float64]:
     stride = 1 + header.edge_weights
     degree = rest // stride
     owner = np.repeat(np.arange(header.vertices), degree)
@@ -182,7 +185,7 @@ def _graph(numbers: _Numbers, header: _Header, rest: Integers) -> Graph:
     other = numbers.value[at] - 1
     weight = numbers.value[at + 1] if header.edge_weights else np.ones(len(owner), dtype=np.int64)
     _check_arcs(owner, other, weight, numbers.line, header.vertices)
-    return Graph.from_edges(header.vertices, _edges(owner, other, weight, numbers.line, header))
+    return _edges(owner, other, weight, numbers.line, header)
 
 
 def _check_arcs(owner: Integers, other: Integers, weight: Integers, line: Integers, vertices: int) -> None:
