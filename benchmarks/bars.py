@@ -71,15 +71,15 @@ def counts() -> Iterator[Bar]:
 
 
 def partitions() -> Iterator[Bar]:
+    call = bench_partition.microseconds(kernels.Graph([[0, 1], [1, 0]]))
     for name, artifact, cut in bench_partition.HALVED:
         graph = bench_partition.machine(name, artifact)
         found = kernels.bipartition(graph)
         which = f"{name} as MAPA's artifact has it" if artifact else name
         yield Bar(f"bisection of {which}", cut, found.cut if found.optimal else float("nan"), "", "==")
         limit = 2 if graph.num_vertices == 8 else 50
-        yield Bar(
-            "... proven, the call from Python included", limit, bench_partition.microseconds(graph), "us"
-        )
+        called = bench_partition.microseconds(graph)
+        yield Bar(f"... proven, beside the {call:.1f} us of a call from Python", limit, called - call, "us")
     for (name, build), cut in zip(CLUSTERS.items(), (540, 4880), strict=True):
         measured = bench_partition.measure(bench_partition.LIBRARIES["ours"], build())
         yield Bar(f"bisection of {name}, 3 % imbalance: median cut", cut, measured.cut, "")

@@ -194,10 +194,24 @@ def test_machines_are_halved_with_little_work(machine, cut, most_nodes):
     assert found.nodes <= most_nodes
 
 
-def test_the_torus_without_its_pair():
-    matrix = tp.machines.get("torus2d-16").bandwidth_matrix().copy()
-    matrix[0, 4] = matrix[4, 0] = 12.0
-    assert kernels.bipartition(matrix).cut == 859.0
+@pytest.mark.parametrize(
+    ("machine", "cut", "links"),
+    [
+        ("torus2d-16", 859.0, {(0, 4): 12.0}),
+        (
+            "cubemesh-16",
+            820.0,
+            {(4, 5): 12.0, (12, 13): 12.0, (1, 5): 25.0, (3, 8): 25.0, (0, 11): 25.0, (9, 13): 25.0},
+        ),
+    ],
+)
+def test_machines_as_mapas_artifact_has_them(machine, cut, links):
+    """A link of the torus is missing there, and of the cube mesh two double ones are PCIe and four single."""
+    matrix = tp.machines.get(machine).bandwidth_matrix().copy()
+    for (u, v), gbps in links.items():
+        matrix[u, v] = matrix[v, u] = gbps
+    found = kernels.bipartition(matrix)
+    assert (found.cut, found.optimal) == (cut, True)
 
 
 @pytest.mark.parametrize("graph", ["empty", "complete"])
