@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import pickle
+import re
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 
@@ -192,3 +196,56 @@ def test_the_published_profiles_load_as_they_are(shared: Path, version: str, pai
     if not version:
         pair = profile.slowdown("bvlc_alexnet/1", 2, "bvlc_alexnet/1", 2)
         assert pair == pytest.approx(1.055, abs=5e-4)
+
+
+# ---- the command -------------------------------------------------------------------------------------------------
+
+
+def topoplace(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
+    command = [str(Path(sys.executable).with_name("topoplace")), "profile", *map(str, arguments)]
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=60)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+RUNS = HEADER + "".join(f"solo,a,1,2,intra-socket,,,,{seconds}\n" for seconds in (10, 11, 12, 13, 14))
+RUNS += "solo,a,1,2,inter-socket,,,,20\ncollocation,a,1,2,inter-socket,b,1,2,25\n"
+
+
+def test_profile_build_and_show(tmp_path: Path) -> None:
+    runs = tmp_path / "runs.csv"
+    runs.write_text(RUNS)
+    for name in ("profile.csv", "profile.json"):
+        code, out, err = topoplace("build", runs, "-o", tmp_path / name)
+        assert (code, err) == (0, "")
+        assert "2 times alone, 1 beside" in out
+        code, out, err = topoplace("show", tmp_path / name)
+        assert (code, err) == (0, "")
+        assert re.search(r"a/1 +2 +13.8 +20 +- +1.449\n", out)
+        assert re.search(r"% longer on 2 GPUs, beside a job on 2\nname +b/1\na/1 +25.0\n", out)
+    least = tmp_path / "least.csv"
+    assert topoplace("build", "-", "-o", least, "--percentile", "0", stdin=RUNS.encode())[0] == 0
+    rows = json.loads(topoplace("show", "-", "--json", stdin=gzip.compress(least.read_bytes()))[1])
+    assert [(row["pack_s"], row["spread_s"], row["spread_over_pack"]) for row in rows["solo"]] == [
+        (10, 20, 2)
+    ]
+    assert [(row["name"], row["other"], row["slowdown"]) for row in rows["pairs"]] == [("a/1", "b/1", 1.25)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (("show", "-"), b"kind\n", "standard input: line 1: columns ['kind']"),
+        (("show", "-"), b"{}", "standard input: format and version"),
+        (("show", "-"), gzip.compress(RUNS.encode())[:-9], "standard input: gzip, cut off"),
+        (("show", "-"), b"\x1f\x8b" + b"x" * 30, "standard input: damaged gzip"),
+        (("show", "-"), RUNS.encode(), "line 3: measured already in line 2"),
+        (("build", "-", "-o", "p.txt"), RUNS.encode(), "-o p.txt: neither .csv nor .json"),
+        (("build", "-", "-o", "p.csv", "--percentile", "101"), RUNS.encode(), "topoplace: percentile = 101"),
+        (("build", "-", "-o", "p.csv"), HEADER.encode() + b"solo,a,1,x,,,,,1\n", "line 2: gpus = 'x'"),
+    ],
+    ids=["columns", "json", "cut", "damaged", "twice", "suffix", "percentile", "gpus"],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], stdin: bytes, message: str) -> None:
+    code, out, err = topoplace(*arguments, stdin=stdin)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err

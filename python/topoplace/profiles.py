@@ -19,7 +19,7 @@ import numpy as np
 from topoplace import _checks, _profile_text
 from topoplace._profile_text import PLACEMENTS, Measurement
 
-__all__ = ["PLACEMENTS", "Measurement", "PerformanceProfile"]
+__all__ = ["PLACEMENTS", "JobKind", "Measurement", "PerformanceProfile", "read_measurements"]
 
 JobKind = tuple[str, int]
 """(name, number of GPUs)."""
@@ -283,3 +283,8 @@ def _pair_key(run: Measurement) -> Pair:
 def _model(name: str) -> str:
     """The name without its batch size."""
     return name.rpartition("/")[0] or name
+
+
+def read_measurements(text: str) -> Iterator[Measurement]:
+    """Runs in the columns of `PerformanceProfile.to_csv`, several of a kind allowed."""
+    return (run for _, run in _profile_text.read_csv(text))

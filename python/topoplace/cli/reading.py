@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topoplace.discovery import Format
+    from topoplace.profiles import PerformanceProfile
     from topoplace.topology import Topology
 
-
+_MAX_UNPACKED = 256 << 20
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -144,9 +146,35 @@ def content(source: str) -> bytes:
     return data
 
 
+def profile(source: str) -> PerformanceProfile:
+    """A performance profile from a file of either form, or from standard input for `-`."""
+    from topoplace.profiles import PerformanceProfile
+
+    described = text(source)
+    form = PerformanceProfile.from_json if described.lstrip().startswith("{") else PerformanceProfile.from_csv
+    with errors_of(source):
+        return form(described)
+
+
+def _unpacked(data: bytes, where: str) -> bytes:
+    """`data`, or what it holds if it is gzipped."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(data, _MAX_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(f"{where}: damaged gzip ({error})") from None
+    if not unpacker.eof:
+        why = "cut off" if len(unpacked) < _MAX_UNPACKED else f"more than {_MAX_UNPACKED} bytes"
+        raise ValueError(f"{where}: gzip, {why}")
+    return unpacked
+
+
 def text(source: str) -> str:
-    """The text of a file, or of standard input for `-`; ValueError where there is none."""
-    where, data = _shown(source), content(source)
+    """The text of a file, gzipped or not, or of standard input for `-`; ValueError where there is none."""
+    where = _shown(source)
+    data = _unpacked(content(source), where)
     try:
         decoded = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
