@@ -47,12 +47,23 @@ def usable(distance, free):
     return range(len(distance)) if free is None else sorted(free)
 
 
+def placing_order(weights):
+    """The heaviest task first, then the one most tied to those before it."""
+    order: list[int] = []
+    while len(order) < len(weights):
+        left = [task for task in range(len(weights)) if task not in order]
+        order.append(max(left, key=lambda task: (weights[task, order].sum(), weights[task].sum(), -task)))
+    return order
+
+
 def brute_force(weights, distance, free, target_cost):
-    """The least cost and the lexicographically smallest mapping that has it."""
-    return min(
-        (cost_of(weights, distance, chosen, target_cost), chosen)
+    """The least cost and, read in the order of placing, the lexicographically smallest mapping that has it."""
+    order = placing_order(weights)
+    cost, _, chosen = min(
+        (cost_of(weights, distance, chosen, target_cost), [chosen[task] for task in order], chosen)
         for chosen in permutations(usable(distance, free), len(weights))
     )
+    return cost, chosen
 
 
 @given(problem=problems(5, 7))

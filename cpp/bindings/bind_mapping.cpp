@@ -46,12 +46,14 @@ MapParams to_params(const Target& target, const std::optional<Array<double>>& ta
 
 MaybeMapped map_graph(const GraphHandle& source, const Target& target, const std::string& method,
                       const std::optional<Array<double>>& target_cost, const std::optional<Vertices>& free,
-                      const std::vector<Vertices>& regions, std::int32_t kicks, std::uint64_t seed,
-                      std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+                      const std::vector<Vertices>& regions, std::int32_t kicks, std::uint64_t proof_nodes,
+                      std::uint64_t seed, std::optional<double> timeout,
+                      std::optional<std::uint64_t> max_nodes) {
     MapParams params = to_params(target, target_cost, free);
     params.method = to_method(method);
     params.regions = regions;
     params.kicks = kicks;
+    params.proof_nodes = proof_nodes;
     params.seed = seed;
     params.deadline = to_deadline(timeout, max_nodes);
     auto result = without_gil<MapResult>([&] { return mapping::map_graph(source.source(), target, params); });
@@ -75,7 +77,7 @@ void register_mapping(py::module_& module) {
         .def_property_readonly("num_vertices", &Target::num_vertices, "How many vertices the target has.");
     module.def("map_graph", &map_graph, py::arg("source"), py::arg("target"), py::arg("method"),
                py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("kicks"),
-               py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));
+               py::arg("proof_nodes"), py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));
     module.def("verify_map", &verify_map, py::arg("source"), py::arg("target"), py::arg("target_of"),
                py::arg("cost"), py::arg("target_cost").noconvert(), py::arg("free"));
 }

@@ -454,7 +454,8 @@ def map_graph(
     target_cost: ArrayLike | None = None,
     free: Iterable[int] | None = None,
     regions: Iterable[Iterable[int]] = (),
-    kicks: int = 6,
+    kicks: int = 30,
+    proof_nodes: int = 100,
     seed: int = 0,
     timeout: float | None = None,
     max_nodes: int | None = None,
@@ -466,11 +467,13 @@ def map_graph(
     vertices of `free` (all, by default) are used.
 
     "drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3) over the whole target and over
-    packed regions of it, refined by pairwise exchange and `kicks` random perturbations drawn from `seed`;
-    `regions` names more vertex sets to try. The same seed gives the same answer everywhere. "exact" goes
-    on from there by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) to a proof,
-    and of all mappings of least cost returns the lexicographically smallest. Costs closer than 1e-12 of the
-    dearest mapping's are equal.
+    packed regions of it, refined by pairwise exchange, `proof_nodes` steps of branch and bound for up to 16 tasks,
+    and `kicks` random perturbations drawn from `seed`; each only while the cost is above what is known to be
+    possible. `regions` names more vertex sets to try. The same seed gives the same answer everywhere. "exact" goes
+    on by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) to a proof. Tasks are
+    placed in a fixed order: the heaviest first, then always the one most tied to those before it, of equal ones
+    the heavier and then the smaller number; of all mappings of least cost the one lexicographically smallest in
+    this order is returned. Costs closer than 1e-12 of the dearest mapping's are equal.
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best so far is returned with a true `bound`
     and complete=False. Raises ValueError on bad input.
@@ -484,6 +487,7 @@ def map_graph(
         None if free is None else _vertices(free, "free", t),
         [_vertices(region, f"regions[{i}]", t) for i, region in enumerate(regions)],
         _checks.integer(kicks, "kicks", ValueError, low=0, high=2**31 - 1),
+        _checks.integer(proof_nodes, "proof_nodes", ValueError, low=0, high=_INT64_MAX),
         _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1),
         _timeout(timeout),
         _max_nodes(max_nodes),

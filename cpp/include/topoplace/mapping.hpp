@@ -13,15 +13,19 @@
 // a vertex is left. A half may stay empty. The descent is repeated for packed regions: the vertices around
 // each vertex that are nearest to it, the parts of the tree that just fit, and the regions of the caller.
 // The best mappings are refined by exchanges: one task moves to a vertex that is not used, or two tasks
-// swap, until no exchange lowers the cost; then a few seeded kicks. Where the cost reaches a simple lower
-// bound it is known to be optimal and the search ends.
+// swap, until no exchange lowers the cost. Where that leaves a gap to a simple lower bound, a job of up to 16
+// tasks is tried with a few steps of branch and bound, and what is still open gets some seeded kicks, each
+// refined again.
 //
-// Method exact, branch and bound from drb's answer: tasks are placed in the order of their numbers. The cost
-// of placing a task on a vertex is bounded from below by what it exchanges with placed tasks, plus half of
-// its other weights, largest first, times the vertex's distances to unused vertices, smallest first (Gilmore,
-// Lawler); the least assignment of tasks to vertices at these costs bounds the node, and the reduced costs of
-// that assignment its children. Automorphisms of the source and vertices with equal distances to all others
-// are searched once. Of all mappings of least cost the lexicographically smallest is returned.
+// Method exact, branch and bound from the refined mapping: tasks are placed in a fixed order, the heaviest
+// first, then always the one most tied to those before it (of equal ones the heavier, then the smaller
+// number). The cost of placing a task on a vertex is bounded from below by what it exchanges with placed
+// tasks, plus half of its other weights, largest first, times the vertex's distances to unused vertices,
+// smallest first (Gilmore, Lawler); the least assignment of tasks to vertices at these costs bounds the node,
+// and the reduced costs of that assignment its children. Mappings that differ by an automorphism of the
+// source or by vertices with equal distances to all others are searched once, and where the search proves
+// hard one root is tried for each orbit of the target's automorphisms. Of all mappings of least cost the one
+// is returned whose vertices, read in the order of placing, are lexicographically smallest.
 //
 // References: Amaral et al., "Topology-aware GPU scheduling for learning workloads in cloud environments",
 // SC 2017, algorithms 2 and 3; Pellegrini, "Static mapping by dual recursive bipartitioning of process and
@@ -82,8 +86,9 @@ struct MapParams {
     std::span<const double> target_cost{};                 // price of each target vertex; empty: 0
     std::optional<std::span<const std::int32_t>> free{};   // vertices that may be used; none: all
     std::span<const std::vector<std::int32_t>> regions{};  // vertex sets to try besides our own
-    std::int32_t kicks = 6;                                // seeded perturbations after refinement
-    std::uint64_t seed = 0;                                // what the kicks are drawn from
+    std::int32_t kicks = 30;                               // seeded perturbations after refinement
+    std::uint64_t proof_nodes = 100;  // drb: steps of branch and bound where refinement leaves a gap
+    std::uint64_t seed = 0;           // what the kicks are drawn from
     Deadline deadline{};
 };
 

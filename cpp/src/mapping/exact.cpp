@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 
 #include "mapping/assignment.hpp"
+#include "match/symmetry.hpp"
 
 namespace topoplace::mapping {
 namespace {
@@ -33,9 +36,27 @@ std::vector<std::int32_t> twins_before(const Problem& problem) {
     return before;
 }
 
+// By vertex, the smallest one that an automorphism of the target takes it to.
+std::vector<std::int32_t> orbits(const Problem& problem) {
+    const std::int32_t size = problem.size();
+    std::map<double, std::uint32_t> color;
+    match::ColoredGraph graph{size, {}};
+    for (std::int32_t u = 0; u < size; ++u) {
+        for (std::int32_t v = 0; v < size; ++v) {
+            const double value = u == v ? -1 - problem.price[at(u)] : problem.row(u)[v];
+            const auto next = static_cast<std::uint32_t>(color.size());
+            graph.color.push_back(color.emplace(value, next).first->second);
+        }
+    }
+    std::vector<std::int32_t> base(at(size));
+    std::iota(base.begin(), base.end(), 0);
+    return match::orbits_of(size, match::stabilizer_chain(graph, base).generators);
+}
+
+// Tasks are numbered in the order of placing.
 class Search {
   public:
-    Search(const Problem& problem, const Places& start, NodeCounter& counter)
+    Search(const Problem& problem, const Places& start, Ties wanted_ties, NodeCounter& counter)
         : problem_(problem),
           source_(problem.source),
           proof_(problem.source.proof()),
@@ -45,18 +66,20 @@ class Search {
           places_(start.size(), -1),
           used_(problem.vertices.size(), 0),
           levels_(start.size() + 1),
-          best_{start, problem.cost(start), std::numeric_limits<double>::infinity(), false} {
+          best_cost_(problem.cost(start)),
+          reached_(wanted_ties == Ties::keep) {
         for (Level& level : levels_) level.ties.resize(start.size() * problem.vertices.size());
         for (std::int32_t task = 0; task < source_.size(); ++task)
             std::copy(problem.price.begin(), problem.price.end(), ties(0, task));
     }
 
-    Proven run() {
+    Proven run(const Places& start) {
         explore(0, 0, 0);
-        best_.complete = !counter_.stopped();
-        best_.cost = problem_.cost(best_.places);
-        best_.bound = best_.complete ? best_.cost : std::min(best_.cost, best_.bound);
-        return best_;
+        Proven proven{start, 0, !counter_.stopped()};
+        for (std::size_t i = 0; i < best_.size(); ++i) proven.places[at(source_.order()[i])] = best_[i];
+        const double cost = problem_.cost(proven.places);
+        proven.bound = proven.complete ? cost : std::min(cost, left_);
+        return proven;
     }
 
   private:
@@ -73,7 +96,7 @@ class Search {
     }
     // Whether nothing below is wanted: once a leaf of this cost was reached, only cheaper ones are.
     bool hopeless(double bound) const {
-        return reached_ ? bound >= best_.cost - problem_.tolerance : bound > best_.cost + problem_.tolerance;
+        return reached_ ? bound >= best_cost_ - problem_.tolerance : bound > best_cost_ + problem_.tolerance;
     }
 
     void explore(std::int32_t depth, double cost, double bound) {
@@ -97,16 +120,21 @@ class Search {
     }
 
     // The deadline has passed before what lies below was searched.
-    void leave(double bound) { best_.bound = std::min(best_.bound, bound); }
+    void leave(double bound) { left_ = std::min(left_, bound); }
 
     void accept(double cost) {
         if (hopeless(cost)) return;
         reached_ = true;
-        best_.places = places_;
-        best_.cost = std::min(cost, best_.cost);
+        best_ = places_;
+        best_cost_ = std::min(cost, best_cost_);
     }
 
-    bool wanted(std::int32_t task, std::int32_t vertex) const {
+    // At the root, once the search has proved hard, one vertex of each orbit is enough.
+    bool wanted(std::int32_t task, std::int32_t vertex) {
+        if (task == 0 && counter_.nodes() >= kHard && problem_.size() <= kMostSymmetric) {
+            if (orbit_.empty()) orbit_ = orbits(problem_);
+            if (orbit_[at(vertex)] != vertex) return false;
+        }
         const std::int32_t twin = twin_before_[at(vertex)];
         if (twin >= 0 && used_[at(twin)] == 0) return false;
         const auto& above = proof_.above[at(task)];
@@ -119,12 +147,12 @@ class Search {
         used_[at(vertex)] = 1;
         const std::size_t n = problem_.vertices.size();
         std::copy(ties(task, task) + n, ties(task, source_.size() - 1) + n, ties(task + 1, task) + n);
-        const auto others = source_.graph().neighbors(task);
+        const auto others = proof_.graph.neighbors(task);
         const double* from = problem_.row(vertex);
         for (std::size_t i = 0; i < others.size(); ++i) {
             if (others[i] < task) continue;
             double* row = ties(task + 1, others[i]);
-            const double weight = source_.graph().weights(task)[i];
+            const double weight = proof_.graph.weights(task)[i];
             for (std::size_t v = 0; v < n; ++v) row[v] += weight * from[v];
         }
     }
@@ -166,6 +194,8 @@ class Search {
         }
     }
 
+    static constexpr std::uint64_t kHard = 1024;         // nodes
+    static constexpr std::int32_t kMostSymmetric = 256;  // vertices
     const Problem& problem_;
     const Source::Impl& source_;
     const Proof& proof_;
@@ -175,14 +205,17 @@ class Search {
     Places places_;
     std::vector<std::uint8_t> used_;
     std::vector<Level> levels_;
-    Proven best_;
-    bool reached_ = false;  // a leaf of the best cost
+    std::vector<std::int32_t> orbit_;
+    Places best_;  // empty: the start
+    double best_cost_;
+    bool reached_;                                           // a leaf of the best cost, or none is looked for
+    double left_ = std::numeric_limits<double>::infinity();  // the least bound of what was left unsearched
 };
 
 }  // namespace
 
-Proven prove(const Problem& problem, const Places& start, NodeCounter& counter) {
-    return Search(problem, start, counter).run();
+Proven prove(const Problem& problem, const Places& start, Ties ties, NodeCounter& counter) {
+    return Search(problem, start, ties, counter).run(start);
 }
 
 }  // namespace topoplace::mapping

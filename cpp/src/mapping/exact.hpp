@@ -1,4 +1,4 @@
-// Branch and bound for the least cost, and of all mappings of that cost the lexicographically smallest.
+// Branch and bound for the least cost.
 #pragma once
 
 #include "mapping/problem.hpp"
@@ -6,14 +6,18 @@
 
 namespace topoplace::mapping {
 
+enum class Ties {
+    keep,    // a mapping as good as the start is not looked for
+    broken,  // of all mappings of least cost the lexicographically smallest, in the order of placing
+};
+
 struct Proven {
     Places places;
-    double cost = 0;
     double bound = 0;       // no mapping costs less
-    bool complete = false;  // then `cost` is the least, and ties were broken to the end
+    bool complete = false;  // then none costs less than `places`, and ties are broken as asked
 };
 
 // `start`: some mapping.
-Proven prove(const Problem& problem, const Places& start, NodeCounter& counter);
+Proven prove(const Problem& problem, const Places& start, Ties ties, NodeCounter& counter);
 
 }  // namespace topoplace::mapping

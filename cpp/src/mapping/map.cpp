@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kWhole = 128;  // free vertices up to which a problem holds them all
 constexpr std::size_t kRegions = 8;  // packed ones that tasks are sent down to
 constexpr std::size_t kRefined = 4;  // mappings that are refined
+constexpr std::int32_t kSmall = 16;  // tasks up to which a short proof is tried
 
 void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
     std::vector<bool> seen(at(size), false);
@@ -116,30 +117,50 @@ struct Attempt {
 
 class Heuristic {
   public:
-    Heuristic(const Problem& problem, const Halves& halves, const MapParams& params, double bound,
-              MapResult& result)
+    Heuristic(const Problem& problem, const Halves& halves, const MapParams& params, MapResult& result)
         : problem_(problem),
           descent_(problem, halves),
           exchange_(problem),
           counter_(params.deadline),
           params_(params),
-          enough_(bound + problem.tolerance),
           result_(result) {}
 
-    const Attempt& run(const std::vector<Region>& regions) {
+    const Places& run(const std::vector<Region>& regions) {
         for (const Region& region : regions) descend(numbered(region));
         Region whole(problem_.vertices.size());
         std::iota(whole.begin(), whole.end(), 0);
         descend(whole);
         refine();
-        kick();
-        result_.exchanges = exchange_.exchanges();
-        result_.complete = !counter_.stopped();
-        return best_;
+        return report();
+    }
+
+    // From `places`, a mapping not worse than the best so far; goes on from those as good as the best, so
+    // that a plateau is crossed.
+    const Places& kick(Places places) {
+        Random random(params_.seed);
+        best_ = {problem_.cost(places), places};
+        for (std::int32_t i = 0; i < params_.kicks && !done(); ++i) {
+            exchange_.start(places);
+            exchange_.kick(random);
+            exchange_.improve(counter_);
+            if (exchange_.cost() > best_.cost + problem_.tolerance) continue;
+            places = exchange_.places();
+            keep({problem_.cost(places), places});
+        }
+        return report();
     }
 
   private:
-    bool done() const { return !best_.places.empty() && (best_.cost <= enough_ || counter_.stopped()); }
+    const Places& report() {
+        result_.exchanges = exchange_.exchanges();
+        result_.complete = !counter_.stopped();
+        return best_.places;
+    }
+
+    bool done() const {
+        return !best_.places.empty() &&
+               (best_.cost <= result_.bound + problem_.tolerance || counter_.stopped());
+    }
 
     Region numbered(const Region& region) const {
         Region result;
@@ -177,43 +198,50 @@ class Heuristic {
         keep({problem_.cost(exchange_.places()), exchange_.places()});
     }
 
-    void kick() {
-        Random random(params_.seed);
-        for (std::int32_t i = 0; i < params_.kicks && !done(); ++i) {
-            exchange_.start(best_.places);
-            exchange_.kick(random);
-            exchange_.improve(counter_);
-            keep({problem_.cost(exchange_.places()), exchange_.places()});
-        }
-    }
-
     const Problem& problem_;
     Descent descent_;
     Exchange exchange_;
     NodeCounter counter_;
     const MapParams& params_;
-    double enough_;
     MapResult& result_;
     std::vector<Attempt> attempts_;
     Attempt best_;
 };
 
+// From what was found until it is proven, or, where the proof is not asked for, until it is too much work.
+Places prove(const Problem& problem, const Places& start, const MapParams& params, MapResult& result) {
+    const bool exact = params.method == Method::exact;
+    Deadline deadline = params.deadline;
+    if (!exact) deadline.max_nodes = std::min(deadline.max_nodes, params.proof_nodes);
+    NodeCounter counter(deadline);
+    const Proven proven = prove(problem, start, exact ? Ties::broken : Ties::keep, counter);
+    result.nodes = counter.nodes();
+    if (exact) result.complete = proven.complete;
+    result.bound = std::max(result.bound, proven.bound);
+    return proven.places;
+}
+
 void answer(const Problem& problem, const Places& places, MapResult& result) {
-    result.found = true;
-    result.target_of.clear();
     for (const std::int32_t place : places) result.target_of.push_back(problem.vertices[at(place)]);
     result.cost = problem.cost(places);
     result.bound = std::min(result.bound, result.cost);
     result.optimal = result.cost <= result.bound + problem.tolerance;
 }
 
-void prove(const Problem& problem, const Places& start, const MapParams& params, MapResult& result) {
-    NodeCounter counter(params.deadline);
-    const Proven proven = prove(problem, start, counter);
-    result.nodes = counter.nodes();
-    result.complete = proven.complete;
-    result.bound = std::max(result.bound, proven.bound);
-    answer(problem, proven.places, result);
+// Without a problem of all free vertices nothing can be proven but what `result.bound` says.
+Places search(const Problem& problem, const Halves& halves, const std::vector<Region>& regions, bool whole,
+              const MapParams& params, MapResult& result) {
+    const bool exact = params.method == Method::exact;
+    Heuristic heuristic(problem, halves, params, result);
+    const auto open = [&](const Places& places) {
+        return result.complete && problem.cost(places) > result.bound + problem.tolerance;
+    };
+    Places best = heuristic.run(regions);
+    const bool small = whole && problem.source.size() <= kSmall && params.proof_nodes > 0;
+    if (!exact && small && open(best)) best = prove(problem, best, params, result);
+    if (open(best)) best = heuristic.kick(std::move(best));
+    if (exact) best = prove(problem, best, params, result);
+    return best;
 }
 
 }  // namespace
@@ -224,20 +252,13 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     check(source, target, params);
     MapResult result;
     const Region free = free_vertices(target, params);
-    if (at(source.size()) > free.size()) return result;
-    result.found = true;
-    if (source.size() == 0) return result;
+    result.found = at(source.size()) <= free.size();
+    if (!result.found || source.size() == 0) return result;
     const auto regions = choose_regions(source, target, params, free);
     const bool whole = free.size() <= kWhole || params.method == Method::exact;
     const Problem problem(source, target, whole ? free : united(regions), params.target_cost);
     result.bound = whole ? simple_bound(problem) : crude_bound(source, target, free, params.target_cost);
-    Heuristic heuristic(problem, target.halves(), params, result.bound, result);
-    const Attempt& best = heuristic.run(regions);
-    if (params.method == Method::exact) {
-        prove(problem, best.places, params, result);
-    } else {
-        answer(problem, best.places, result);
-    }
+    answer(problem, search(problem, target.halves(), regions, whole, params, result), result);
     return result;
 }
 

@@ -62,17 +62,31 @@ match::ColoredGraph colored(const Graph& graph) {
     return result;
 }
 
-Proof prepare(const Graph& graph) {
-    const std::int32_t size = graph.num_vertices();
-    Proof proof;
+Graph renumbered(const Graph& graph, const std::vector<std::int32_t>& order) {
+    std::vector<std::int32_t> depth(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) depth[at(order[i])] = static_cast<std::int32_t>(i);
+    std::vector<Edge> edges;
+    for (std::int32_t a = 0; a < graph.num_vertices(); ++a) {
+        for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
+            const std::int32_t b = graph.neighbors(a)[i];
+            if (a < b) edges.push_back({depth[at(a)], depth[at(b)], graph.weights(a)[i]});
+        }
+    }
+    return {graph.num_vertices(), edges};
+}
+
+Proof prepare(const Graph& given, const std::vector<std::int32_t>& order) {
+    const std::int32_t size = given.num_vertices();
+    Proof proof{renumbered(given, order), {}, {}};
     for (std::int32_t depth = 0; depth < size; ++depth) {
         auto& row = proof.open_halves.emplace_back(at(size));
-        for (std::int32_t task = depth; task < size; ++task) row[at(task)] = halves_of(graph, task, depth);
+        for (std::int32_t task = depth; task < size; ++task)
+            row[at(task)] = halves_of(proof.graph, task, depth);
     }
     std::vector<std::int32_t> base(at(size));
     std::iota(base.begin(), base.end(), 0);
     proof.above.resize(at(size));
-    const auto chain = match::stabilizer_chain(colored(graph), base);
+    const auto chain = match::stabilizer_chain(colored(proof.graph), base);
     for (std::int32_t i = 0; i < size; ++i) {
         for (const std::int32_t task : chain.orbit[at(i)]) {
             if (task != i) proof.above[at(task)].push_back(i);
@@ -98,8 +112,8 @@ Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
 }
 
 const Proof& Source::Impl::proof() const {
-    std::call_once(proof_once_, [this] { proof_ = prepare(graph_); });
-    return proof_;
+    std::call_once(proof_once_, [this] { proof_ = prepare(graph_, order_); });
+    return *proof_;
 }
 
 }  // namespace topoplace::mapping

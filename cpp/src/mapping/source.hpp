@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "topoplace/mapping.hpp"
@@ -11,13 +12,14 @@ namespace topoplace::mapping {
 
 inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-// What a search that places tasks in the order of their numbers knows beforehand. Rows are by depth: tasks
-// 0 .. depth-1 are placed.
+// What a search that places task after task knows beforehand. Tasks are numbered by their depth, which is
+// their place in the order.
 struct Proof {
-    // By depth, by task from `depth` on: its weights to tasks after `depth`, halved, largest first.
+    Graph graph;
+    // By depth, by task from there on: its weights to tasks from there on, halved, largest first.
     std::vector<std::vector<std::vector<double>>> open_halves;
-    // By task: earlier tasks whose vertex has to be smaller; keeps one mapping of each class that the
-    // source's automorphisms make, the lexicographically smallest.
+    // By task: earlier ones whose vertex has to be smaller; keeps one mapping of each class that the source's
+    // automorphisms make, the lexicographically smallest.
     std::vector<std::vector<std::int32_t>> above;
 };
 
@@ -40,7 +42,7 @@ class Source::Impl {
     std::vector<std::int32_t> order_;
     std::vector<std::vector<double>> halves_;
     mutable std::once_flag proof_once_;
-    mutable Proof proof_;
+    mutable std::optional<Proof> proof_;
 };
 
 }  // namespace topoplace::mapping
