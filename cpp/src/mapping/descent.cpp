@@ -23,6 +23,18 @@ double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
     return pairs == 0 ? 0 : sum / pairs;
 }
 
+double distance_of_neighbors(const Problem& problem, std::span<const std::int32_t> vertices) {
+    constexpr std::size_t kSeen = 8;
+    if (vertices.size() < 2) return 0;
+    const std::size_t pairs = std::min(kSeen, vertices.size() - 1);
+    double sum = 0;
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const std::size_t place = i * (vertices.size() - 1) / pairs;
+        sum += problem.row(vertices[place])[vertices[place + 1]];
+    }
+    return sum / static_cast<double>(pairs);
+}
+
 TreeOrder::TreeOrder(const Problem& problem, const Halves& halves)
     : halves_(halves), leaf_of_(problem.vertices.size()) {
     std::vector<std::int32_t> leaf(halves.order.size());
@@ -74,7 +86,7 @@ void Descent::divide(std::int32_t part, Tasks tasks) {
         division.half[side] = tree_.halves().parts[at(part)].half[side];
         below[side] = tree_.below(division.half[side]);
         division.room[side] = static_cast<std::int32_t>(below[side].size());
-        division.within[side] = mean_distance(problem_, below[side], below[side]);
+        division.within[side] = distance_of_neighbors(problem_, below[side]);
     }
     division.across = mean_distance(problem_, below[0], below[1]);
     auto left = static_cast<std::int32_t>(tasks.size());
@@ -109,8 +121,11 @@ double Descent::cost_in(std::int32_t task, int side, const Division& division,
     double cost = mean_price(here);
     for (std::size_t i = 0; i < graph.neighbors(task).size(); ++i) {
         const std::int32_t& other = graph.neighbors(task)[i];
-        const bool open = places_[at(other)] < 0 && part_of_[at(other)] == division.part;
-        cost += graph.weights(task)[i] * (open ? ahead : mean_distance(problem_, here, around(other)));
+        const std::int32_t part = places_[at(other)] < 0 ? part_of_[at(other)] : -1;
+        const double distance = part == division.part      ? ahead
+                                : part == division.half[s] ? division.within[s]
+                                                           : mean_distance(problem_, here, around(other));
+        cost += graph.weights(task)[i] * distance;
     }
     return cost;
 }

@@ -14,6 +14,10 @@ namespace topoplace::mapping {
 double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
                      std::span<const std::int32_t> others);
 
+// The mean distance from a vertex to the next in the order, seen at a few evenly spaced ones: how far tasks
+// are apart that stay together all the way down.
+double distance_of_neighbors(const Problem& problem, std::span<const std::int32_t> vertices);
+
 // Vertices of a problem in the order of the tree's leaves, so that those below a part are a range.
 class TreeOrder {
   public:
@@ -47,7 +51,7 @@ class Descent {
         std::int32_t part;
         std::array<std::int32_t, 2> half;
         std::array<std::int32_t, 2> room;
-        std::array<double, 2> within;  // mean distance inside a half
+        std::array<double, 2> within;  // between neighbours inside a half
         double across;                 // between the halves
     };
 

@@ -77,17 +77,20 @@ class Builder {
                 const double distance = target_.distance(members[at(i)], members[at(other)]);
                 if (distance < largest) near_.push_back({i, other, largest - distance});
             }
-            if (size > kDense) keep_nearest();
+            if (size > kDense) keep_nearest(size);
             edges_.insert(edges_.end(), near_.begin(), near_.end());
         }
         unite();
     }
 
     // Of equally near ones the next in the round, so that they form rings and not stars.
-    void keep_nearest() {
+    void keep_nearest(std::int32_t size) {
         if (near_.size() <= at(kDense)) return;
-        const auto nearer = [](const Edge& a, const Edge& b) { return a.weight > b.weight; };
-        std::stable_sort(near_.begin(), near_.end(), nearer);
+        const auto ahead = [size](const Edge& edge) { return edge.v > edge.u ? edge.v : edge.v + size; };
+        const auto nearer = [&](const Edge& a, const Edge& b) {
+            return a.weight != b.weight ? a.weight > b.weight : ahead(a) < ahead(b);
+        };
+        std::nth_element(near_.begin(), near_.begin() + kDense, near_.end(), nearer);
         near_.resize(at(kDense));
     }
 

@@ -16,10 +16,11 @@
 namespace topoplace::mapping {
 namespace {
 
-constexpr std::size_t kWhole = 128;  // free vertices up to which a problem holds them all
-constexpr std::size_t kRegions = 8;  // packed ones that tasks are sent down to
-constexpr std::size_t kRefined = 4;  // mappings that are refined
-constexpr std::int32_t kSmall = 16;  // tasks up to which a short proof is tried
+constexpr std::size_t kWhole = 128;                    // free vertices up to which a problem holds them all
+constexpr std::size_t kRegions = 8;                    // packed ones that tasks are sent down to
+constexpr std::size_t kRefined = 4;                    // mappings that are refined
+constexpr std::int32_t kSmall = 16;                    // tasks up to which a short proof is tried
+constexpr std::size_t kEffort = std::size_t{1} << 24;  // additions that kicks may take, more or less
 
 void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
     std::vector<bool> seen(at(size), false);
@@ -72,9 +73,7 @@ Region free_vertices(const Target::Impl& target, const MapParams& params) {
 // The regions that tasks are sent to: packed ones, the caller's as far as they are free, and all of it.
 std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
                                    const MapParams& params, const Region& free) {
-    std::vector<Region> regions;
-    for (auto& packed : packed_regions(source, target, free, params.target_cost, kRegions))
-        regions.push_back(std::move(packed.vertices));
+    std::vector<Region> regions = packed_regions(source, target, free, params.target_cost, kRegions);
     for (const Region& given : params.regions) {
         Region sorted(given);
         std::sort(sorted.begin(), sorted.end());
@@ -139,7 +138,10 @@ class Heuristic {
     const Places& kick(Places places) {
         Random random(params_.seed);
         best_ = {problem_.cost(places), places};
-        for (std::int32_t i = 0; i < params_.kicks && !done(); ++i) {
+        const std::size_t arcs = 2 * static_cast<std::size_t>(problem_.source.graph().num_edges());
+        const std::size_t most = kEffort / ((places.size() + arcs) * problem_.vertices.size());
+        const std::size_t kicks = std::min(static_cast<std::size_t>(params_.kicks), most);
+        for (std::size_t i = 0; i < kicks && !done(); ++i) {
             exchange_.start(places);
             exchange_.kick(random);
             exchange_.improve(counter_);

@@ -12,6 +12,16 @@ constexpr std::size_t kFew = 64;
 
 using Vertices = std::span<const std::int32_t>;
 
+struct Rated {
+    double score = 0;  // an estimate of what a mapping costs there
+    Region vertices;
+
+    friend bool operator<(const Rated& a, const Rated& b) {
+        return std::tie(a.score, a.vertices) < std::tie(b.score, b.vertices);
+    }
+    friend bool operator==(const Rated& a, const Rated& b) { return a.vertices == b.vertices; }
+};
+
 class Packing {
   public:
     Packing(const Source::Impl& source, const Target::Impl& target, Vertices free,
@@ -23,61 +33,63 @@ class Packing {
           weight_(source.total_weight() / source.size()),
           keys_(at(target.size())) {}
 
-    PackedRegion around(std::int32_t middle) {
+    Rated around(std::int32_t middle) {
         nearest_.assign(free_.begin(), free_.end());
-        for (const std::int32_t v : free_) keys_[at(v)] = weight_ * target_.distance(middle, v) + price(v);
+        for (const std::int32_t v : free_) keys_[at(v)] = key(middle, v);
         const auto end = nearest_.begin() + static_cast<std::ptrdiff_t>(wanted_);
         const auto before = [this](std::int32_t u, std::int32_t v) {
             return keys_[at(u)] != keys_[at(v)] ? keys_[at(u)] < keys_[at(v)] : u < v;
         };
         if (end != nearest_.end()) std::nth_element(nearest_.begin(), end, nearest_.end(), before);
-        PackedRegion region{0, Region(nearest_.begin(), end)};
+        Rated region{0, Region(nearest_.begin(), end)};
         std::sort(region.vertices.begin(), region.vertices.end());
         for (const std::int32_t v : region.vertices) region.score += keys_[at(v)];
         return region;
     }
 
-    // The first free vertex of each smallest part that holds enough, tightest part first.
-    std::vector<std::int32_t> middles_of_parts(std::size_t most) {
-        std::vector<std::uint8_t> is_free(at(target_.size()), 0);
-        for (const std::int32_t v : free_) is_free[at(v)] = 1;
+    // The free vertices of each smallest part that has enough of them.
+    std::vector<Rated> parts() const {
         const Halves& halves = target_.halves();
-        std::vector<std::int32_t> before(halves.order.size() + 1, 0);  // free ones left of a leaf
-        for (std::size_t i = 0; i < halves.order.size(); ++i)
-            before[i + 1] = before[i] + is_free[at(halves.order[i])];
-        const auto holds = [&](std::int32_t part) {
-            const Part& bounds = halves.parts[at(part)];
-            return static_cast<std::size_t>(before[at(bounds.end)] - before[at(bounds.begin)]) >= wanted_;
+        const auto before = free_before(halves);
+        const auto holds = [&](const Part& part) {
+            return static_cast<std::size_t>(before[at(part.end)] - before[at(part.begin)]) >= wanted_;
         };
-        std::vector<std::pair<double, std::int32_t>> found;
+        const auto half_holds = [&](const Part& part) {
+            return part.size() > 1 &&
+                   (holds(halves.parts[at(part.half[0])]) || holds(halves.parts[at(part.half[1])]));
+        };
+        std::vector<Rated> found;
         for (const Part& part : halves.parts) {
-            const auto index = static_cast<std::int32_t>(&part - halves.parts.data());
-            if (!holds(index) || (part.size() > 1 && (holds(part.half[0]) || holds(part.half[1])))) continue;
-            found.push_back(tightness(part, halves, is_free));
+            if (holds(part) && !half_holds(part)) found.push_back(rated(part, halves, before));
         }
-        std::sort(found.begin(), found.end());
-        std::vector<std::int32_t> middles;
-        for (std::size_t i = 0; i < std::min(most, found.size()); ++i) middles.push_back(found[i].second);
-        return middles;
+        return found;
     }
 
   private:
-    double price(std::int32_t v) const { return price_.empty() ? 0 : price_[at(v)]; }
+    double key(std::int32_t middle, std::int32_t v) const {
+        return weight_ * target_.distance(middle, v) + (price_.empty() ? 0 : price_[at(v)]);
+    }
 
-    // From the first free vertex of a part to as many others as are wanted.
-    std::pair<double, std::int32_t> tightness(const Part& part, const Halves& halves,
-                                              const std::vector<std::uint8_t>& is_free) const {
-        double sum = 0;
-        std::size_t seen = 0;
-        std::int32_t middle = -1;
-        for (std::int32_t leaf = part.begin; leaf < part.end && seen < wanted_; ++leaf) {
+    // By leaf of the tree, how many before it are free.
+    std::vector<std::int32_t> free_before(const Halves& halves) const {
+        std::vector<std::int32_t> is_free(at(target_.size()), 0);
+        for (const std::int32_t v : free_) is_free[at(v)] = 1;
+        std::vector<std::int32_t> before(halves.order.size() + 1, 0);
+        for (std::size_t i = 0; i < halves.order.size(); ++i)
+            before[i + 1] = before[i] + is_free[at(halves.order[i])];
+        return before;
+    }
+
+    // Scored from its first free vertex to as many as are wanted.
+    Rated rated(const Part& part, const Halves& halves, const std::vector<std::int32_t>& before) const {
+        Rated region;
+        for (std::int32_t leaf = part.begin; leaf < part.end; ++leaf) {
+            if (before[at(leaf)] == before[at(leaf) + 1]) continue;
             const std::int32_t v = halves.order[at(leaf)];
-            if (is_free[at(v)] == 0) continue;
-            if (middle < 0) middle = v;
-            sum += weight_ * target_.distance(middle, v) + price(v);
-            ++seen;
+            region.vertices.push_back(v);
+            if (region.vertices.size() <= wanted_) region.score += key(region.vertices.front(), v);
         }
-        return {sum, middle};
+        return region;
     }
 
     const Target::Impl& target_;
@@ -89,33 +101,36 @@ class Packing {
     std::vector<std::int32_t> nearest_;
 };
 
-std::vector<std::int32_t> spread_over(Vertices free, std::size_t count) {
-    std::vector<std::int32_t> chosen;
-    count = std::min(count, free.size());
-    for (std::size_t i = 0; i < count; ++i) chosen.push_back(free[i * free.size() / count]);
-    return chosen;
+void keep_best(std::vector<Rated>& regions, std::size_t most) {
+    std::sort(regions.begin(), regions.end());
+    regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
+    if (regions.size() > most) regions.resize(most);
 }
 
 }  // namespace
 
-std::vector<PackedRegion> packed_regions(const Source::Impl& source, const Target::Impl& target,
-                                         std::span<const std::int32_t> free,
-                                         std::span<const double> target_cost, std::size_t most) {
+std::vector<Region> packed_regions(const Source::Impl& source, const Target::Impl& target,
+                                   std::span<const std::int32_t> free, std::span<const double> target_cost,
+                                   std::size_t most) {
     Packing packing(source, target, free, target_cost);
-    std::vector<std::int32_t> middles = spread_over(free, kFew);
-    if (free.size() > kFew) {
-        const auto tight = packing.middles_of_parts(kFew);
-        middles.insert(middles.end(), tight.begin(), tight.end());
+    const std::size_t count = std::min(kFew, free.size());
+    std::vector<std::int32_t> middles;
+    for (std::size_t i = 0; i < count; ++i) middles.push_back(free[i * free.size() / count]);
+    std::vector<Rated> parts;
+    if (free.size() > kFew) parts = packing.parts();
+    keep_best(parts, kFew);
+    for (Rated& part : parts) {
+        middles.push_back(part.vertices.front());
+        std::sort(part.vertices.begin(), part.vertices.end());
     }
-    std::vector<PackedRegion> regions;
+    std::vector<Rated> regions;
     for (const std::int32_t middle : middles) regions.push_back(packing.around(middle));
-    const auto key = [](const PackedRegion& region) { return std::tie(region.score, region.vertices); };
-    std::sort(regions.begin(), regions.end(),
-              [&](const PackedRegion& a, const PackedRegion& b) { return key(a) < key(b); });
-    const auto same = [](const PackedRegion& a, const PackedRegion& b) { return a.vertices == b.vertices; };
-    regions.erase(std::unique(regions.begin(), regions.end(), same), regions.end());
-    if (regions.size() > most) regions.resize(most);
-    return regions;
+    keep_best(regions, most);
+    keep_best(parts, most);
+    regions.insert(regions.end(), parts.begin(), parts.end());
+    std::vector<Region> result;
+    for (Rated& region : regions) result.push_back(std::move(region.vertices));
+    return result;
 }
 
 }  // namespace topoplace::mapping

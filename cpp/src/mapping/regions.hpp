@@ -12,15 +12,11 @@ namespace topoplace::mapping {
 
 using Region = std::vector<std::int32_t>;
 
-struct PackedRegion {
-    double score = 0;  // an estimate of what the mapping costs there
-    Region vertices;   // of the target, as many as there are tasks; ascending
-};
-
-// Around each of `free`, or around some of each part of the tree that just fits where there are many: the
-// nearest of `free`. The most promising first, none twice, at most `most`.
-std::vector<PackedRegion> packed_regions(const Source::Impl& source, const Target::Impl& target,
-                                         std::span<const std::int32_t> free,
-                                         std::span<const double> target_cost, std::size_t most);
+// Around each of `free` the nearest of `free`, as many as there are tasks; the most promising `most` of them.
+// Where many are free, around some of them only, and the smallest parts of the target's tree that hold enough
+// are regions too: as many. None twice; each ascending.
+std::vector<Region> packed_regions(const Source::Impl& source, const Target::Impl& target,
+                                   std::span<const std::int32_t> free, std::span<const double> target_cost,
+                                   std::size_t most);
 
 }  // namespace topoplace::mapping
