@@ -24,15 +24,9 @@ double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
 }
 
 double distance_of_neighbors(const Problem& problem, std::span<const std::int32_t> vertices) {
-    constexpr std::size_t kSeen = 8;
-    if (vertices.size() < 2) return 0;
-    const std::size_t pairs = std::min(kSeen, vertices.size() - 1);
     double sum = 0;
-    for (std::size_t i = 0; i < pairs; ++i) {
-        const std::size_t place = i * (vertices.size() - 1) / pairs;
-        sum += problem.row(vertices[place])[vertices[place + 1]];
-    }
-    return sum / static_cast<double>(pairs);
+    for (std::size_t i = 1; i < vertices.size(); ++i) sum += problem.row(vertices[i - 1])[vertices[i]];
+    return vertices.size() < 2 ? 0 : sum / static_cast<double>(vertices.size() - 1);
 }
 
 TreeOrder::TreeOrder(const Problem& problem, const Halves& halves)

@@ -14,8 +14,8 @@ namespace topoplace::mapping {
 double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
                      std::span<const std::int32_t> others);
 
-// The mean distance from a vertex to the next in the order, seen at a few evenly spaced ones: how far tasks
-// are apart that stay together all the way down.
+// The mean distance from a vertex to the next in the tree's order: how far tasks are apart that stay together
+// on the way down.
 double distance_of_neighbors(const Problem& problem, std::span<const std::int32_t> vertices);
 
 // Vertices of a problem in the order of the tree's leaves, so that those below a part are a range.
