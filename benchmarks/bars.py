@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import bench_import
+import bench_mapping
 import bench_match_best
 import bench_match_peers
 import bench_partition
 import bench_place
 import bench_simulate
 import bench_topology
+import topoplace as tp
 from partition_graphs import CLUSTERS, OTHERS
 from partition_libraries import installed
 from topoplace import kernels
@@ -135,9 +137,36 @@ def partition_peers() -> Iterator[Bar]:
             print(f"left out: {name} is not installed")
 
 
+def mappings() -> Iterator[Bar]:
+    small = [case for case in bench_mapping.grid() if tp.machines.get(case.machine).num_gpus <= 16]
+    found = bench_mapping.quality(small)
+    name = f"mappings within 5 % of the proven optimum, {found.cases:,} cases of 2-8 tasks"
+    yield Bar(name, 95, 100 * found.within_5_percent, "%", ">=")
+    for machine, size, limit in (("dgx1-v100", 4, 10), ("torus2d-16", 8, 100)):
+        times = [bench_mapping.microseconds(bench_mapping.drb, c) for c in bench_mapping.timed(machine, size)]
+        yield Bar(f"{size} tasks mapped to {machine}, median", limit, statistics.median(times), "us")
+    times = [
+        bench_mapping.microseconds(bench_mapping.exact, c, 3) for c in bench_mapping.timed("torus2d-16", 8)
+    ]
+    yield Bar("... proven: slowest", 10, max(times) / 1e3, "ms")
+    started = time.process_time()
+    bench_mapping.large("ring(1024)")
+    yield Bar(
+        "a ring of 1,024 tasks mapped to 4,096 GPUs, halves included", 3, time.process_time() - started, "s"
+    )
+
+
+def mapping_peers() -> Iterator[Bar]:
+    scotch = bench_mapping.Scotch.found()
+    if scotch is None:
+        return
+    duel = bench_mapping.against_scotch(scotch, list(bench_mapping.grid()))
+    yield Bar(f"mapped cost over Scotch's, worst of {duel.cases:,} cases", 1.02, duel.worst, "x")
+
+
 def main() -> int:
-    groups = [placements, counts, partitions, systems, topologies]
-    groups += [peers, partition_peers] * ("--peers" in sys.argv)
+    groups = [placements, counts, partitions, mappings, systems, topologies]
+    groups += [peers, partition_peers, mapping_peers] * ("--peers" in sys.argv)
     missed = 0
     for group in groups:
         for bar in group():
