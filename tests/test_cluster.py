@@ -197,7 +197,7 @@ def test_damaged_snapshot_is_refused(data: st.DataObject) -> None:
 
 @given(st.binary())
 def test_arbitrary_bytes_are_no_snapshot(data: bytes) -> None:
-    for snapshot in (data, b"topoplace-cluster 1 " + data):
+    for snapshot in (data, b"topoplace-cluster 2 " + data):
         with pytest.raises(tp.SnapshotError, match="snapshot: "):
             tp.Cluster.restore(snapshot)
 
@@ -207,7 +207,7 @@ def test_snapshot_of_another_topology_is_refused() -> None:
     mixed = SNAPSHOT.split(b"\n", 2)[:2] + other.split(b"\n", 2)[2:]
     with pytest.raises(tp.SnapshotError, match="it is of 6 GPUs, not 70"):
         tp.Cluster.restore(b"\n".join(mixed))
-    with pytest.raises(tp.SnapshotError, match="its topology is not the one"):
+    with pytest.raises(tp.SnapshotError, match="its topology or its jobs are not"):
         tp.Cluster.restore(SNAPSHOT.replace(b"50.0", b"60.0"))
     with pytest.raises(tp.SnapshotError, match="snapshot = 'text' is not bytes"):
         tp.Cluster.restore("text")  # type: ignore[arg-type]
@@ -220,3 +220,63 @@ def test_a_transaction_costs_its_changes_not_the_cluster() -> None:
             cluster.allocate(f"job-{i}", random.Random(i).sample(range(100_000), 4))
             raise ValueError
     assert cluster.num_free == 100_000
+
+
+def test_snapshot_carries_the_jobs_that_were_told() -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"))
+    job = tp.JobGraph.ring(2).with_(profile="net/1")
+    cluster.allocate("told", tp.Placement((0, 1), topology=cluster.topology, job=job))
+    cluster.allocate("untold", [2])
+    cluster.allocate("given", [3], tp.JobGraph.independent(1))
+    for other in (cluster.copy(), tp.Cluster.restore(cluster.snapshot())):
+        assert dict(other.jobs) == {"told": job, "given": tp.JobGraph.independent(1)}
+    cluster.release("told")
+    assert "told" not in cluster.jobs
+    with pytest.raises(tp.AllocationError, match="job = 'x' is not"):
+        cluster.allocate("bad", [0], "x")
+    assert cluster.owner(0) is None
+
+
+def test_a_trial_leaves_no_trace() -> None:
+    cluster = tp.Cluster(tp.machines.get("minsky"))
+    job = tp.JobGraph.ring(2)
+    cluster.allocate("a", [0, 1], job)
+    before = cluster.snapshot()
+    with cluster.trial() as state:
+        state.release("a")
+        state.allocate("a", [2])
+        with state.transaction():
+            state.allocate("b", [0], tp.JobGraph.independent(1))
+        state.drain(3)
+        assert dict(state.jobs) == {"b": tp.JobGraph.independent(1)}
+    assert cluster.snapshot() == before
+    with contextlib.suppress(KeyError), cluster.transaction():
+        cluster.release("a")
+        raise KeyError
+    assert dict(cluster.jobs) == {"a": job}
+
+
+def test_occupants_of_some_gpus() -> None:
+    cluster = busy()
+    assert cluster.occupants([0, 1, 3, 5]) == ((0,), {"p": (1, 3)})
+    with pytest.raises(tp.AllocationError, match=r"gpus\[0\] = 70 is not in"):
+        cluster.occupants([70])
+
+
+def test_views_hear_of_every_change() -> None:
+    class Count:
+        def __init__(self, cluster: tp.Cluster) -> None:
+            self.heard: list[tuple[int, ...]] = []
+
+        def changed(self, gpus: Any) -> None:
+            self.heard.append(tuple(gpus))
+
+    cluster = tp.Cluster(TOPOLOGY)
+    view = cluster.view(Count)
+    cluster.allocate("a", [0, 1])
+    cluster.drain(5)
+    cluster.release("a")
+    with cluster.trial():
+        cluster.allocate("b", [2])
+    assert cluster.view(Count) is view
+    assert view.heard == [(0, 1), (5,), (0, 1), (2,), (2,)]

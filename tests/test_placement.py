@@ -61,3 +61,15 @@ def test_is_a_value() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         placement.gpus = (2,)  # type: ignore[misc]
     assert tp.Deferred("no two GPUs are free").reason == "no two GPUs are free"
+
+
+def test_numactl_binds_a_job_whose_gpus_share_a_socket() -> None:
+    topology = tp.machines.get("minsky")
+    bound = ("numactl", "--cpunodebind=1", "--membind=1")
+    assert tp.Placement((3, 2), topology=topology).numactl() == bound
+    assert tp.Placement((0, 2), topology=topology).numactl() == ()
+    cluster = tp.Topology.cluster(topology, count=2, names=["a", "b"])
+    assert tp.Placement((2, 4, 6), topology=cluster).numactl() == {"a": bound, "b": ()}
+    nodes = tp.Topology((tp.Gpu(0, "GPU0", socket=0, numa_node=3), tp.Gpu(1, "GPU1")))
+    assert tp.Placement((0,), topology=nodes).numactl() == ("numactl", "--cpunodebind=3", "--membind=3")
+    assert tp.Placement((1,), topology=nodes).numactl() == ()

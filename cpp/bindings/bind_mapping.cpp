@@ -74,7 +74,10 @@ bool verify_map(const GraphHandle& source, const Target& target, const Vertices&
 void register_mapping(py::module_& module) {
     py::class_<Target>(module, "TargetDistance", "Distances between the vertices of a target.")
         .def(py::init(&target_distance), py::arg("distance").noconvert())
-        .def_property_readonly("num_vertices", &Target::num_vertices, "How many vertices the target has.");
+        // By reference: one whose constructor has thrown is a TypeError then, not a null pointer.
+        .def_property_readonly(
+            "num_vertices", [](const Target& target) { return target.num_vertices(); },
+            "How many vertices the target has.");
     module.def("map_graph", &map_graph, py::arg("source"), py::arg("target"), py::arg("method"),
                py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("kicks"),
                py::arg("proof_nodes"), py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));

@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -34,8 +35,29 @@ std::optional<std::string> owner(const ClusterState& state, std::int32_t gpu) {
 bool drain(ClusterState& state, std::int32_t gpu) { return state.drain(known(state, gpu)); }
 bool undrain(ClusterState& state, std::int32_t gpu) { return state.undrain(known(state, gpu)); }
 
-py::typing::Dict<py::str, IntTuple> allocations(const ClusterState& state) {
-    py::typing::Dict<py::str, IntTuple> result;
+using Held = py::typing::Dict<py::str, IntTuple>;
+
+py::typing::Tuple<IntTuple, Held> occupants(const ClusterState& state,
+                                            const std::vector<std::int32_t>& gpus) {
+    std::vector<std::int32_t> free;
+    std::map<std::string, std::vector<std::int32_t>> held;
+    for (const std::int32_t gpu : gpus) {
+        const ClusterState::Job* job = state.owner(known(state, gpu));
+        if (job != nullptr) held[job->first].push_back(gpu);
+        if (state.is_free(gpu)) free.push_back(gpu);
+    }
+    Held by_job;
+    for (const auto& [job, its] : held) by_job[py::str(job)] = as_tuple(its);
+    return py::make_tuple(as_tuple(free), by_job);
+}
+
+IntTuple gpus_of(const ClusterState& state, const std::string& job) {
+    const ClusterState::Job* found = state.find(job);
+    return found == nullptr ? py::tuple() : as_tuple(found->second.gpus);
+}
+
+Held allocations(const ClusterState& state) {
+    Held result;
     for (const ClusterState::Job* job : state.jobs())
         result[py::str(job->first)] = as_tuple(job->second.gpus);
     return result;
@@ -61,6 +83,9 @@ void register_place(py::module_& module) {
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
         .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
         .def("owner", &owner, py::arg("gpu"), "The job that holds the GPU, or None.")
+        .def("occupants", &occupants, py::arg("gpus"),
+             "Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.")
+        .def("gpus_of", &gpus_of, py::arg("job"), "The GPUs of a job in task order; () where it holds none.")
         .def("allocations", &allocations, "GPUs in task order by job, in the order of allocation.")
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"),
              "(status, position of the first GPU refused or -1); the state changes only where the status is "

@@ -78,6 +78,14 @@ class ClusterState:
         ...
     def free_gpus(self) -> tuple[int, ...]:
         ...
+    def gpus_of(self, job: str) -> tuple[int, ...]:
+        """
+        The GPUs of a job in task order; () where it holds none.
+        """
+    def occupants(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
+        """
+        Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.
+        """
     def owner(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> str | None:
         """
         The job that holds the GPU, or None.

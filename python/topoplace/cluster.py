@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Protocol, Self, TypeVar
 
 from topoplace import _checks
 from topoplace._core import ClusterState
 from topoplace.errors import AllocationError, SnapshotError
+from topoplace.jobgraph import JobGraph
 from topoplace.placement import Placement
 from topoplace.topology import Topology
 
-_MAGIC = b"topoplace-cluster 1 "
+_MAGIC = b"topoplace-cluster 2 "
+
+
+class View(Protocol):
+    """Something read off a cluster that has to know when the cluster changes."""
+
+    def changed(self, gpus: Sequence[int]) -> None:
+        """Who holds `gpus`, or whether they are drained, may be otherwise from now on."""
+        ...
+
+
+AnyView = TypeVar("AnyView", bound=View)
 
 
 class Cluster:
@@ -24,13 +37,12 @@ class Cluster:
     name, at any size of the cluster. A cluster is for one thread at a time.
     """
 
-    __slots__ = ("_state", "_topology")
+    __slots__ = ("_jobs", "_log", "_open", "_state", "_topology", "_views")
 
     def __init__(self, topology: Topology) -> None:
         """All GPUs of `topology` free; those that it calls unhealthy are drained."""
         _checks.instance(topology, Topology, "topology", AllocationError)
-        self._topology = topology
-        self._state = ClusterState(topology.num_gpus)
+        self._start(topology, ClusterState(topology.num_gpus), {})
         for gpu in topology.unhealthy_gpus:
             self._state.drain(gpu)
 
@@ -63,10 +75,34 @@ class Cluster:
         """The GPUs of each job in task order, jobs in the order of their allocation: a read-only copy."""
         return MappingProxyType(self._state.allocations())
 
+    @property
+    def jobs(self) -> Mapping[str, JobGraph]:
+        """The job graphs of the running jobs, of those that were told: a read-only view."""
+        return MappingProxyType(self._jobs)
+
+    def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
+        """Of these GPUs, the free ones, and those that jobs hold by job id, jobs in the order of their ids."""
+        return self._state.occupants([self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)])
+
+    def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
+        """`build(self)`, built on first use and told of every change since: for tables of those who read it.
+
+        A copy of the cluster starts without it.
+        """
+        known: dict[Callable[[Cluster], Any], Any] = self._views
+        if build not in known:
+            known[build] = build(self)
+        found: AnyView = known[build]
+        return found
+
     # ---- changes -------------------------------------------------------------------------------------------
 
-    def allocate(self, job_id: str, placement: Placement | Sequence[int]) -> None:
+    def allocate(
+        self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None = None
+    ) -> None:
         """Give the GPUs of `placement`, or those listed in task order, to the job.
+
+        job: what runs there, so that policies can tell how it gets on with others; by default that of `placement`.
 
         Raises AllocationError, and changes nothing, for a job that holds GPUs already, for no GPU at all, and for
         a GPU that is unknown, named twice, drained, or held by another job, and for GPUs that are no partition of a
@@ -81,14 +117,20 @@ class Cluster:
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
         if gpus and not self._topology.is_legal(gpus):
             raise AllocationError(f"gpus = {gpus!r} is no partition of {self._topology.name}")
+        graph = job or (placement.job if isinstance(placement, Placement) else None)
+        if graph is not None:
+            _checks.instance(graph, JobGraph, "job", AllocationError)
         status, position = self._state.allocate(job_id, gpus)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, status, position))
+        self._tell(gpus, job_id, graph)
 
     def release(self, job_id: str) -> None:
         """Take all GPUs of the job back; AllocationError for a job that holds none."""
-        if self._state.release(_checked_job(job_id)) != "ok":
+        gpus = self._state.gpus_of(_checked_job(job_id))
+        if self._state.release(job_id) != "ok":
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
+        self._tell(gpus, job_id, None)
 
     def drain(self, gpu_or_machine: int | str) -> None:
         """Withdraw a GPU, or all of the machine of that name, from what is free; jobs on them keep them.
@@ -108,23 +150,36 @@ class Cluster:
         Transactions nest; the cost is that of the changes. A copy or snapshot made inside holds the state of its
         moment.
         """
-        mark = self._state.begin()
+        mark, known = self._begin()
         try:
             yield self
         except BaseException:
-            self._state.rollback(mark)
+            self._roll_back(mark, known)
             raise
         self._state.commit()
+        self._open -= 1
+        if not self._open:
+            self._log.clear()
+
+    @contextmanager
+    def trial(self) -> Generator[Self]:
+        """A block whose changes to this cluster are all undone when it ends, however it ends."""
+        mark, known = self._begin()
+        try:
+            yield self
+        finally:
+            self._roll_back(mark, known)
 
     # ---- copies --------------------------------------------------------------------------------------------
 
     def copy(self) -> Self:
         """An independent cluster in the same state, on the same topology."""
-        return self._with_state(self._topology, self._state.copy())
+        return self._with_state(self._topology, self._state.copy(), dict(self._jobs))
 
     def snapshot(self) -> bytes:
-        """The state and its topology as bytes for `restore`; equal states give equal bytes."""
-        text = self._topology.to_json().encode("ascii")
+        """The state, its topology and its jobs as bytes for `restore`; equal states give equal bytes."""
+        jobs = {job_id: self._jobs[job_id].to_json() for job_id in sorted(self._jobs)}
+        text = "\n".join((self._topology.to_json(), json.dumps(jobs))).encode("ascii")
         return b"\n".join((_header(text), text, self._state.snapshot()))
 
     @classmethod
@@ -133,15 +188,20 @@ class Cluster:
         if not isinstance(snapshot, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SnapshotError(f"snapshot = {_checks.shown(snapshot)} is not bytes")
         header, _, rest = bytes(snapshot).partition(b"\n")
-        text, _, state = rest.partition(b"\n")
+        text, _, rest = rest.partition(b"\n")
+        described, _, state = rest.partition(b"\n")
         if not header.startswith(_MAGIC):
             raise SnapshotError("snapshot: it does not begin as one")
-        if header != _header(text):
-            raise SnapshotError("snapshot: its topology is not the one it was made of")
+        if header != _header(text + b"\n" + described):
+            raise SnapshotError("snapshot: its topology or its jobs are not those it was made of")
         try:
             topology = Topology.from_json(text.decode("ascii"))
-            return cls._with_state(topology, ClusterState.restore(state, topology.num_gpus))
-        except ValueError as error:
+            restored = ClusterState.restore(state, topology.num_gpus)
+            jobs = {job_id: JobGraph.from_json(job) for job_id, job in json.loads(described).items()}
+            if unknown := jobs.keys() - restored.allocations().keys():
+                raise SnapshotError(f"snapshot: job {_checks.shown(min(unknown))} holds no GPUs")
+            return cls._with_state(topology, restored, jobs)
+        except (ValueError, AttributeError, RecursionError) as error:
             raise SnapshotError(str(error)) from None
 
     def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:
@@ -151,12 +211,46 @@ class Cluster:
         return f"Cluster({self._topology.name!r}, {self.num_free} of {self._topology.num_gpus} GPUs free)"
 
     @classmethod
-    def _with_state(cls, topology: Topology, state: ClusterState) -> Self:
+    def _with_state(cls, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph]) -> Self:
         cluster = cls.__new__(cls)
-        cluster._topology, cluster._state = topology, state
+        cluster._start(topology, state, jobs)
         return cluster
 
     # ---- inside --------------------------------------------------------------------------------------------
+
+    def _start(self, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph]) -> None:
+        self._topology, self._state, self._jobs = topology, state, jobs
+        self._views: dict[Callable[[Cluster], View], View] = {}
+        self._log: list[tuple[Sequence[int], str | None, JobGraph | None]] = []
+        self._open = 0
+
+    def _tell(self, gpus: Sequence[int], job_id: str | None = None, job: JobGraph | None = None) -> None:
+        """Note that `job_id`, where given, is now `job`, and tell the views that `gpus` have changed."""
+        before = None
+        if job_id is not None:
+            before = self._jobs.pop(job_id, None)
+            if job is not None:
+                self._jobs[job_id] = job
+        if self._open:
+            self._log.append((gpus, job_id, before))
+        for view in self._views.values():
+            view.changed(gpus)
+
+    def _begin(self) -> tuple[int, int]:
+        self._open += 1
+        return self._state.begin(), len(self._log)
+
+    def _roll_back(self, mark: int, known: int) -> None:
+        self._state.rollback(mark)
+        self._open -= 1
+        undone, self._log[known:] = self._log[known:], []
+        for gpus, job_id, before in reversed(undone):
+            if job_id is not None:
+                self._jobs.pop(job_id, None)
+                if before is not None:
+                    self._jobs[job_id] = before
+            for view in self._views.values():
+                view.changed(gpus)
 
     def _checked_gpu(self, gpu: object, what: str) -> int:
         return _checks.integer(gpu, what, AllocationError, low=0, high=self._topology.num_gpus - 1)
@@ -170,6 +264,7 @@ class Cluster:
             gpus = (self._checked_gpu(target, "gpu"),)
         for gpu in gpus:
             change(gpu)
+        self._tell(gpus)
 
     def _reason(self, job_id: str, gpus: Sequence[int], status: str, position: int) -> str:
         if status == "no_gpus":

@@ -147,6 +147,17 @@ class ClusterTopology(Topology):
         return found
 
     @cached_property
+    def socket_of(self) -> NDArray[np.int32]:
+        """(n,) int32, read-only: the number of each GPU's socket, counted over all machines."""
+        own = [template.socket_of for template in self._templates]
+        counts = [int(sockets.max()) + 1 for sockets in own]
+        firsts = accumulate((counts[template] for template in self._template_of), initial=0)
+        parts = [own[template] + first for template, first in zip(self._template_of, firsts, strict=False)]
+        found = np.concatenate(parts).astype(np.int32)
+        found.setflags(write=False)
+        return found
+
+    @cached_property
     def local_index(self) -> tuple[int, ...]:
         """(n,) each GPU's index on its own machine, which is what a process there calls it."""
         locals_of = [range(template.num_gpus) for template in self._templates]

@@ -1,4 +1,4 @@
-"""`topoplace demo`: three machines, four policies, the paper's headline numbers, and two pictures."""
+"""`topoplace demo`: three machines, all policies, the paper's headline numbers, and three pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from topoplace import machines, policies
 from topoplace.cluster import Cluster
 from topoplace.jobgraph import JobGraph
+from topoplace.objectives import scores_of
 from topoplace.papers import mapa
 from topoplace.report import plots, tables
 from topoplace.simulate import MapaSlowdown, Workload, simulate
@@ -83,10 +84,9 @@ def _placements(machine: str, job: JobGraph) -> list[tuple[object, ...]]:
     for name in policies.names():
         placement = policies.get(name).place(job, cluster)
         if placement:
-            scores = [
-                placement.scores[f"{score}_bandwidth"] for score in ("aggregated", "effective", "preserved")
-            ]
-            rows.append((machine, name, " ".join(map(str, placement.gpus)), *scores))
+            scores = scores_of(job, placement.gpus, cluster.topology, cluster.free_gpus())
+            shown = [scores[f"{score}_bandwidth"] for score in ("aggregated", "effective", "preserved")]
+            rows.append((machine, name, " ".join(map(str, placement.gpus)), *shown))
     return rows
 
 

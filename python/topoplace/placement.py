@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
+from topoplace.jobgraph import JobGraph
 from topoplace.topology import Topology
 
 Environment = dict[str, str]
@@ -25,6 +26,8 @@ class Placement:
     """Named scores, such as "aggregated_bandwidth" in GB/s; to be read only."""
     optimal: bool = False
     """True only where the search proved that no placement is better for the policy's objective."""
+    job: JobGraph | None = field(default=None, repr=False, compare=False)
+    """The job it was made for; the cluster remembers it, so that later jobs can be kept from disturbing this one."""
 
     def __post_init__(self) -> None:
         gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
@@ -57,6 +60,21 @@ class Placement:
         }
         return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
 
+    def numactl(self) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
+        """The command to put before a job's own so that it keeps to the NUMA nodes of its GPUs.
+
+        `("numactl", "--cpunodebind=0", "--membind=0")` where all its GPUs share a NUMA node (SC'17 binds such jobs to
+        the socket, section 5.1), () where they do not or where nobody knows theirs: a job across sockets needs both. A
+        GPU whose NUMA node is unknown takes the number of its socket. By machine name where there are several machines.
+        """
+        by_machine: dict[str, set[int | None]] = {}
+        for index in self.gpus:
+            gpu = self.topology.gpus[index]
+            node = gpu.socket if gpu.numa_node is None else gpu.numa_node
+            by_machine.setdefault(gpu.machine, set()).add(node)
+        commands = {machine: _bound(nodes) for machine, nodes in by_machine.items()}
+        return next(iter(commands.values())) if len(commands) == 1 else commands
+
     def _device(self, index: int) -> str:
         """What CUDA calls a GPU on its machine."""
         gpu = self.topology.gpus[index]
@@ -70,6 +88,13 @@ class Placement:
             _NUMBERED.fullmatch(gpu.name) if single else None
         )  # else GPUs may be numbered across machines
         return number[1] if number else str(self.topology.local_index[index])
+
+
+def _bound(nodes: set[int | None]) -> tuple[str, ...]:
+    (node, *others) = nodes
+    if others or node is None:
+        return ()
+    return ("numactl", f"--cpunodebind={node}", f"--membind={node}")
 
 
 @dataclass(frozen=True, slots=True)

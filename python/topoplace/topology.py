@@ -403,6 +403,15 @@ class Topology:
         return _frozen(np.fromiter((number[gpu.machine] for gpu in self.gpus), np.int32, self.num_gpus))
 
     @cached_property
+    def socket_of(self) -> NDArray[np.int32]:
+        """(n,) int32, read-only: the number of each GPU's socket, counted over all machines in the order of their first
+        GPU; the GPUs of a machine whose socket is unknown share one.
+        """
+        numbers: dict[tuple[str, int | None], int] = {}
+        found = (numbers.setdefault((gpu.machine, gpu.socket), len(numbers)) for gpu in self.gpus)
+        return _frozen(np.fromiter(found, np.int32, self.num_gpus))
+
+    @cached_property
     def local_index(self) -> tuple[int, ...]:
         """(n,) each GPU's index on its own machine, which is what a process there calls it."""
         local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}

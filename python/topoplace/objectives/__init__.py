@@ -8,10 +8,11 @@ not depend on the machine's BLAS.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
+from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.effective import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
 from topoplace.objectives.link_tables import (
     DOUBLE_NVLINK,
@@ -19,8 +20,10 @@ from topoplace.objectives.link_tables import (
     OTHER_LINK,
     SINGLE_NVLINK,
     LinkTables,
+    class_of,
     link_class,
 )
+from topoplace.objectives.utility import Costs, Utility, communication_cost, fragmentation, interference
 
 if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
@@ -33,14 +36,22 @@ __all__ = [
     "NUM_LINK_CLASSES",
     "OTHER_LINK",
     "SINGLE_NVLINK",
+    "AuthorsUtility",
+    "Costs",
     "EffectiveBandwidth",
     "LinkTables",
+    "Utility",
     "aggregated_bandwidth",
     "bottleneck_bandwidth",
+    "class_of",
+    "communication_cost",
+    "fragmentation",
+    "interference",
     "link_class",
     "link_counts",
     "link_scores",
     "preserved_bandwidth",
+    "scores_from",
     "scores_of",
 ]
 
@@ -119,7 +130,18 @@ def link_scores(
 ) -> dict[str, float]:
     """The scores that depend on the links under `edges` (a, b, weight) alone: aggregated, effective, bottleneck."""
     tables = topology.derived(LinkTables)
-    bandwidth, classes = tables.bandwidth, tables.classes
+    return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)
+
+
+def scores_from(
+    edges: Iterable[tuple[int, int, float]],
+    gpus: Sequence[int],
+    bandwidth: Rows[float],
+    classes: Rows[int],
+    model: EffectiveBandwidth | None = None,
+) -> dict[str, float]:
+    """`link_scores` from tables that hold at least the pairs under `edges`: GB/s, and the class, of GPUs u and v."""
+    model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
     aggregated, bottleneck = 0.0, float("inf")
     for a, b, _ in edges:
@@ -134,5 +156,17 @@ def link_scores(
         "bottleneck_bandwidth": bottleneck,
     }
 
+
+Entry = TypeVar("Entry", covariant=True)
+
+
+class Row(Protocol[Entry]):
+    """Something that can be asked for the entry of a GPU."""
+
+    def __getitem__(self, gpu: int, /) -> Entry: ...
+
+
+Rows = Row[Row[Entry]]
+"""A table: `rows[u][v]`."""
 
 _DEFAULT_MODEL = EffectiveBandwidth()

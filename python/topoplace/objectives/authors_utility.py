@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
+
+if TYPE_CHECKING:
+    from topoplace.objectives.utility import Costs
 
 MIN_COST: Final = 0.01
 WEIGHT: Final = 0.3333333333333
@@ -72,6 +75,36 @@ def system_utility(
     return 1 / costs / _MOST_SYSTEM
 
 
+class AuthorsUtility:
+    """The published formula as an `objectives.utility.Formula`, for `TopoAware(utility="authors")`.
+
+    Of other machines than the published code's, communication is scaled by what the job can cost there. The harm to
+    others enters by eq. 4's mean, for the code's own mean over them needs more than a formula is given.
+    """
+
+    def job(self, costs: Costs) -> float:
+        """`job_utility` of the costs."""
+        return job_utility(self._communication(costs), _interference(costs.suffered))
+
+    def system(self, costs: Costs) -> float:
+        """`system_utility` of the costs."""
+        fragmentation = fragmentation_cost((costs.fragmentation,))
+        return system_utility(self._communication(costs), _interference(costs.shared), fragmentation)
+
+    def _communication(self, costs: Costs) -> float:
+        size = costs.num_gpus
+        if (costs.least, costs.most) == _PUBLISHED_MACHINE.get(size):
+            return communication_cost(size, costs.communication)
+        worst = costs.most if costs.most > 0 else 1.0
+        return communication_cost(size, costs.communication, least=costs.least, worst=worst)
+
+
+def _interference(ratio: float) -> float:
+    return MIN_COST if ratio >= 1 else ratio
+
+
+_PUBLISHED_MACHINE: Final = {2: (1.0, 20.0), 3: (41.0, 60.0)}
+"""The least and the most of `Costs` on the published code's machine."""
 _MOST_JOB: Final = 1 / (2 * MIN_COST ** (1.0 / 2))
 _MOST_SYSTEM: Final = 1 / (3 * MIN_COST ** (1.0 / 3))
 

@@ -33,11 +33,12 @@ def link_class(topology: Topology) -> NDArray[np.int8]:
     Two or more NVLinks side by side, and NVSwitch, are "double". Links of unknown kind, xGMI and ICI are classed by
     their bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
     """
-    classes: NDArray[np.int8] = topology.link_matrix(_class_of, np.int8)
+    classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
 
 
-def _class_of(link: Link) -> int:
+def class_of(link: Link) -> int:
+    """The class of one link, as in `link_class`."""
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
     if link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI) or link.gbps < _SINGLE_FROM_GBPS:

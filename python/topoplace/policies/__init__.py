@@ -7,26 +7,38 @@ from typing import Any
 
 from topoplace import _checks
 from topoplace.policies.base import Explanation, Plan, Policy, QueuedJob, SearchPolicy
+from topoplace.policies.fit import BestFit, FirstComeFirstServed
 from topoplace.policies.greedy import Baseline, Greedy
+from topoplace.policies.machine_policy import MachinePolicy
 from topoplace.policies.mapa import Preserve
-from topoplace.policies.topo_aware import TopoAware
+from topoplace.policies.mapa_topo_aware import MapaTopoAware
+from topoplace.policies.topo_aware import TopoAware, TopoAwareP
 
 __all__ = [
     "Baseline",
+    "BestFit",
     "Explanation",
+    "FirstComeFirstServed",
     "Greedy",
+    "MachinePolicy",
+    "MapaTopoAware",
     "Plan",
     "Policy",
     "Preserve",
     "QueuedJob",
     "SearchPolicy",
     "TopoAware",
+    "TopoAwareP",
     "get",
     "names",
 ]
 
-_POLICIES: dict[str, type[SearchPolicy]] = {
-    policy.name: policy for policy in (Baseline, TopoAware, Greedy, Preserve)
+_POLICIES: dict[str, type[SearchPolicy | MachinePolicy]] = {
+    policy.name: policy
+    for policy in (
+        *(Baseline, MapaTopoAware, Greedy, Preserve),
+        *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
+    )
 }
 
 

@@ -21,7 +21,7 @@ class HighestIds(SearchPolicy):
         others = sorted(free - required, reverse=True)[: job.num_tasks - len(required)]
         gpus = tuple(sorted((*required, *others)))
         scores = tp.objectives.scores_of(job, gpus, cluster.topology, cluster.free_gpus())
-        return tp.Placement(gpus=gpus, scores=scores, topology=cluster.topology)
+        return tp.Placement(gpus=gpus, scores=scores, topology=cluster.topology, job=job)
 
     def rank(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
         """What `best` maximises: the highest id first."""

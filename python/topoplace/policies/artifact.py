@@ -198,7 +198,7 @@ def place(
         "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
         "preserved_bandwidth": float(table.nvlink[np.ix_(rest, rest)].sum()) / 2,
     }
-    return Placement(gpus=gpus, scores=scores, topology=topology)
+    return Placement(gpus=gpus, scores=scores, topology=topology, job=job)
 
 
 def _first_maximum(values: NDArray[np.float64], allowed: NDArray[np.bool_]) -> int:

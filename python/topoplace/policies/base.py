@@ -35,6 +35,8 @@ class QueuedJob:
     job_id: str
     job: JobGraph
     submit_time: float = 0.0
+    postponed: int = 0
+    """How often a plan has deferred it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,26 +133,29 @@ class SearchPolicy(ABC):
         if candidates:
             deferred = self.objection(job, candidates[0])
         else:
-            deferred = never_fits(job, cluster.topology) or _does_not_fit_now(job, cluster)
+            deferred = never_fits(job, cluster.topology) or no_room(job, cluster)
         return Explanation(self.name, candidates, deferred)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Start jobs from the head of the queue until one has to wait; set aside those that can never run."""
         start: list[tuple[str, Placement]] = []
+        defer: list[tuple[str, Deferred]] = []
         reject: list[tuple[str, Deferred]] = []
-        state = cluster
-        for i, entry in enumerate(_checks.sequence(queue, "queue", ValueError)):
-            _checks.instance(entry, QueuedJob, f"queue[{i}]", ValueError)
-            chosen = self.place(entry.job, state)
-            if chosen is not None:
-                start.append((entry.job_id, chosen))
-                state = cluster.copy() if state is cluster else state
-                state.allocate(entry.job_id, chosen)
-            elif never := never_fits(entry.job, cluster.topology):
-                reject.append((entry.job_id, never))
-            else:
-                break
-        return Plan(start=tuple(start), reject=tuple(reject))
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        with cluster.trial() as state:
+            for i, entry in enumerate(_checks.sequence(queue, "queue", ValueError)):
+                _checks.instance(entry, QueuedJob, f"queue[{i}]", ValueError)
+                chosen = self.place(entry.job, state)
+                if chosen is not None:
+                    start.append((entry.job_id, chosen))
+                    state.allocate(entry.job_id, chosen)
+                elif never := never_fits(entry.job, cluster.topology):
+                    reject.append((entry.job_id, never))
+                else:
+                    if enough_suit(entry.job, state):
+                        defer.append((entry.job_id, no_room(entry.job, state)))
+                    break
+        return Plan(tuple(start), tuple(defer), tuple(reject))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -214,7 +219,8 @@ def never_fits(job: JobGraph, topology: Topology) -> Deferred | None:
     return _shortage("never fits", job, most, "the topology has") if most < job.num_tasks else None
 
 
-def _does_not_fit_now(job: JobGraph, cluster: Cluster) -> Deferred:
+def no_room(job: JobGraph, cluster: Cluster) -> Deferred:
+    """Why `job`, which could run on an idle cluster, does not fit now."""
     most = max(map(len, domains(job, cluster)), default=0)
     if most < job.num_tasks:
         return _shortage("does not fit now", job, most, "free are")

@@ -98,4 +98,4 @@ class MapaPolicy(SearchPolicy):
         """A placement of `job` on `gpus` with its scores."""
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
         proven = optimal and not job.anti_affinity
-        return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology)
+        return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)

@@ -1,50 +1,98 @@
-"""MAPA's reading of the topology-aware policy: GPUs under one socket where they fit."""
+"""The topology-aware scheduler of Amaral et al. (SC'17, section 4): TOPO-AWARE and TOPO-AWARE-P."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
 
-from topoplace.policies.search import MapaPolicy
+from topoplace import _checks, kernels
+from topoplace.policies.gang import Gang, Room, nearest
+from topoplace.policies.machine_policy import MachinePolicy
+from topoplace.policies.shapes import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from topoplace.cluster import Cluster
     from topoplace.jobgraph import JobGraph
-    from topoplace.placement import Placement
-    from topoplace.policies.base import GpuSet
-    from topoplace.topology import Topology
+    from topoplace.objectives.utility import Costs, Formula
+    from topoplace.policies.kinds import Kind
+    from topoplace.policies.occupancy import Occupancy
+    from topoplace.policies.shapes import Mask, Shape
+    from topoplace.profiles import PerformanceProfile
+
+_ROUNDING = 1e-9
+_MAX_SOCKETS = 4
+"""Up to so many sockets with free GPUs every set of them is tried; of more, each one, and all together."""
 
 
-class TopoAware(MapaPolicy):
-    """First fit under one CPU socket (PCIe root), else the lowest free ids; tasks in the order of best AggBW.
+class TopoAware(MachinePolicy):
+    """The placement of the highest system utility (`objectives.utility`); a job is placed at once where it fits.
 
-    The paper cites SC'17's recursive bipartitioning but says that it "in effect" selects GPUs of one socket, and its
-    artifact does just that; so this is first fit, not a partitioner. GPUs of unknown socket count as one group.
+    Machines that do not meet the job's constraints are left out (Algorithm 1); on each other one the job is mapped by
+    dual recursive bi-partitioning (Algorithms 2 and 3; up to 8 GPUs by a proof) into every set of its sockets that
+    has room, and the mapping of the highest utility counts. Where no machine has room for all of it, the job gets
+    as few as possible, as near as possible. Jobs start in the order of their submission; one that does not fit lets
+    the next go first.
     """
 
-    name = "mapa-topo-aware"
-    artifact_rule = "topo-aware"
+    name = "topo-aware"
 
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """The lowest ids inside one socket, or of all `free` where no socket has enough."""
-        fits = [
-            placement
-            for group in _by_socket(cluster.topology, free)
-            if required <= group and (placement := self.first_fit(job, cluster, group, required))
-        ]
-        if fits:
-            return min(fits, key=lambda placement: sorted(placement.gpus))
-        return self.first_fit(job, cluster, free, required)
+    def mappings(self, kind: Kind, shape: Shape, free: Mask) -> Iterable[tuple[int, ...]]:
+        """The least communication in every set of sockets."""
+        regions = kind.regions(shape, free) if shape.partitions else _unions(shape, free, kind.size)
+        return {kind.mapped(shape, region) for region in regions}
 
-    def rank(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """1 inside one socket, 0 across."""
-        return (float(len(_by_socket(placement.topology, placement.gpus)) == 1),)
+    def order(self, shape: Shape, free: Mask, gpus: tuple[int, ...], costs: Costs) -> tuple[float, ...]:
+        """Highest system utility, then least communication, then the fullest machine."""
+        return (-round(self.utility.system(costs), 12), costs.communication, free.bit_count())
+
+    def gang(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Gang | None:
+        """The fewest machines at the innermost level that has room."""
+        apart = kind.job.anti_affinity
+        return nearest(rooms, kind.size, occupancy.cluster.topology.fabric, apart=apart)
+
+    def gang_mapping(self, kind: Kind, gpus: Sequence[int], occupancy: Occupancy) -> Sequence[int]:
+        """The mapping of least communication."""
+        distance = finite(occupancy.shapes.distances(gpus, occupancy.cluster.topology))
+        found = kernels.map_graph(kind.job.graph, distance)
+        assert found is not None  # there are enough
+        order: list[int] = found.target_of.tolist()
+        return [gpus[i] for i in order]
 
 
-def _by_socket(topology: Topology, gpus: Iterable[int]) -> list[GpuSet]:
-    groups: dict[tuple[str, int | None], list[int]] = {}
-    for gpu in gpus:
-        described = topology.gpus[gpu]
-        groups.setdefault((described.machine, described.socket), []).append(gpu)
-    return [frozenset(group) for group in groups.values()]
+class TopoAwareP(TopoAware):
+    """As `TopoAware`, but a job waits while no placement has its `min_utility`; younger ones may overtake it.
+
+    max_postponements: how often a job is put off at most; after that it takes what there is. None for no limit.
+    """
+
+    name = "topo-aware-p"
+
+    def __init__(
+        self,
+        *,
+        profile: PerformanceProfile | None = None,
+        utility: Formula | Literal["authors"] | None = None,
+        memory_bandwidth: float | None = None,
+        max_postponements: int | None = None,
+    ) -> None:
+        super().__init__(profile=profile, utility=utility, memory_bandwidth=memory_bandwidth)
+        if max_postponements is not None:
+            _checks.integer(max_postponements, "max_postponements", ValueError, low=0, high=1 << 30)
+        self.max_postponements = max_postponements
+
+    def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
+        """Its `min_utility`, until it has been put off often enough."""
+        if self.max_postponements is not None and postponed >= self.max_postponements:
+            return 0.0
+        return job.min_utility - _ROUNDING
+
+
+def _unions(shape: Shape, free: Mask, size: int) -> list[Mask]:
+    """The free GPUs of every set of sockets that has enough of them."""
+    sockets = [free & socket for socket in shape.sockets if free & socket]
+    if len(sockets) > _MAX_SOCKETS:
+        unions = [*sockets, free]
+    else:
+        sizes = range(1, len(sockets) + 1)
+        unions = [sum(chosen) for count in sizes for chosen in combinations(sockets, count)]
+    return [union for union in unions if union.bit_count() >= size]

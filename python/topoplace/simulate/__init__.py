@@ -11,15 +11,23 @@ from typing import Any
 
 from topoplace.simulate.engine import simulate
 from topoplace.simulate.metrics import JobRecord, Result
-from topoplace.simulate.performance import FixedTime, MapaSlowdown, PerformanceModel
+from topoplace.simulate.performance import (
+    ColocationModel,
+    FixedTime,
+    MapaSlowdown,
+    PerformanceModel,
+    ProfiledTime,
+)
 from topoplace.simulate.workload import SC17_WEIGHTS, SubmittedJob, Workload
 
 __all__ = [
     "SC17_WEIGHTS",
+    "ColocationModel",
     "FixedTime",
     "JobRecord",
     "MapaSlowdown",
     "PerformanceModel",
+    "ProfiledTime",
     "Result",
     "SubmittedJob",
     "Workload",

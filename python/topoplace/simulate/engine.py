@@ -1,23 +1,25 @@
 """The event loop: submits, starts and completes jobs; knows a policy only by the `Policy` protocol.
 
-First in, first out: the policy is shown the waiting jobs in the order they were submitted, and how far it looks
-past the head is its own business (the policies of this package do not). At equal times completions come before
-submissions, and those before starts; ties go by the job's row in the workload.
+The policy is shown the waiting jobs in the order they were submitted, and how far it looks past the head is its own
+business. At equal times completions come before submissions, and those before starts; ties go by the job's row in the
+workload. Where the performance model knows what jobs on one machine do to each other (`ColocationModel`), the speed of
+running jobs changes whenever one of them starts or ends, and each has done as much work in the end as it was asked to.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.cluster import Cluster
 from topoplace.placement import Deferred
-from topoplace.policies.base import Policy, QueuedJob, enough_suit
+from topoplace.policies.base import Policy, QueuedJob
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
+from topoplace.simulate.running import Running
 from topoplace.simulate.workload import Workload, seeded
 
 if TYPE_CHECKING:
@@ -71,63 +73,57 @@ class _Run:
             self.records, key=lambda record: (record.submitted.submit_time, record.submitted.index)
         )
         self.arrivals = [record.submitted for record in reversed(order)]
-        self.queue: list[QueuedJob] = []
-        self.running: list[tuple[float, int, str]] = []
+        self.queue: dict[str, QueuedJob] = {}
+        self.running = Running(topology, performance)
         self.num_done = 0
 
     def step(self) -> bool:
         """Go to the next event; False when there is none left."""
-        if not self.running and not self.arrivals:
+        now = min(self.running.next_end(), self.arrivals[-1].submit_time if self.arrivals else math.inf)
+        if now == math.inf:
             return False
-        now = min(
-            self.running[0][0] if self.running else math.inf,
-            self.arrivals[-1].submit_time if self.arrivals else math.inf,
-        )
-        while self.running and self.running[0][0] == now:
-            self.cluster.release(heapq.heappop(self.running)[2])
+        for record in self.running.ended(now):
+            self.cluster.release(record.submitted.job_id)
             self.num_done += 1
         while self.arrivals and self.arrivals[-1].submit_time == now:
             entry = self.arrivals.pop()
-            self.queue.append(QueuedJob(entry.job_id, entry.job, entry.submit_time))
+            self.queue[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
         self._schedule(now)
+        self.running.update(now)
         return True
 
     def _schedule(self, now: float) -> None:
         while self.queue:
-            plan = self.policy.plan(self.queue, self.cluster, now)
+            plan = self.policy.plan(tuple(self.queue.values()), self.cluster, now)
             for job_id, placement in plan.start:
-                self._start(self._waiting(job_id), placement, now)
+                self._start(self._leaving(job_id), placement, now)
             for job_id, reason in plan.reject:
-                self._reject(self._waiting(job_id), reason)
-            gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
-            self._leave_queue(gone)
+                self._reject(self._leaving(job_id), reason)
+            for job_id, _ in plan.defer:
+                self._postpone(job_id)
             if self.running or not self.queue:
                 break
-            if not gone:  # an idle cluster is as good as it gets: the head would block the queue for ever
-                head = self.queue.pop(0)
+            if not plan.start and not plan.reject:
+                # An idle cluster is as good as it gets: the head would block the queue for ever.
+                head = next(iter(self.queue.values()))
                 why = self.policy.explain(head.job, self.cluster, top=1).deferred
-                self._reject(self.by_id[head.job_id], why or Deferred("refused on an idle cluster"))
-        if self.queue and enough_suit(self.queue[0].job, self.cluster):
-            self.by_id[self.queue[0].job_id].postponed += 1
+                self._reject(self._leaving(head.job_id), why or Deferred("refused on an idle cluster"))
 
-    def _leave_queue(self, gone: set[str]) -> None:
-        heads = 0
-        while heads < len(self.queue) and self.queue[heads].job_id in gone:
-            heads += 1
-        del self.queue[:heads]
-        if heads < len(gone):
-            self.queue = [entry for entry in self.queue if entry.job_id not in gone]
+    def _leaving(self, job_id: str) -> JobRecord:
+        """The record of a waiting job, which waits no longer."""
+        self._check_waits(job_id)
+        del self.queue[job_id]
+        return self.by_id[job_id]
 
-    def _waiting(self, job_id: str) -> JobRecord:
-        record = self.by_id.get(job_id)
-        if (
-            record is None
-            or record.placement
-            or record.rejected
-            or all(q.job_id != job_id for q in self.queue)
-        ):
+    def _postpone(self, job_id: str) -> None:
+        self._check_waits(job_id)
+        entry = self.queue[job_id]
+        self.queue[job_id] = replace(entry, postponed=entry.postponed + 1)
+        self.by_id[job_id].postponed += 1
+
+    def _check_waits(self, job_id: str) -> None:
+        if job_id not in self.queue:
             raise ValueError(f"policy {self.policy.name!r}: {job_id!r} in its plan is not a waiting job")
-        return record
 
     def _start(self, record: JobRecord, placement: Placement, now: float) -> None:
         entry = record.submitted
@@ -136,11 +132,11 @@ class _Run:
                 f"policy {self.policy.name!r}: {len(placement.gpus)} GPUs for {entry.job_id!r}, "
                 f"which has {entry.job.num_tasks} tasks"
             )
-        self.cluster.allocate(entry.job_id, placement)
+        self.cluster.allocate(entry.job_id, placement, entry.job)
         record.placement, record.start = placement, now
         record.run_time = self._run_time(entry, placement)
         record.end = now + record.run_time
-        heapq.heappush(self.running, (record.end, entry.index, entry.job_id))
+        self.running.start(record, now)
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)

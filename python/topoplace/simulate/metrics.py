@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.links import NVLINKS, LinkKind
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from topoplace.simulate.workload import SubmittedJob
     from topoplace.topology import Topology
 
+_ROUNDING = 1e-9
+_OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 
 
@@ -48,17 +52,19 @@ class Result:
     def jobs(self) -> NDArray[np.void]:
         """One row per job of the workload; times in seconds.
 
-        job (id), submit, start, end, wait (start - submit), run_time, slowdown (run_time / base time, 1 for no loss),
-        num_gpus, bandwidth_sensitive, profile, gpus (tuple, task i on gpus[i]), postponed (how often the job stayed
-        at the head of the queue although enough suitable GPUs were free), rejected (the reason, empty for jobs that
-        ran), and scores, a nested column with one field per score of the placements. NaN where a job never ran.
+        job (id), submit, start, end, wait (start - submit), run_time, slowdown (run_time / base time, 1 for no loss;
+        SC'17's QoS slowdown), slowdown_with_wait ((wait + run_time) / base time), min_utility, num_gpus,
+        bandwidth_sensitive, profile, gpus (tuple, task i on gpus[i]), postponed (how often the policy deferred the job
+        although enough suitable GPUs were free), rejected (the reason, empty for jobs that ran), and scores, a nested
+        column with one field per score of the placements. NaN where a job never ran.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}
         )
         fields = [
             *(("job", object), ("submit", "f8"), ("start", "f8"), ("end", "f8"), ("wait", "f8")),
-            *(("run_time", "f8"), ("slowdown", "f8"), ("num_gpus", "i4"), ("bandwidth_sensitive", "?")),
+            *(("run_time", "f8"), ("slowdown", "f8"), ("slowdown_with_wait", "f8"), ("min_utility", "f8")),
+            *(("num_gpus", "i4"), ("bandwidth_sensitive", "?")),
             *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
             ("scores", [(name, "f8") for name in names]),
         ]
@@ -76,7 +82,9 @@ class Result:
         """The run in numbers; times in seconds, bandwidths in GB/s. NaN where there is no job to measure.
 
         makespan (first submission to last end), throughput (jobs per hour of it), utilization (busy GPU seconds over
-        all GPU seconds of it), mean_wait, mean_slowdown, rejected (count), and min, p25, p50, p75, max of
+        all GPU seconds of it), nvlink_use (of the seconds that pairs of tasks talked, the share on NVLink), mean_wait,
+        mean_slowdown, mean_slowdown_with_wait, mean_utility, slo_violations (jobs that started with less than their
+        min_utility), rejected (counts), and min, p25, p50, p75, max of
         sensitive_run_time and of sensitive_effective_bandwidth over the bandwidth-sensitive jobs.
         """
         ran = self.jobs[~np.isnan(self.jobs["start"])]
@@ -87,12 +95,28 @@ class Result:
             "makespan": makespan,
             "throughput": len(ran) / makespan * 3600 if makespan else float("nan"),
             "utilization": busy / (makespan * self.topology.num_gpus) if makespan else float("nan"),
+            "nvlink_use": self.nvlink_use(),
             "mean_wait": _mean(ran["wait"]),
             "mean_slowdown": _mean(ran["slowdown"]),
+            "mean_slowdown_with_wait": _mean(ran["slowdown_with_wait"]),
+            "mean_utility": _mean(score_of(ran, "utility")),
+            "slo_violations": float((score_of(ran, "utility") < ran["min_utility"] - _ROUNDING).sum()),
             "rejected": float(len(self.jobs) - len(ran)),
             **_quantiles("sensitive_run_time", self.sensitive["run_time"]),
             **_quantiles("sensitive_effective_bandwidth", score_of(self.sensitive, "effective_bandwidth")),
         }
+
+    def nvlink_use(self) -> float:
+        """Of the seconds that pairs of tasks talked, the share over NVLink, direct or switched; NaN where none did."""
+        talked = over_nvlink = 0.0
+        for record in self.records:
+            placement = record.placement
+            for a, b, _ in record.submitted.job.edges if placement else ():
+                assert placement is not None
+                link = self.topology.link_kind(placement.gpus[a], placement.gpus[b])
+                talked += record.run_time
+                over_nvlink += record.run_time * (link.kind in _OVER_NVLINK)
+        return over_nvlink / talked if talked else math.nan
 
     def compare(self, others: Iterable[Result]) -> list[dict[str, Any]]:
         """This run's summary and those of `others`, a row each, with its policy and two ratios to this run.
@@ -140,7 +164,8 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
         record.start - submitted.submit_time,
         record.run_time,
         record.run_time / submitted.base_time if submitted.base_time else 1.0,
-        *(job.num_tasks, job.bandwidth_sensitive, job.profile),
+        (record.end - submitted.submit_time) / submitted.base_time if submitted.base_time else 1.0,
+        *(job.min_utility, job.num_tasks, job.bandwidth_sensitive, job.profile),
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
         tuple(scores.get(name, math.nan) for name in score_names),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from topoplace import _checks
+from topoplace.profiles import PerformanceProfile
 
 if TYPE_CHECKING:
     import numpy as np
 
     from topoplace.placement import Placement
     from topoplace.simulate.workload import SubmittedJob
+    from topoplace.topology import Topology
 
 
 @runtime_checkable
@@ -20,6 +22,19 @@ class PerformanceModel(Protocol):
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Seconds, finite and not negative; `random` is the simulation's seeded generator."""
+        ...
+
+
+Neighbours = Sequence[tuple["SubmittedJob", "Placement"]]
+"""Jobs that run on the same machines, and where."""
+
+
+@runtime_checkable
+class ColocationModel(PerformanceModel, Protocol):
+    """Also says how jobs on one machine slow each other down, for as long as they run side by side."""
+
+    def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
+        """How many times as long as `run_time` the job takes beside `neighbours`: above 0, 1 for no difference."""
         ...
 
 
@@ -80,3 +95,58 @@ class MapaSlowdown:
             )
         bandwidth = min(max(placement.scores["effective_bandwidth"], self.floor_gbps), self.flat_gbps)
         return job.base_time * (1 - share + share * self.flat_gbps / bandwidth)
+
+
+class ProfiledTime:
+    """Measured run times (SC'17): alone by placement class, and slower beside jobs that share a socket.
+
+    Alone, a job takes base_time * solo_time(placement class) / solo_time("intra-socket"): its base time is the one
+    with its GPUs as near as can be. Beside others it takes as much longer as beside the worst of those that share a
+    socket with it (the pairs of the profile ran side by side; what three do to each other was not measured). Jobs
+    without a profile, or with one of another name than any measured, run their base time and disturb nobody.
+    """
+
+    def __init__(self, profile: PerformanceProfile) -> None:
+        _checks.instance(profile, PerformanceProfile, "profile", ValueError)
+        self.profile = profile
+
+    def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
+        """The base time, longer where the placement class takes longer than the nearest one."""
+        name, size = job.job.profile or "", job.job.num_tasks
+        packed = self.profile.solo_time(name, size)
+        alone = self.profile.solo_time(name, size, placement_class(placement))
+        return job.base_time * alone / packed if alone and packed else job.base_time
+
+    def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
+        """That of the worst neighbour on one of its sockets."""
+        name, size = job.job.profile or "", job.job.num_tasks
+        if not name or not neighbours:
+            return 1.0
+        mine = _sockets(placement)
+        return max(
+            (
+                self.profile.slowdown(name, size, other.job.profile, other.job.num_tasks)
+                for other, where in neighbours
+                if other.job.profile and not mine.isdisjoint(_sockets(where))
+            ),
+            default=1.0,
+        )
+
+
+def placement_class(placement: Placement) -> str:
+    """`intra-socket`, `inter-socket` or `inter-machine`."""
+    if len(_sockets(placement)) == 1:
+        return "intra-socket"
+    machine_of = placement.topology.machine_of
+    return "inter-socket" if len({int(machine_of[gpu]) for gpu in placement.gpus}) == 1 else "inter-machine"
+
+
+def _sockets(placement: Placement) -> set[int]:
+    socket_of = placement.topology.derived(_socket_numbers)
+    return {socket_of[gpu] for gpu in placement.gpus}
+
+
+def _socket_numbers(topology: Topology) -> list[int]:
+    """As a list, which single entries are read from faster."""
+    numbers: list[int] = topology.socket_of.tolist()
+    return numbers

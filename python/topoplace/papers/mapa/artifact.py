@@ -18,7 +18,7 @@ from topoplace.errors import TopologyError
 from topoplace.jobgraph import JobGraph
 from topoplace.links import LinkKind
 from topoplace.objectives import EffectiveBandwidth, LinkTables
-from topoplace.policies import Baseline, Greedy, Preserve, TopoAware
+from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
 from topoplace.policies.artifact import candidates_of, edges_of
 from topoplace.policies.search import MapaPolicy
 from topoplace.simulate import Workload, simulate
@@ -37,7 +37,7 @@ PCIE_GBPS: Final = 10.0
 """The paper's Table 1 says 12."""
 POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
     "baseline": Baseline,
-    "topoAware": TopoAware,
+    "topoAware": MapaTopoAware,
     "greedy": Greedy,
     "preserve": Preserve,
 }

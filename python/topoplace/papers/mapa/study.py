@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace import machines
 from topoplace.papers.mapa.artifact import MACHINES, topology_of
-from topoplace.policies import Baseline, Greedy, Policy, Preserve, TopoAware
+from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
 from topoplace.policies.artifact import TieBreak
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.simulate.metrics import score_of
@@ -21,7 +21,7 @@ from topoplace.topology import Topology
 ARTIFACT_THRESHOLD: Final = 12.3351
 POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
     "Baseline": lambda tie_break: Baseline(tie_break=tie_break),
-    "Topo-aware": lambda tie_break: TopoAware(tie_break=tie_break),
+    "Topo-aware": lambda tie_break: MapaTopoAware(tie_break=tie_break),
     "Greedy": lambda tie_break: Greedy(tie_break=tie_break),
     "Preserve": lambda tie_break: Preserve(tie_break=tie_break),
     "Preserve, threshold": lambda tie_break: Preserve(ARTIFACT_THRESHOLD, tie_break=tie_break),

@@ -1,0 +1,165 @@
+"""The utility of a placement, as Amaral et al. (SC'17, section 4.3) mean it: eq. 1 with the parts of eq. 3 to 5.
+
+Where the paper is ambiguous or contradicts itself, these are the readings taken:
+
+- Eq. 2, U = a/t + b/I + c/omega, rewards interference (I of eq. 4 is solo over collocated time, 1 for none, so 1/I
+  grows with it), divides by zero for one GPU (t = 0) and for a full machine (omega = 0), and is not in [0, 1], where
+  the thresholds of Table 1 are. Eq. 1 has none of these faults. So U = 1 - (what eq. 1 minimises), every part
+  normalised to [0, 1]: 1 is ideal, 0 the worst case in all parts.
+- t is normalised between the least and the most it can be for this job on one of the topology's machines: three
+  GPUs of two sockets cannot do better than 1 + 20 + 20 and lose nothing by it. Across machines it counts as the
+  worst case where the job would fit on one; where it would not, it is relative to the idle cluster.
+- The interference part is 1 - I, relative to the worst that the profile knows. Of the job itself, the solo time in
+  eq. 4 is that of its best placement (section 5.1: "optimal", not "on these GPUs"), so a job that needs NVLink loses
+  more by being spread than one that hardly talks.
+- Of omega, the average over all sockets of the cluster does not depend on the choice (all free GPUs count alike), so
+  the sockets of the machines the job lands on are averaged: full machines are better.
+- What is compared with `min_utility` is the utility of the job: its own communication, and the interference it
+  suffers, their weights scaled to sum to 1. Fragmentation and the harm to others belong to the system and decide
+  between placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a
+  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
+
+from topoplace import _checks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from topoplace.jobgraph import JobGraph
+    from topoplace.profiles import PerformanceProfile
+    from topoplace.topology import Topology
+
+_TOLERANCE: Final = 1e-9
+
+JobKind = tuple[str, int]
+"""The name of a job's performance profile, and how many GPUs it has."""
+
+
+class Costs(NamedTuple):
+    """What a placement costs, part by part."""
+
+    num_gpus: int
+    communication: float
+    """Eq. 3."""
+    least: float
+    """The least communication cost this job can have on one machine."""
+    most: float
+    """The most."""
+    suffered: float
+    """Solo over collocated time of the job itself, 0..1; 1 for no interference."""
+    shared: float
+    """Eq. 4: the mean of that over the job and those it shares a socket with."""
+    worst: float
+    """The least such ratio known."""
+    fragmentation: float
+    """Eq. 5, 0..1, over the machines of the placement, once it is taken."""
+
+    @property
+    def communication_share(self) -> float:
+        """Where the communication cost is between the least and the most, 0..1."""
+        span = self.most - self.least
+        return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
+
+    def interference_share(self, ratio: float) -> float:
+        """The loss of a ratio, such as `suffered`, relative to the worst known, 0..1."""
+        return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
+
+
+@runtime_checkable
+class Formula(Protocol):
+    """Makes a utility of 0..1 from costs; 1 is ideal."""
+
+    def job(self, costs: Costs) -> float:
+        """What the placement is worth to the job: what `JobGraph.min_utility` is compared with."""
+        ...
+
+    def system(self, costs: Costs) -> float:
+        """What it is worth to everybody: what decides between placements."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """Eq. 1 as a utility, with the weights of its three parts; ValueError unless they are from 0 and sum to 1."""
+
+    communication: float = 1 / 3
+    interference: float = 1 / 3
+    fragmentation: float = 1 / 3
+
+    def __post_init__(self) -> None:
+        for name in ("communication", "interference", "fragmentation"):
+            _checks.real(getattr(self, name), name, ValueError, high=1.0)
+        total = self.communication + self.interference + self.fragmentation
+        if abs(total - 1) > _TOLERANCE:
+            raise ValueError(f"the weights of the utility sum to {total:g}, not 1")
+
+    def job(self, costs: Costs) -> float:
+        """1 minus the job's own losses: communication, and the interference it suffers."""
+        own = self.communication + self.interference
+        if own <= 0:
+            return 1.0
+        lost = self.communication * costs.communication_share
+        lost += self.interference * costs.interference_share(costs.suffered)
+        return 1 - lost / own
+
+    def system(self, costs: Costs) -> float:
+        """1 minus eq. 1: communication, interference suffered and caused, fragmentation."""
+        lost = self.communication * costs.communication_share
+        lost += self.interference * costs.interference_share(costs.shared)
+        return 1 - lost - self.fragmentation * costs.fragmentation
+
+
+def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
+    """Eq. 3: the sum of the path distances between the GPUs of the job's edges, each times the edge's weight.
+
+    For tasks that all talk alike (`JobGraph.clique`, what the paper's jobs are) the sum over all pairs of GPUs.
+    """
+    return sum(weight * topology.distance(gpus[a], gpus[b]) for a, b, weight in job.edges)
+
+
+def interference(
+    profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
+) -> tuple[float, float]:
+    """What `job` suffers in a placement class beside `others`, and eq. 4: ratios of 0..1, 1 for no interference.
+
+    The job's ratio is its best solo time over that in the class beside the worst of the others; that of each other is
+    its solo time over that beside the job; eq. 4 is the mean of all. Jobs are named by profile and number of GPUs.
+    One without profile (""), and all where there is no `profile`, neither suffer nor do harm.
+    """
+    if profile is None or not job[0]:
+        return 1.0, 1.0
+    known = [other for other in others if other[0]]
+    best, here = profile.ideal_time(*job), profile.solo_time(*job, placement)
+    spread = here / best if best and here else 1.0
+    suffered = 1 / (spread * max((profile.slowdown(*job, *other) for other in known), default=1.0))
+    caused = sum(1 / profile.slowdown(*other, *job) for other in known) + len(others) - len(known)
+    return suffered, (suffered + caused) / (len(others) + 1)
+
+
+def worst_ratio(profile: PerformanceProfile | None) -> float:
+    """The least ratio of a best solo time to any other time in the profile, alone or beside others; 1 without one."""
+    if profile is None:
+        return 1.0
+    solo = ((name, size, time) for (name, size, _), time in profile.solo.items())
+    beside = ((name, size, time) for (name, size, *_), time in profile.colocation.items())
+    ratios = (
+        best / time for name, size, time in (*solo, *beside) if (best := profile.ideal_time(name, size))
+    )
+    return min(ratios, default=1.0)
+
+
+def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
+    """Eq. 5 over the machines of `gpus`: the mean share of free GPUs of their sockets once `gpus` are taken."""
+    taken = set(gpus)
+    machines = {topology.gpus[gpu].machine for gpu in taken}
+    left = set(free) - taken
+    shares: dict[tuple[str, int | None], list[bool]] = {}
+    for machine in sorted(machines):
+        for gpu in topology.gpus_of[machine]:
+            shares.setdefault((machine, topology.gpus[gpu].socket), []).append(gpu in left)
+    return sum(sum(free) / len(free) for free in shares.values()) / len(shares)

@@ -1,0 +1,88 @@
+"""The best machine for a kind of job, kept up to date as machines change."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from topoplace.objectives.utility import Costs
+    from topoplace.policies.occupancy import MachineState, Occupancy
+    from topoplace.policies.shapes import Shape
+
+
+class Option(NamedTuple):
+    """One way to place a job on one machine."""
+
+    order: tuple[float, ...]
+    """Smaller is better."""
+    gpus: tuple[int, ...]
+    """GPU of each task, as the machine numbers them."""
+    utility: float
+    """What it is worth to the job."""
+    costs: Costs
+
+
+Options = Sequence[Option]
+"""The ways to place a job on a machine, best first."""
+
+
+class Board:
+    """The options of every machine, and the machines in the order of their best one.
+
+    Only machines that changed are looked at again, and those in equal states are looked at once.
+    """
+
+    def __init__(self, occupancy: Occupancy, evaluate: Callable[[Shape, MachineState], Options]) -> None:
+        """`evaluate` gives the options of a machine of that shape in that state, () where it has none."""
+        self._occupancy = occupancy
+        self._evaluate = evaluate
+        self._seen: dict[tuple[Shape, MachineState], Options] = {}
+        machines = occupancy.shapes.num_machines
+        self._options: list[Options] = [()] * machines
+        self._stale = occupancy.watch()
+        self._stale.update(range(machines))
+        self._heap: list[tuple[tuple[float, ...], int]] = []
+
+    def options(self, machine: int) -> Options:
+        """The options of a machine now."""
+        self._refresh()
+        return self._options[machine]
+
+    def best(self, least_utility: float = 0.0) -> tuple[int, Option] | None:
+        """The best option worth at least that much to the job, and its machine, the lowest among equals."""
+        self._refresh()
+        found: tuple[tuple[tuple[float, ...], int], Option] | None = None
+        passed: list[tuple[tuple[float, ...], int]] = []
+        while self._heap and (found is None or self._heap[0] < found[0]):
+            entry = heapq.heappop(self._heap)
+            order, machine = entry
+            options = self._options[machine]
+            if not options or options[0].order != order or (passed and passed[-1] == entry):
+                continue  # the machine has changed since, or is here twice
+            passed.append(entry)
+            good = next((option for option in options if option.utility >= least_utility), None)
+            if good is not None and (found is None or (good.order, machine) < found[0]):
+                found = ((good.order, machine), good)
+        for entry in passed:
+            heapq.heappush(self._heap, entry)
+        return None if found is None else (found[0][1], found[1])
+
+    def _refresh(self) -> None:
+        while self._stale:
+            machine = self._stale.pop()
+            state = self._occupancy.state(machine)
+            key = (self._occupancy.shape(machine), state)
+            options = self._seen.get(key)
+            if options is None:
+                options = self._seen[key] = self._evaluate(*key)
+            if options is self._options[machine]:
+                continue
+            self._options[machine] = options
+            if options:
+                heapq.heappush(self._heap, (options[0].order, machine))
+        if len(self._heap) > 64 + 4 * len(self._options):
+            current = enumerate(self._options)
+            self._heap = [(options[0].order, machine) for machine, options in current if options]
+            heapq.heapify(self._heap)

@@ -1,0 +1,89 @@
+"""What placements cost: the numbers of SC'17's utility, machine by machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from topoplace import _checks
+from topoplace.objectives.utility import Costs, communication_cost, interference, worst_ratio
+from topoplace.placement import Deferred
+from topoplace.policies.shapes import Mask, Shape, mask_of
+from topoplace.profiles import PerformanceProfile
+
+if TYPE_CHECKING:
+    from topoplace.jobgraph import JobGraph
+    from topoplace.policies.kinds import Kind
+    from topoplace.policies.occupancy import MachineState, Occupancy
+
+
+class Costing:
+    """Costs of placements under one profile, and the memory bandwidth of machines."""
+
+    def __init__(self, profile: PerformanceProfile | None, memory_bandwidth: float | None) -> None:
+        """As the arguments of `MachinePolicy`, which are checked here."""
+        if profile is not None:
+            _checks.instance(profile, PerformanceProfile, "profile", ValueError)
+        if memory_bandwidth is not None:
+            _checks.positive(memory_bandwidth, "memory_bandwidth", ValueError)
+        self.profile = profile
+        self.memory_bandwidth = memory_bandwidth
+        self._worst = worst_ratio(profile)
+
+    def on_machine(
+        self, kind: Kind, shape: Shape, state: MachineState, gpus: tuple[int, ...], left: Mask
+    ) -> Costs:
+        """Of a job on `gpus` of a machine in that state, `left` of its GPUs staying free."""
+        communication = kind.communication(shape, gpus)
+        sockets = shape.touched(mask_of(gpus))
+        where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
+        ratios = self._interference(kind, sockets, state, where)
+        return Costs(
+            kind.size, communication, *kind.extremes, *ratios, self._worst, shape.fragmentation(left)
+        )
+
+    def on_machines(
+        self, kind: Kind, gpus: Sequence[int], extremes: tuple[float, float], occupancy: Occupancy
+    ) -> Costs:
+        """Of a job on GPUs of several machines; it suffers the worst of its machines, the rest is their mean."""
+        ratios: list[tuple[float, float]] = []
+        fragments: list[float] = []
+        for machine, mask in occupancy.shapes.by_machine(gpus).items():
+            shape, state = occupancy.shape(machine), occupancy.state(machine)
+            ratios.append(self._interference(kind, shape.touched(mask), state, "inter-machine"))
+            fragments.append(shape.fragmentation(state.free & ~mask))
+        return Costs(
+            num_gpus=kind.size,
+            communication=communication_cost(kind.job, gpus, occupancy.cluster.topology),
+            least=extremes[0],
+            most=extremes[1],
+            suffered=min(suffered for suffered, _ in ratios),
+            shared=sum(shared for _, shared in ratios) / len(ratios),
+            worst=self._worst,
+            fragmentation=sum(fragments) / len(fragments),
+        )
+
+    def has_bandwidth(self, job: JobGraph, state: MachineState, share: float = 1.0) -> bool:
+        """Whether a machine has the memory bandwidth for that share of the job (t_bw <= p_bw)."""
+        if self.memory_bandwidth is None or not job.memory_bandwidth:
+            return True
+        return state.memory_bandwidth + share * job.memory_bandwidth <= self.memory_bandwidth
+
+    def too_much_bandwidth(self, job: JobGraph) -> Deferred | None:
+        """Why no machine, and no number of them, could ever have the memory bandwidth; None where they could."""
+        if self.memory_bandwidth is None or not job.memory_bandwidth:
+            return None
+        share = job.memory_bandwidth / (1 if job.single_node else job.num_tasks)
+        if share <= self.memory_bandwidth:
+            return None
+        need, have = f"{share:g} GB/s of memory bandwidth", f"{self.memory_bandwidth:g}"
+        return Deferred(f"never fits: {need} needed on a machine, which has {have}")
+
+    def _interference(
+        self, kind: Kind, sockets: Mask, state: MachineState, where: str
+    ) -> tuple[float, float]:
+        """What the job suffers in that placement class, and eq. 4, both among jobs that share a socket."""
+        if self.profile is None:
+            return 1.0, 1.0
+        others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
+        return interference(self.profile, (kind.profile, kind.size), where, others)

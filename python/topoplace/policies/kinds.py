@@ -1,0 +1,123 @@
+"""Jobs that a policy cannot tell apart: decided once, answered for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from topoplace import kernels
+from topoplace.objectives import scores_from
+from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of, members
+
+if TYPE_CHECKING:
+    from topoplace.devices import Gpu
+    from topoplace.jobgraph import JobGraph
+    from topoplace.placement import Deferred
+
+_EXACT_GPUS = 8
+"""Up to so many GPUs the best mapping is proven; it takes microseconds."""
+
+
+def kind_key(job: JobGraph) -> Hashable:
+    """Equal for jobs of one kind; holds as long as one of them, and with it its graph, is alive."""
+    return (
+        *(id(job.graph), job.profile, job.gpu_model, job.gpu_memory_gb),
+        *(job.single_node, job.anti_affinity, job.memory_bandwidth),
+    )
+
+
+class Kind:
+    """A kind of job on the machines of one topology."""
+
+    def __init__(self, job: JobGraph, shapes: Shapes) -> None:
+        self.job = job
+        self.shapes = shapes
+        self.never: tuple[Deferred | None] | None = None
+        """Why it can never run, with None inside where it can; None until somebody has asked."""
+        self._suitable: dict[Shape, Mask] = {}
+        self._link_scores: dict[tuple[Shape, tuple[int, ...]], dict[str, float]] = {}
+        self._mapped: dict[tuple[Shape, Mask], tuple[int, ...]] = {}
+
+    @property
+    def size(self) -> int:
+        """How many GPUs it needs."""
+        return self.job.num_tasks
+
+    @property
+    def profile(self) -> str:
+        """The name of its performance profile, "" for none."""
+        return self.job.profile or ""
+
+    @cached_property
+    def weight(self) -> float:
+        """The sum of its edges' weights."""
+        return sum(weight for _, _, weight in self.job.edges)
+
+    @cached_property
+    def fitting(self) -> list[Shape]:
+        """The shapes with enough suitable GPUs for all of it; none for a job whose tasks must be apart."""
+        apart = self.job.anti_affinity and self.size > 1
+        shapes = [] if apart else self.shapes.shapes
+        return [shape for shape in shapes if any(self.regions(shape, self.suitable(shape)))]
+
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The least and the most its communication can cost (eq. 3) on one machine that it fits."""
+        costs = [
+            self.communication(shape, self.mapped(shape, region))
+            for shape in self.fitting
+            for region in self.regions(shape, self.suitable(shape))
+        ]
+        least = min(filter(math.isfinite, costs), default=0.0)
+        most = max((self.weight * shape.farthest for shape in self.fitting), default=0.0)
+        return least, max(least, most)
+
+    def suitable(self, shape: Shape) -> Mask:
+        """The GPUs of the model, and with the memory, that it asks for."""
+        if shape not in self._suitable:
+            wanted = (local for local, gpu in enumerate(shape.gpus) if _suits(self.job, gpu))
+            self._suitable[shape] = mask_of(wanted)
+        return self._suitable[shape]
+
+    def regions(self, shape: Shape, free: Mask) -> list[Mask]:
+        """Sets of free GPUs to place it in: the legal partitions of its size, or else all that are free."""
+        if shape.partitions:
+            legal = (part for part in shape.partitions if part & free == part)
+            return [part for part in legal if part.bit_count() == self.size]
+        return [free] if free.bit_count() >= self.size else []
+
+    def communication(self, shape: Shape, gpus: Sequence[int]) -> float:
+        """Eq. 3 on GPUs of a machine; infinite where a pair that talks has no path."""
+        rows = shape.rows
+        return sum(weight * rows[gpus[a]][gpus[b]] for a, b, weight in self.job.edges)
+
+    def link_scores(self, shape: Shape, gpus: tuple[int, ...]) -> dict[str, float]:
+        """MAPA's scores of GPUs of a machine."""
+        key = (shape, gpus)
+        if key not in self._link_scores:
+            self._link_scores[key] = scores_from(self.job.edges, gpus, shape.bandwidth, shape.classes)
+        return self._link_scores[key]
+
+    def mapped(self, shape: Shape, region: Mask) -> tuple[int, ...]:
+        """The GPUs of a region of at least its size, in task order, that cost least communication."""
+        key = (shape, region)
+        if key not in self._mapped:
+            self._mapped[key] = self._map(shape, region)
+        return self._mapped[key]
+
+    def _map(self, shape: Shape, region: Mask) -> tuple[int, ...]:
+        free = list(members(region))
+        if self.size == 1:
+            return (free[0],)
+        method: Literal["exact", "drb"] = "exact" if len(free) <= _EXACT_GPUS else "drb"
+        found = kernels.map_graph(self.job.graph, shape.target, method=method, free=free)
+        assert found is not None  # the region is large enough
+        return tuple(found.target_of.tolist())
+
+
+def _suits(job: JobGraph, gpu: Gpu) -> bool:
+    if job.gpu_model and gpu.model != job.gpu_model:
+        return False
+    return not job.gpu_memory_gb or (gpu.memory_gb or 0.0) >= job.gpu_memory_gb
