@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+import gzip
+import hashlib
 import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,10 +20,13 @@ from topoplace.objectives.authors_utility import (
     job_utility,
     system_utility,
 )
+from topoplace.papers import sc17
+from topoplace.papers.claims import Claim
 from topoplace.papers.sc17 import authors
 from topoplace.papers.sc17.measured import NAMES, authors_profile
 from topoplace.papers.sc17.python2 import IntDict, copied
 from topoplace.papers.sc17.scenarios import TABLE_1, five_jobs
+from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import Workload
 
 POLICIES = list(authors.POLICIES)
@@ -148,3 +157,123 @@ def test_utility_of_the_published_code() -> None:
         communication_cost(4, 82.0)
     with pytest.raises(ValueError, match="interference"):
         authors_utility(0.5, float("nan"))
+
+
+# ---- the published lists -----------------------------------------------------------------------------------------
+
+# What the published program prints under CPython 2.7.18, with its dictionary of sockets kept in order: list, machines,
+# profile, policy, makespan, and the SHA-256 of a line "id start end machine gpus" per job.
+PUBLISHED = [
+    (5, 1, "", "fcfs", 440.0, "73962d29222d"),
+    (5, 1, "", "bf", 440.0, "bacec6df8256"),
+    (5, 1, "", "topo-aware", 433.4, "b19e870ee1af"),
+    (5, 1, "", "topo-aware-p", 396.0, "2afae7471a22"),
+    (5, 1, "2", "fcfs", 459.8, "6eea9a7afcea"),
+    (5, 1, "2", "bf", 459.8, "b6c64190109d"),
+    (5, 1, "2", "topo-aware", 434.5, "1e77d621ddec"),
+    (5, 1, "2", "topo-aware-p", 396.0, "2afae7471a22"),
+    (5, 1, "_full", "fcfs", 466.4, "114202a8528f"),
+    (5, 1, "_full", "bf", 466.4, "5880adaddadd"),
+    (5, 1, "_full", "topo-aware", 434.5, "d63ab832a90b"),
+    (5, 1, "_full", "topo-aware-p", 396.0, "2afae7471a22"),
+    (5, 2, "", "topo-aware-p", 286.0, "c392d97f47d4"),
+    (100, 1, "", "fcfs", 6737.5, "951ae184d501"),
+    (100, 1, "", "bf", 5910.3, "429b44146efb"),
+    (100, 1, "", "topo-aware", 5891.6, "d68884f4dd85"),
+    (100, 1, "", "topo-aware-p", 5164.5, "be8c8f5ee879"),
+    (100, 2, "", "fcfs", 3818.1, "c843035c3423"),
+    (100, 2, "", "bf", 3320.9, "e87fe7a6ed53"),
+    (100, 2, "", "topo-aware", 2839.1, "da96199480e9"),
+    (100, 2, "", "topo-aware-p", 2641.1, "c31c6ffe5f11"),
+    (100, 5, "", "fcfs", 1666.5, "566d53eb09d0"),
+    (100, 5, "", "bf", 1653.3, "2d1e1a6720d8"),
+    (100, 5, "", "topo-aware", 1512.5, "a5bea2de72b6"),
+    (100, 5, "", "topo-aware-p", 1540.0, "fc1ec2354069"),
+    (100, 10, "", "fcfs", 1158.3, "77dcdf8d2b61"),
+    (100, 10, "", "bf", 1262.8, "edf8e329fb4a"),
+    (100, 10, "", "topo-aware", 1179.2, "67fb9d938032"),
+    (100, 10, "", "topo-aware-p", 1179.2, "67fb9d938032"),
+    (1000, 100, "", "fcfs", 7464.6, "65f30367a462"),
+    (1000, 100, "", "bf", 7464.6, "12d12c4f1a5c"),
+    (1000, 20, "", "fcfs", 10985.7, "eaadf29c5bc0"),
+    (1000, 20, "", "bf", 9268.6, "78bbcc65da3a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "machines", "version", "policy", "makespan", "digest"),
+    PUBLISHED,
+    ids=["-".join(map(str, case[:4])) for case in PUBLISHED],
+)
+def test_every_job_of_the_published_lists(
+    shared: Path, jobs: int, machines: int, version: str, policy: str, makespan: float, digest: str
+) -> None:
+    traces = shared / "data" / "traces"
+    text = gzip.decompress((traces / f"sc17-prof_from_experiments{version}.csv.gz").read_bytes()).decode()
+    profile = PerformanceProfile.from_csv(text)
+    workload = sc17.published_list(traces, jobs, profile)
+    assert workload is not None
+    run = authors.simulate(workload, profile, policy, machines)
+    lines = [
+        f"{job.job_id} {job.start:.1f} {job.end:.1f} {job.machine} {sorted(job.gpus)}\n"
+        for job in sorted(run.jobs, key=lambda job: job.number)
+    ]
+    assert run.makespan == pytest.approx(makespan, abs=1e-6)
+    assert hashlib.sha256("".join(lines).encode()).hexdigest()[:12] == digest
+
+
+def test_our_table_is_the_published_profile(shared: Path) -> None:
+    packed = (shared / "data" / "traces" / "sc17-prof_from_experiments.csv.gz").read_bytes()
+    published, ours = PerformanceProfile.from_csv(gzip.decompress(packed).decode()), authors_profile()
+    assert ours.solo == pytest.approx(dict(published.solo), abs=5e-4)
+    assert ours.colocation == pytest.approx(dict(published.colocation), abs=5e-4)
+
+
+# ---- the rows ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def claims() -> dict[str, Claim]:
+    return {claim.id: claim for claim in sc17.reproduce(quick=True)}
+
+
+def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
+    for row in ("1.12", "1.14", "1.18", "1.19", "1.8", "1.7 code", "1.9", "1.23 drawn 0 SLO"):
+        assert claims[row].verdict == "reproduced", claims[row]
+    for row in ("1.17", "1.7", "1.10", "1.11", "1.23 drawn 0 wait"):
+        assert claims[row].verdict == "order only", claims[row]
+    for row in ("1.22", "1.23 drawn 0 GPUs"):
+        assert claims[row].verdict == "differs", claims[row]
+    assert claims["1.7 code"].ours == "440.0, 440.0, 433.4, 396.0"
+
+
+def test_verdicts_follow_the_measurements() -> None:
+    faster = {
+        key: seconds / 2 if key[2] == "inter-socket" else seconds
+        for key, seconds in authors_profile().solo.items()
+    }
+    changed = PerformanceProfile(faster, authors_profile().colocation)
+    claims = {claim.id: claim for claim in sc17.reproduce(quick=True, profile=changed)}
+    for row in ("1.12", "1.14", "1.19"):
+        assert claims[row].verdict == "differs", claims[row]
+
+
+def test_the_published_lists_as_rows(shared: Path, tmp_path: Path) -> None:
+    claims = {claim.id: claim for claim in sc17.reproduce(quick=True, lists=shared / "data" / "traces")}
+    assert [claims[f"1.22 code {machines}"].verdict for machines in (1, 2, 5, 10)] == ["reproduced"] * 4
+    assert claims["1.23 published 100 slowdown"].verdict == "order only"
+    with pytest.raises(ValueError, match=r"neither workloads-100.json nor"):
+        sc17.reproduce(quick=True, lists=tmp_path)
+
+
+def test_manifests_and_the_command(tmp_path: Path) -> None:
+    (tmp_path / "workloads-100.json").write_text(Workload.sc17(100, profile=authors_profile()).to_manifests())
+    command = [str(Path(sys.executable).with_name("topoplace")), "papers", "sc17", "--quick", "--json"]
+    done = subprocess.run([*command, "--lists", str(tmp_path)], capture_output=True, timeout=120, check=True)
+    rows = {row["id"]: row for row in json.loads(done.stdout)}
+    assert rows["1.23 published 100 wait"]["ours"] == rows["1.23 drawn 0 wait"]["ours"]
+    (tmp_path / "p.json").write_text(authors_profile().to_json())
+    text = subprocess.run(
+        [*command[:-1], "--profile", str(tmp_path / "p.json")], capture_output=True, timeout=120, check=True
+    )
+    assert b"reproduced      1.7 code" in text.stdout

@@ -18,7 +18,36 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """The command and its papers."""
     papers = options.command(commands, "papers", "reproduce a paper's numbers")
-    _add_mapa(papers.add_subparsers(metavar="PAPER", required=True))
+    which = papers.add_subparsers(metavar="PAPER", required=True)
+    _add_mapa(which)
+    _add_sc17(which)
+
+
+def _add_sc17(papers: Any) -> None:
+    summary = "Amaral et al. (SC'17), row by row, and their published simulator"
+    parser = options.command(papers, "sc17", summary, _sc17)
+    parser.add_argument("--quick", action="store_true", help="fewer lists of jobs")
+    options.add_json(parser)
+    options.add_seed(parser, "the first list of jobs")
+    parser.add_argument(
+        "--profile", metavar="PROFILE", help="a performance profile instead of the published one"
+    )
+    parser.add_argument(
+        "--lists",
+        metavar="DIR",
+        type=Path,
+        help="directory with the published workloads-*.json, to run them too",
+    )
+
+
+def _sc17(arguments: argparse.Namespace) -> None:
+    from topoplace.papers import sc17
+
+    profile = reading.profile(arguments.profile) if arguments.profile else None
+    _show(
+        sc17.reproduce(quick=arguments.quick, seed=arguments.seed, profile=profile, lists=arguments.lists),
+        arguments,
+    )
 
 
 def _add_mapa(papers: Any) -> None:
@@ -54,10 +83,7 @@ def _mapa(arguments: argparse.Namespace) -> None:
         artifact=arguments.artifact,
         output=reading.output(arguments.output),
     )
-    if arguments.json:
-        writing.as_json([row.to_dict() for row in rows])
-    else:
-        _print_claims(rows)
+    _show(rows, arguments)
 
 
 def _artifact_log(arguments: argparse.Namespace) -> None:
@@ -74,6 +100,13 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
         sys.stdout.write(log)
     else:
         Path(arguments.write).write_text(log, encoding="utf-8")
+
+
+def _show(rows: Sequence[Claim], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        writing.as_json([row.to_dict() for row in rows])
+    else:
+        _print_claims(rows)
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

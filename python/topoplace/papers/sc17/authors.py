@@ -137,6 +137,17 @@ class Run:
         """When the last job ended, in seconds; 0 without jobs."""
         return max((job.end for job in self.jobs if job.end is not None), default=0.0)
 
+    def booked_twice(self) -> int:
+        """How often a job got a GPU that another still held."""
+        count = 0
+        held_until: dict[tuple[int | None, int], float] = {}
+        for job in sorted(self.jobs, key=lambda job: job.start or 0.0):
+            for place in ((job.machine, gpu) for gpu in job.gpus):
+                held = held_until.get(place, 0.0)
+                count += held > (job.start or 0.0)
+                held_until[place] = max(held, job.end or 0.0)
+        return count
+
     def slowdown(self, job: Job, profile: PerformanceProfile) -> float:
         """How many times as long the job ran as it would alone at its best: the paper's QoS."""
         ideal = profile.ideal_time(job.name, job.num_gpus)
