@@ -26,7 +26,7 @@ from partition_graphs import CLUSTERS, IMBALANCE, OTHERS, Instance, from_file, g
 from partition_libraries import LIBRARIES, Library, installed
 from topoplace import kernels
 
-MILLIONS = ("grid 1000^2", "geometric 1,000,000")
+MILLIONS = ("grid 1000^2", "shuffled grid 1000^2", "geometric 1,000,000")
 MOST_SEEDS, FEWEST_SEEDS, SECONDS = 11, 3, 4.0
 
 
@@ -39,6 +39,17 @@ class Measured(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.cut:,.0f} / {self.milliseconds:,.2f}"
+
+
+class Point(NamedTuple):
+    graph: str
+    library: str
+    edges: int
+    milliseconds: float
+
+    @property
+    def family(self) -> str:
+        return self.graph.rpartition(" ")[0]
 
 
 def measure(library: Library, instance: Instance) -> Measured:
@@ -130,41 +141,48 @@ def test_machine(benchmark: Any, name: str, artifact: bool, cut: float) -> None:
 # ---- as a program ------------------------------------------------------------------------------------------------
 
 
-def plot(points: dict[str, list[tuple[int, float]]], path: Path) -> None:
-    """CPU time over edges, both logarithmic, with a line of linear growth."""
+def plot(points: Sequence[Point], path: Path) -> None:
+    """CPU time over edges, both logarithmic, a panel for each family of graphs, with a line of linear growth."""
     import matplotlib as mpl
 
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
-    for name, values in points.items():
-        edges, times = zip(*sorted(values), strict=True)
-        axes.loglog(
-            edges, times, "o-" if name == "ours" else ".:", label=name, linewidth=2 if name == "ours" else 1
-        )
-    ends = np.array([min(edges), max(edges)], dtype=float)
-    axes.loglog(ends, ends * 2e-4, color="0.6", label="linear")
-    axes.set_xlabel("edges")
-    axes.set_ylabel("CPU ms of one bipartition, 3 % imbalance, one thread")
-    axes.legend()
-    figure.savefig(path, dpi=120)
+    families = list(dict.fromkeys(point.family for point in points))
+    figure, panels = plt.subplots(
+        1, len(families), figsize=(5 * len(families), 4.5), sharey=True, layout="constrained", squeeze=False
+    )
+    for panel, family in zip(panels[0], families, strict=True):
+        those = [point for point in points if point.family == family]
+        for name in dict.fromkeys(point.library for point in those):
+            line = [(point.edges, point.milliseconds) for point in those if point.library == name]
+            style = {"linewidth": 2.5, "color": "black"} if name == "ours" else {"linestyle": ":"}
+            panel.loglog(*zip(*line, strict=True), marker=".", label=name, **style)
+        ends = np.array([min(point.edges for point in those), max(point.edges for point in those)])
+        last = [point for point in those if point.library == "ours"][-1].milliseconds
+        panel.loglog(ends, ends / ends[1] * last, color="0.8", label="linear", zorder=0)
+        panel.set(title=f"{family}s" if "grid" in family else f"random {family} graphs", xlabel="edges")
+    panels[0][0].set_ylabel("CPU ms of a bipartition, 3 % imbalance")
+    panels[0][-1].legend(loc="lower right")
+    figure.savefig(path, dpi=100)
 
 
 def report(
     cases: Sequence[Callable[[], Instance]], libraries: Sequence[str], title: str
-) -> tuple[list[dict[str, Measured]], dict[str, list[tuple[int, float]]]]:
-    """Print a table; returns its rows, and each library's times by number of edges."""
+) -> tuple[list[dict[str, Measured]], list[Point]]:
+    """Print a table; returns its rows, and the times as points to draw."""
     print(f"\n{title}, {IMBALANCE:.0%} imbalance: median cut / CPU ms\n")
     print(f"| graph | {' | '.join(libraries)} |\n|---|{'---|' * len(libraries)}")
     rows: list[dict[str, Measured]] = []
-    points: dict[str, list[tuple[int, float]]] = {name: [] for name in libraries}
+    points: list[Point] = []
     for build in cases:
         instance = build()
         rows.append({name: measure(LIBRARIES[name], instance) for name in libraries})
         print(f"| {instance.name} | {' | '.join(map(str, rows[-1].values()))} |", flush=True)
-        for name in libraries:
-            points[name].append((len(instance.edges), rows[-1][name].milliseconds))
+        points += [
+            Point(instance.name, name, len(instance.edges), found.milliseconds)
+            for name, found in rows[-1].items()
+        ]
     for name in libraries[1:]:
         cut, time_ = ratio(rows, name, "cut"), ratio(rows, name, "milliseconds")
         print(f"ours / {name}, geometric means: cut {cut:.3f}, time {time_:.3f}", flush=True)

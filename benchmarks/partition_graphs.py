@@ -69,6 +69,13 @@ def grid(side: int) -> Instance:
     return Instance(f"grid {side}^2", side * side, np.concatenate([across, down]))
 
 
+def shuffled(side: int) -> Instance:
+    """The same grid, numbered at random: row by row, the numbers alone lead to straight cuts."""
+    plain = grid(side)
+    number = np.random.default_rng(1).permutation(plain.vertices)
+    return Instance(f"shuffled grid {side}^2", plain.vertices, number[plain.edges])
+
+
 def geometric(vertices: int) -> Instance:
     """Points in the unit square, joined within 0.55 sqrt(ln n / n), as in the DIMACS challenge; numbered at random."""
     radius = 0.55 * math.sqrt(math.log(vertices) / vertices)
@@ -104,5 +111,6 @@ CLUSTERS: dict[str, Callable[[], Instance]] = {
 }
 OTHERS: dict[str, Callable[[], Instance]] = {
     **{f"grid {side}^2": lambda side=side: grid(side) for side in (10, 32, 100, 316, 1000)},
+    **{f"shuffled grid {side}^2": lambda side=side: shuffled(side) for side in (32, 100, 316, 1000)},
     **{f"geometric {n:,}": lambda n=n: geometric(n) for n in (10**3, 10**4, 10**5, 10**6)},
 }

@@ -11,11 +11,10 @@ constexpr std::int32_t kNone = -1;
 
 std::size_t at(std::int32_t v) { return static_cast<std::size_t>(v); }
 
-// Vertices in random order, but never far from where they were, so that memory is read in order.
-void shuffle(std::vector<std::int32_t>& order, std::size_t n, Random& random) {
+// In random order, but never far from where they were, so that memory is read in order.
+void shuffle(std::vector<std::int32_t>& order, Random& random) {
     constexpr std::size_t kBlock = 1024;
-    order.resize(n);
-    std::iota(order.begin(), order.end(), 0);
+    const std::size_t n = order.size();
     for (std::size_t begin = 0; begin < n; begin += kBlock) {
         const std::size_t size = std::min(kBlock, n - begin);
         for (std::size_t i = size; i > 1; --i)
@@ -158,7 +157,9 @@ RefineTask Level::task(const std::array<std::int64_t, 2>& limits, bool buckets_a
 bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
              const std::vector<std::int8_t>* side, Random& random, NodeCounter& counter,
              CoarsenMemory& memory) {
-    shuffle(memory.order, task.graph.size(), random);
+    memory.order.resize(task.graph.size());
+    std::iota(memory.order.begin(), memory.order.end(), 0);
+    if (side != nullptr) shuffle(memory.order, random);
     if (!Clustering(task, heaviest, side, level, memory).run(memory.order, counter)) return false;
     number(level, task, memory);
     contract(level, task.graph, memory);
