@@ -18,6 +18,7 @@ import bench_match_best
 import bench_match_peers
 import bench_partition
 import bench_place
+import bench_sc17
 import bench_simulate
 import bench_topology
 import topoplace as tp
@@ -93,6 +94,11 @@ def systems() -> Iterator[Bar]:
     started = time.process_time()
     bench_simulate.twenty_runs("lexicographic")
     yield Bar("300 jobs x 4 policies x 5 machines, simulated", 2, time.process_time() - started, "s")
+    for machines in bench_sc17.SCENARIOS:
+        costs = [bench_sc17.cost(policy, machines) for policy in bench_sc17.POLICIES]
+        name = f"SC'17's scenario 2, {machines:,} machines: slowest of {len(costs)} policies"
+        yield Bar(f"{name}, one decision", 100, max(cost.decision for cost in costs), "us")
+        yield Bar("... all 10,000 jobs", 5, max(cost.seconds for cost in costs), "s")
     statements = ("python", "topoplace", "topoplace --help")
     bare, package, usage = (
         1e3 * statistics.median(bench_import.cpu_seconds(bench_import.CASES[name]) for _ in range(9))

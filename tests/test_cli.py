@@ -231,6 +231,35 @@ def test_topologies_from_text_json_and_standard_input(tmp_path: Path) -> None:
     assert "minsky: GB/s" in succeed("show", "-", stdin=described.read_text())
 
 
+def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
+    times, trace, manifest = (tmp_path / name for name in ("times.csv", "trace.csv", "jobs.json"))
+    times.write_text(
+        "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
+        "solo,net,1,2,intra-socket,,,,100\nsolo,net,1,2,inter-socket,,,,130\nsolo,net,1,1,intra-socket,,,,50\n"
+        "collocation,net,1,1,,net,1,1,60\n"
+    )
+    rows = ((0, 0, 50, 1), (1, 1, 50, 1), (2, 2, 100, 2))
+    trace.write_text(
+        "job_id,submit_s,duration_s,num_gpus,nodes,model,batch,min_utility\n"
+        + "".join(f"{job},{submit},{time},{size},1,net,1,0.5\n" for job, submit, time, size in rows)
+    )
+    fields = ("id", "arrival", "time", "gpus")
+    common = {"type": "net", "size": "1", "minimal_utility": 0.5, "mem": 1, "tasks": 1}
+    manifest.write_text(json.dumps([{**common, **dict(zip(fields, row, strict=True))} for row in rows]))
+    ends = {}
+    for jobs in (trace, manifest):
+        command = ("compare", "minsky", "--jobs", jobs, "--profile", times, "--json")
+        by_name = {row["policy"]: row for row in json.loads(succeed(*command))}
+        ends[jobs] = [by_name[name]["makespan"] for name in tp.policies.names()]
+        assert by_name["topo-aware"]["slo_violations"] == 1.0
+        assert by_name["topo-aware-p"]["slo_violations"] == 0.0
+        assert by_name["topo-aware-p"]["nvlink_use"] == 1.0
+    assert ends[trace] == ends[manifest]
+    shown = succeed("compare", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
+    assert "SLO violations" in shown
+    assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
+
+
 def test_simulate_and_compare(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.txt"
     jobs.write_text(JOBS)

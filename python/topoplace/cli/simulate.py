@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import options, reading, writing
 
 if TYPE_CHECKING:
-    from topoplace.policies.base import Policy
-    from topoplace.simulate import Result, Workload
+    from topoplace.profiles import PerformanceProfile
+    from topoplace.simulate import PerformanceModel, Result, Workload
     from topoplace.topology import Topology
 
 # Heading -> key of a row of `Result.compare`.
@@ -23,6 +23,20 @@ _COMPARED = {
     "median EffBW": "sensitive_effective_bandwidth_p50",
     "throughput x": "speedup",
     "p75 x": "sensitive_p75_speedup",
+}
+
+
+# The same where a profile tells how jobs slow each other down (SC'17).
+_SERVICE = {
+    "policy": "policy",
+    "makespan s": "makespan",
+    "utilization": "utilization",
+    "NVLink use": "nvlink_use",
+    "mean wait s": "mean_wait",
+    "slowdown": "mean_slowdown",
+    "with wait": "mean_slowdown_with_wait",
+    "utility": "mean_utility",
+    "SLO violations": "slo_violations",
 }
 
 
@@ -42,7 +56,9 @@ def add(commands: Any) -> None:
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--jobs", metavar="FILE", help="CSV with a header, or MAPA's job lines; default: MAPA's job mix"
+        "--jobs",
+        metavar="FILE",
+        help="CSV with a header, a trace, MAPA's job lines or SC'17's manifests; default: MAPA's job mix",
     )
     parser.add_argument(
         "--num-jobs",
@@ -53,19 +69,26 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     )
     options.add_seed(parser, "the mix and the run times")
     parser.add_argument(
-        "--performance", choices=("mapa", "fixed"), default="mapa", help="run times (default: mapa)"
+        "--performance",
+        choices=("mapa", "fixed", "profile"),
+        help="run times (default: mapa, or profile where one is given)",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="measured times, also for the policies of SC'17; see topoplace profile",
     )
     options.add_json(parser)
     options.add_output(parser)
 
 
 def _simulate(arguments: argparse.Namespace) -> None:
-    from topoplace import policies
     from topoplace.report import tables
 
     topology = reading.topology(arguments)
     picture = reading.output(arguments.output, "gantt.png")
-    result = _result(topology, _workload(arguments), policies.get(arguments.policy), arguments)
+    study = _Study(topology, arguments)
+    result = study.run(arguments.policy)
     summary = result.summary()
     if arguments.json:
         writing.as_json({"topology": topology.name, "policy": result.policy, **summary})
@@ -84,41 +107,71 @@ def _compare(arguments: argparse.Namespace) -> None:
     topology = reading.topology(arguments)
     picture = reading.output(arguments.output, "comparison.png")
     names = arguments.policies.split(",") if arguments.policies else policies.names()
-    chosen = [policies.get(name.strip()) for name in names]
-    workload = _workload(arguments)
-    results = [_result(topology, workload, policy, arguments) for policy in chosen]
+    study = _Study(topology, arguments)
+    for name in names:
+        policies.get(name.strip())  # all names are known before the first run
+    results = [study.run(name.strip()) for name in names]
     rows = results[0].compare(results[1:])
     if arguments.json:
         writing.as_json(rows)
     else:
-        _print_comparison(rows, f"{len(workload)} jobs on {topology.name}")
+        columns = _SERVICE if arguments.profile else _COMPARED
+        _print_comparison(rows, columns, f"{len(study.workload)} jobs on {topology.name}")
     if picture:
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
 
 
-def _result(topology: Topology, workload: Workload, policy: Policy, arguments: argparse.Namespace) -> Result:
-    from topoplace.simulate import FixedTime, MapaSlowdown, simulate
+class _Study:
+    """The runs of one command: the same jobs and run times under any policy."""
 
-    model = MapaSlowdown() if arguments.performance == "mapa" else FixedTime()
-    return simulate(
-        topology, workload, policy, performance=model, seed=arguments.seed, progress=not arguments.json
-    )
+    def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
+        self.topology = topology
+        self.arguments = arguments
+        self.profile = reading.profile(arguments.profile) if arguments.profile else None
+        self.model = self._model(arguments.performance)
+        self.workload = _workload(arguments, self.profile)
+
+    def run(self, name: str) -> Result:
+        """The jobs under the policy of that name; one of SC'17 knows the profile."""
+        from topoplace import policies
+        from topoplace.simulate import simulate
+
+        policy = policies.get(name)
+        if self.profile and isinstance(policy, policies.MachinePolicy):
+            policy = policies.get(name, profile=self.profile)
+        seed, progress = self.arguments.seed, not self.arguments.json
+        return simulate(
+            self.topology, self.workload, policy, performance=self.model, seed=seed, progress=progress
+        )
+
+    def _model(self, name: str | None) -> PerformanceModel:
+        from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime
+
+        if name == "profile" and self.profile is None:
+            raise ValueError("--performance profile needs --profile FILE")
+        if self.profile and name in (None, "profile"):
+            return ProfiledTime(self.profile)
+        return FixedTime() if name == "fixed" else MapaSlowdown()
 
 
-def _workload(arguments: argparse.Namespace) -> Workload:
+def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
     from topoplace.simulate import Workload
 
     if not arguments.jobs:
         return Workload.mapa(arguments.num_jobs, arguments.seed)
     text = reading.text(arguments.jobs)
-    try:
-        return Workload.from_mapa(text) if text.lstrip()[:1].isdigit() else Workload.from_csv(text)
-    except ValueError as error:
-        raise ValueError(f"{arguments.jobs}: {error}") from None
+    with reading.errors_of(arguments.jobs):
+        if text.lstrip()[:1] in ("{", "["):
+            return Workload.from_manifests(text, profile)
+        if text.lstrip()[:1].isdigit():
+            return Workload.from_mapa(text)
+        if "job_id" in text.lstrip().split("\n", 1)[0]:
+            return Workload.from_trace(text, profile=profile)
+        return Workload.from_csv(text)
 
 
-def _print_comparison(rows: Sequence[dict[str, Any]], title: str) -> None:
+def _print_comparison(rows: Sequence[dict[str, Any]], columns: Mapping[str, str], title: str) -> None:
     from topoplace.report import tables
 
-    tables.show(tuple(_COMPARED), [[row[key] for key in _COMPARED.values()] for row in rows], title)
+    tables.show(tuple(columns), [[row[key] for key in columns.values()] for row in rows], title)
