@@ -106,6 +106,30 @@ TEST(one_descent_keeps_a_ring_together_at_every_level) {
     CHECK_EQ(all.cost, 3 * (24 * 1 + 4 * 10 + 3 * 50) + 3 * 300.0);
 }
 
+TEST(a_mesh_is_cut_between_the_halves) {
+    const mapping::Target target(64, nested(64, {{32, 50}, {8, 10}, {4, 1}}, 300));
+    std::vector<Edge> edges;  // 8 x 8
+    for (std::int32_t v = 0; v < 64; ++v) {
+        if (v % 8 < 7) edges.push_back({v, v + 1, 1});
+        if (v < 56) edges.push_back({v, v + 8, 1});
+    }
+    mapping::MapParams params;
+    params.kicks = 0;
+    const auto found = mapping::map_graph(mapping::Source(Graph(64, edges)), target, params);
+    // Halves of 4 x 8, blocks of 2 x 4, squares of 2 x 2: 8, 24, 16 and 64 edges.
+    CHECK(found.cost <= 1.01 * (8 * 300 + 24 * 50 + 16 * 10 + 64 * 1));
+}
+
+TEST(a_proof_beyond_reach_is_not_begun) {
+    const mapping::Target target(420, nested(420, {{4, 1}}, 9));
+    mapping::MapParams params;
+    params.method = mapping::Method::exact;
+    const auto found = mapping::map_graph(mapping::Source(ring(420)), target, params);
+    CHECK(found.found && !found.complete && found.nodes == 0);
+    CHECK_EQ(found.cost, 315 * 1 + 105 * 9.0);
+    CHECK(found.bound <= found.cost);
+}
+
 TEST(regions_of_the_caller_are_tried) {
     topoplace::Random random(4);
     std::vector<double> distance(100 * 100, 0);  // no structure but a clique of vertices that are close

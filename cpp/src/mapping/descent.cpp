@@ -1,9 +1,26 @@
 #include "mapping/descent.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace topoplace::mapping {
+namespace {
+
+constexpr std::int32_t kExact = 16;  // tasks up to which the least cut between the halves is proven
+
+// As many tasks to each half as there is room for, at most. That is no less than its rounded share.
+void set_limits(const std::array<std::int32_t, 2>& room, std::int32_t tasks,
+                partition::BipartitionParams& params) {
+    const double zero = room[0];
+    const double one = room[1];
+    params.fraction = zero / (zero + one);
+    const double slack_of_zero = zero / std::ceil(params.fraction * tasks - 1e-9);
+    const double slack_of_one = one / std::ceil((1 - params.fraction) * tasks - 1e-9);
+    params.imbalance = std::max(0.0, std::min(slack_of_zero, slack_of_one) - 1);
+}
+
+}  // namespace
 
 double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
                      std::span<const std::int32_t> others) {
@@ -52,9 +69,11 @@ std::span<const std::int32_t> TreeOrder::below(std::int32_t part) const {
                                         static_cast<std::size_t>(end - begin));
 }
 
-Descent::Descent(const Problem& problem, const Halves& halves) : problem_(problem), tree_(problem, halves) {}
+Descent::Descent(const Problem& problem, const Halves& halves)
+    : problem_(problem), tree_(problem, halves), place_in_span_(at(problem.source.size())) {}
 
-const Places& Descent::run(std::span<const std::int32_t> region) {
+const Places& Descent::run(std::span<const std::int32_t> region, Dividing dividing) {
+    dividing_ = dividing;
     tree_.restrict_to(region);
     tasks_ = problem_.source.order();
     part_of_.assign(tasks_.size(), 0);
@@ -72,7 +91,6 @@ void Descent::descend(std::int32_t part, Tasks tasks) {
     }
 }
 
-// The paper's algorithm 3: each task to the half where it costs less.
 void Descent::divide(std::int32_t part, Tasks tasks) {
     Division division{part, {}, {}, {}, 0};
     std::array<Vertices, 2> below;
@@ -83,18 +101,87 @@ void Descent::divide(std::int32_t part, Tasks tasks) {
         division.within[side] = distance_of_neighbors(problem_, below[side]);
     }
     division.across = mean_distance(problem_, below[0], below[1]);
-    auto left = static_cast<std::int32_t>(tasks.size());
-    for (const std::int32_t task : tasks) {
-        const auto side = static_cast<std::size_t>(cheaper_half(task, division, left--));
-        --division.room[side];
-        part_of_[at(task)] = division.half[side];
-    }
+    const bool at_once = dividing_ == Dividing::cut && tasks.size() > kFew && cut(division, tasks);
+    if (!at_once) assign(division, tasks);
     const auto middle = std::stable_partition(tasks.begin(), tasks.end(), [&](std::int32_t task) {
         return part_of_[at(task)] == division.half[0];
     });
     const auto first = static_cast<std::size_t>(middle - tasks.begin());
     descend(division.half[0], tasks.first(first));
     descend(division.half[1], tasks.subspan(first));
+}
+
+// The paper's algorithm 3: each task to the half where it costs less.
+void Descent::assign(Division& division, Tasks tasks) {
+    auto left = static_cast<std::int32_t>(tasks.size());
+    for (const std::int32_t task : tasks) {
+        const auto side = static_cast<std::size_t>(cheaper_half(task, division, left--));
+        --division.room[side];
+        part_of_[at(task)] = division.half[side];
+    }
+}
+
+// All at once: the tasks' graph is split where little crosses, in the unit of costs. What draws a task to
+// either half from outside the part ties it to one of two vertices that are fixed there. False where staying
+// together is no cheaper than being apart.
+bool Descent::cut(const Division& division, Tasks tasks) {
+    const double gap = division.across - (division.within[0] + division.within[1]) / 2;
+    if (gap <= problem_.tolerance || division.room[0] == 0 || division.room[1] == 0) return false;
+    const auto size = static_cast<std::int32_t>(tasks.size());
+    const auto edges = ties(division, tasks, gap);
+    std::vector<std::int64_t> weights(tasks.size() + 2, 1);
+    std::vector<std::int8_t> fixed(tasks.size() + 2, -1);
+    weights[tasks.size()] = weights[tasks.size() + 1] = 0;
+    fixed[tasks.size()] = 0;
+    fixed[tasks.size() + 1] = 1;
+    partition::BipartitionParams params;
+    set_limits(division.room, size, params);
+    params.vertex_weights = weights;
+    params.fixed = fixed;
+    params.exact_up_to = kExact;
+    const auto found = partition::bipartition(Graph(size + 2, edges), params, &workspace_);
+    if (found.side.empty()) return false;
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+        part_of_[at(tasks[i])] = division.half[static_cast<std::size_t>(found.side[i])];
+    return true;
+}
+
+// Among the tasks, by their place in the span, and to the two vertices after them.
+std::vector<Edge> Descent::ties(const Division& division, Tasks tasks, double gap) {
+    const auto size = static_cast<std::int32_t>(tasks.size());
+    for (std::int32_t i = 0; i < size; ++i) place_in_span_[at(tasks[at(i)])] = i;
+    const Graph& graph = problem_.source.graph();
+    std::vector<Edge> edges;
+    for (std::int32_t i = 0; i < size; ++i) {
+        const std::int32_t task = tasks[at(i)];
+        std::array<double, 2> cost{};
+        for (const std::size_t side : {0U, 1U}) cost[side] = cost_outside(task, division, side);
+        if (std::abs(cost[0] - cost[1]) > problem_.tolerance)
+            edges.push_back({i, cost[0] < cost[1] ? size : size + 1, std::abs(cost[0] - cost[1])});
+        for (std::size_t j = 0; j < graph.neighbors(task).size(); ++j) {
+            const std::int32_t other = graph.neighbors(task)[j];
+            if (other < task && is_open(other, division))
+                edges.push_back({i, place_in_span_[at(other)], graph.weights(task)[j] * gap});
+        }
+    }
+    return edges;
+}
+
+bool Descent::is_open(std::int32_t task, const Division& division) const {
+    return places_[at(task)] < 0 && part_of_[at(task)] == division.part;
+}
+
+// In a half, to the tasks outside the part.
+double Descent::cost_outside(std::int32_t task, const Division& division, std::size_t side) const {
+    const Graph& graph = problem_.source.graph();
+    const Vertices here = tree_.below(division.half[side]);
+    double cost = mean_price(here);
+    for (std::size_t i = 0; i < graph.neighbors(task).size(); ++i) {
+        const std::int32_t& other = graph.neighbors(task)[i];
+        if (!is_open(other, division))
+            cost += graph.weights(task)[i] * mean_distance(problem_, here, around(other));
+    }
+    return cost;
 }
 
 int Descent::cheaper_half(std::int32_t task, const Division& division, std::int32_t tasks_left) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mapping/problem.hpp"
+#include "topoplace/partition.hpp"
 
 namespace topoplace::mapping {
 
@@ -35,12 +36,21 @@ class TreeOrder {
     std::vector<std::int32_t> vertices_;  // on these leaves
 };
 
+// How more than a few tasks are divided between two halves.
+enum class Dividing {
+    cut,         // all at once, where little crosses
+    one_by_one,  // each to the half where it costs less
+};
+
 class Descent {
   public:
+    // Tasks up to which each goes to its half alone in any case.
+    static constexpr std::size_t kFew = 8;
+
     Descent(const Problem& problem, const Halves& halves);
 
     // One-to-one into the region, which has room for all tasks.
-    const Places& run(std::span<const std::int32_t> region);
+    const Places& run(std::span<const std::int32_t> region, Dividing dividing);
 
   private:
     using Tasks = std::span<std::int32_t>;
@@ -57,6 +67,11 @@ class Descent {
 
     void descend(std::int32_t part, Tasks tasks);
     void divide(std::int32_t part, Tasks tasks);
+    void assign(Division& division, Tasks tasks);
+    bool cut(const Division& division, Tasks tasks);
+    std::vector<Edge> ties(const Division& division, Tasks tasks, double gap);
+    bool is_open(std::int32_t task, const Division& division) const;
+    double cost_outside(std::int32_t task, const Division& division, std::size_t side) const;
     int cheaper_half(std::int32_t task, const Division& division, std::int32_t tasks_left) const;
     double cost_in(std::int32_t task, int side, const Division& division, std::int32_t tasks_left) const;
     void settle(std::int32_t task, Vertices vertices);
@@ -65,10 +80,13 @@ class Descent {
     double mean_price(Vertices vertices) const;
 
     const Problem& problem_;
+    Dividing dividing_ = Dividing::cut;
     TreeOrder tree_;
     std::vector<std::int32_t> tasks_;
     std::vector<std::int32_t> part_of_;  // by task: the smallest part it is known to be in
     Places places_;                      // -1: not settled
+    std::vector<std::int32_t> place_in_span_;
+    partition::BipartitionWorkspace workspace_;
 };
 
 }  // namespace topoplace::mapping

@@ -16,11 +16,13 @@
 namespace topoplace::mapping {
 namespace {
 
-constexpr std::size_t kWhole = 128;                    // free vertices up to which a problem holds them all
-constexpr std::size_t kRegions = 8;                    // packed ones that tasks are sent down to
-constexpr std::size_t kRefined = 4;                    // mappings that are refined
-constexpr std::int32_t kSmall = 16;                    // tasks up to which a short proof is tried
-constexpr std::size_t kEffort = std::size_t{1} << 24;  // additions that kicks may take, more or less
+constexpr std::size_t kWhole = 128;  // free vertices up to which a problem holds them all
+constexpr std::size_t kRegions = 8;  // packed ones that tasks are sent down to
+constexpr std::size_t kDescending = std::size_t{1} << 17;  // tasks and edges sent down, more or less
+constexpr std::size_t kRefined = 4;                        // mappings that are refined
+constexpr std::int32_t kSmall = 16;                        // tasks up to which a short proof is tried
+constexpr std::size_t kProvable = std::size_t{1} << 26;    // numbers that a proof keeps, at most
+constexpr std::size_t kEffort = std::size_t{1} << 24;      // additions that kicks may take, more or less
 
 void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
     std::vector<bool> seen(at(size), false);
@@ -73,7 +75,9 @@ Region free_vertices(const Target::Impl& target, const MapParams& params) {
 // The regions that tasks are sent to: packed ones, the caller's as far as they are free, and all of it.
 std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
                                    const MapParams& params, const Region& free) {
-    std::vector<Region> regions = packed_regions(source, target, free, params.target_cost, kRegions);
+    const auto work = static_cast<std::size_t>(source.graph().num_edges() + source.size());
+    const std::size_t most = std::clamp<std::size_t>(kDescending / work, 1, kRegions);
+    std::vector<Region> regions = packed_regions(source, target, free, params.target_cost, most);
     for (const Region& given : params.regions) {
         Region sorted(given);
         std::sort(sorted.begin(), sorted.end());
@@ -129,6 +133,7 @@ class Heuristic {
         Region whole(problem_.vertices.size());
         std::iota(whole.begin(), whole.end(), 0);
         descend(whole);
+        if (at(problem_.source.size()) > Descent::kFew) descend(whole, Dividing::one_by_one);
         refine();
         return report();
     }
@@ -179,9 +184,9 @@ class Heuristic {
             best_ = std::move(attempt);
     }
 
-    void descend(const Region& region) {
+    void descend(const Region& region, Dividing dividing = Dividing::cut) {
         if (done()) return;
-        const Places& places = descent_.run(region);
+        const Places& places = descent_.run(region, dividing);
         ++result_.descents;
         attempts_.push_back({problem_.cost(places), places});
         keep(attempts_.back());
@@ -230,6 +235,15 @@ void answer(const Problem& problem, const Places& places, MapResult& result) {
     result.optimal = result.cost <= result.bound + problem.tolerance;
 }
 
+// Nothing is searched where the proof would not fit into memory, let alone end.
+Places prove_or_stop(const Problem& problem, const Places& start, const MapParams& params,
+                     MapResult& result) {
+    const std::size_t tasks = start.size();
+    if (tasks * tasks * problem.vertices.size() <= kProvable) return prove(problem, start, params, result);
+    result.complete = false;
+    return start;
+}
+
 // Without a problem of all free vertices nothing can be proven but what `result.bound` says.
 Places search(const Problem& problem, const Halves& halves, const std::vector<Region>& regions, bool whole,
               const MapParams& params, MapResult& result) {
@@ -242,7 +256,7 @@ Places search(const Problem& problem, const Halves& halves, const std::vector<Re
     const bool small = whole && problem.source.size() <= kSmall && params.proof_nodes > 0;
     if (!exact && small && open(best)) best = prove(problem, best, params, result);
     if (open(best)) best = heuristic.kick(std::move(best));
-    if (exact) best = prove(problem, best, params, result);
+    if (exact) best = prove_or_stop(problem, best, params, result);
     return best;
 }
 
