@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 from pathlib import Path
@@ -20,6 +21,7 @@ def processor() -> str:
 
 
 def pytest_report_header() -> list[str]:
-    names = ("topoplace", "numpy", "igraph", "rustworkx", "networkx")
+    names = ["topoplace", "numpy", "igraph", "rustworkx", "networkx"]
+    names += [name for name in ("pymetis", "kahip", "mtkahypar") if importlib.util.find_spec(name)]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     return [f"processor: {processor()}, one thread", f"versions: {versions}"]
