@@ -22,7 +22,7 @@ from topoplace.objectives.authors_utility import (
 )
 from topoplace.papers import sc17
 from topoplace.papers.claims import Claim
-from topoplace.papers.sc17 import authors
+from topoplace.papers.sc17 import authors, own
 from topoplace.papers.sc17.measured import NAMES, authors_profile
 from topoplace.papers.sc17.python2 import IntDict, copied
 from topoplace.papers.sc17.scenarios import TABLE_1, five_jobs
@@ -245,6 +245,26 @@ def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
     for row in ("1.22", "1.23 drawn 0 GPUs"):
         assert claims[row].verdict == "differs", claims[row]
     assert claims["1.7 code"].ours == "440.0, 440.0, 433.4, 396.0"
+
+
+def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
+    for name in ("published list", "Table 1"):
+        assert claims[f"1.8 own, {name}"].verdict == "order only"
+        assert claims[f"1.9 own, {name}"].verdict == "reproduced"
+        assert claims[f"1.11 own, {name}"].verdict == "order only"
+    assert claims["1.23 own, drawn 0, SLO"].verdict == "reproduced"
+    assert claims["1.7 own, what if"].verdict == "not comparable"
+    assert claims["1.7 own, what if"].ours == "348.9; 69.7"
+
+
+def test_no_slo_is_violated_in_scenario_2() -> None:
+    claims = {claim.id: claim for claim in own.scenario_2(authors_profile(), seed=0, num_jobs=1000)}
+    assert claims["1.23 own, 1000 machines, mean_wait"].verdict == "not comparable"
+    assert len(claims) == 8
+    for name in ("1000 machines", "200 machines, loaded"):
+        assert claims[f"1.23 own, {name}, SLO"].verdict == "reproduced"
+        assert claims[f"1.23 own, {name}, mean_slowdown"].verdict == "order only"
+        assert claims[f"1.24 own, {name}"].verdict == "reproduced"
 
 
 def test_verdicts_follow_the_measurements() -> None:

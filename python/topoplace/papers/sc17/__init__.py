@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from topoplace.papers.claims import Claim
-from topoplace.papers.sc17 import rows
+from topoplace.papers.sc17 import own, rows
 from topoplace.papers.sc17.measured import authors_profile
 from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import Workload
@@ -34,9 +34,10 @@ def reproduce(
     profile: PerformanceProfile | None = None,
     lists: Path | None = None,
 ) -> list[Claim]:
-    """All rows, in the paper's order.
+    """All rows: the measurements, the published simulator, and then the same in ours.
 
-    quick: one drawn list of jobs instead of three. seed: of the first. profile: instead of the published one.
+    quick: one drawn list of jobs instead of three, and no scenario 2. seed: of the first. profile: instead of the
+    published one.
     lists: directory with published lists of jobs, to be run beside the drawn ones; ValueError if it has none.
     """
     measured = profile or authors_profile()
@@ -52,6 +53,9 @@ def reproduce(
         claims += rows.published_list(jobs, measured) if len(jobs) == 100 else ()
     claims += rows.scenarios(measured, published | drawn)
     claims.append(rows.load(Workload.sc17(10_000, seed, profile=measured), 1000))
+    claims += own.prototype(measured)
+    claims += own.scenario_1(measured, published | drawn)
+    claims += () if quick else own.scenario_2(measured, seed)
     return claims
 
 
