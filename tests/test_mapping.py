@@ -115,6 +115,30 @@ def test_names_do_not_change_the_least_cost(problem, data):
     assert found.cost == pytest.approx(expected)
 
 
+@given(data=st.data(), seed=st.integers(0, 99))
+@settings(max_examples=40)
+def test_larger_jobs(data, seed):
+    n = data.draw(st.integers(12, 40))
+    k = data.draw(st.integers(9, n))
+    weights = symmetric(data.draw, k, (0.0, 0.0, 0.0, 0.0, 1.0, 3.0, 0.1, 1e-320))
+    distance = symmetric(data.draw, n, data.draw(st.sampled_from([DISTANCES, (0.3, 7.0), (0.0,), (1.0,)])))
+    found = kernels.map_graph(weights, distance, seed=seed)
+    places = found.target_of.tolist()
+    assert len(set(places)) == k
+    assert found.cost == pytest.approx(cost_of(weights, distance, places, None))
+    assert found.cost <= cost_of(weights, distance, range(k), None) + 1e-9
+    assert found.bound <= found.cost
+    assert kernels.verify_map(weights, distance, places, found.cost)
+    assert kernels.map_graph(weights, distance, seed=seed).target_of.tolist() == places
+
+
+def test_halves_of_a_mesh_are_cut_where_it_is_thin():
+    machine = np.arange(64) // 8
+    distance = np.where(machine[:, None] == machine, 1.0, 20.0) - np.eye(64)
+    found = kernels.map_graph(tp.JobGraph.mesh((8, 8)).graph, distance)
+    assert found.cost <= 80 + 32 * 20  # eight blocks of 2 x 4
+
+
 def test_no_room_is_none():
     assert kernels.map_graph(np.ones((3, 3)) - np.eye(3), np.zeros((2, 2))) is None
     assert kernels.map_graph(np.ones((2, 2)) - np.eye(2), np.zeros((4, 4)), free=[3]) is None
@@ -219,7 +243,7 @@ JOB, TARGET = np.ones((2, 2)) - np.eye(2), np.ones((4, 4)) - np.eye(4)
         (lambda: kernels.map_graph(JOB, TARGET, seed=-1), r"seed = -1 is not in 0.."),
         (lambda: kernels.map_graph(JOB, TARGET, timeout=-1), r"timeout = -1"),
         (lambda: kernels.map_graph(JOB, TARGET, max_nodes=0), r"max_nodes = 0"),
-        (lambda: kernels.map_graph(JOB * 1e300, TARGET * 1e50), r"the sum of the graph's weights times"),
+        (lambda: kernels.map_graph(JOB * 1e300, TARGET * 1e50), r"the sum of the graph.s weights times"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, message):

@@ -160,8 +160,9 @@ std::vector<Edge> Descent::ties(const Division& division, Tasks tasks, double ga
             edges.push_back({i, cost[0] < cost[1] ? size : size + 1, std::abs(cost[0] - cost[1])});
         for (std::size_t j = 0; j < graph.neighbors(task).size(); ++j) {
             const std::int32_t other = graph.neighbors(task)[j];
-            if (other < task && is_open(other, division))
-                edges.push_back({i, place_in_span_[at(other)], graph.weights(task)[j] * gap});
+            const double apart = graph.weights(task)[j] * gap;
+            if (other < task && apart > 0 && is_open(other, division))
+                edges.push_back({i, place_in_span_[at(other)], apart});
         }
     }
     return edges;
