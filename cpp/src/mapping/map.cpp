@@ -2,9 +2,11 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "mapping/descent.hpp"
 #include "mapping/exact.hpp"
@@ -72,7 +74,8 @@ Region free_vertices(const Target::Impl& target, const MapParams& params) {
     return free;
 }
 
-// The regions that tasks are sent to: packed ones, the caller's as far as they are free, and all of it.
+// The regions that tasks are sent to: packed ones, the caller's as far as they are free, and the first
+// vertices.
 std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
                                    const MapParams& params, const Region& free) {
     const auto work = static_cast<std::size_t>(source.graph().num_edges() + source.size());
@@ -86,6 +89,7 @@ std::vector<Region> choose_regions(const Source::Impl& source, const Target::Imp
                               std::back_inserter(usable));
         if (usable.size() < at(source.size())) regions.pop_back();
     }
+    regions.emplace_back(free.begin(), free.begin() + source.size());
     return regions;
 }
 
@@ -120,15 +124,23 @@ struct Attempt {
 
 class Heuristic {
   public:
-    Heuristic(const Problem& problem, const Halves& halves, const MapParams& params, MapResult& result)
+    Heuristic(const Problem& problem, const MapParams& params, MapResult& result)
         : problem_(problem),
-          descent_(problem, halves),
           exchange_(problem),
           counter_(params.deadline),
           params_(params),
           result_(result) {}
 
-    const Places& run(const std::vector<Region>& regions) {
+    // Task i on the i-th vertex: what no answer is dearer than.
+    const Places& first_fit() {
+        Places places(at(problem_.source.size()));
+        std::iota(places.begin(), places.end(), 0);
+        try_out(places);
+        return best_.places;
+    }
+
+    const Places& run(const std::vector<Region>& regions, const Halves& halves) {
+        descent_.emplace(problem_, halves);
         for (const Region& region : regions) descend(numbered(region));
         Region whole(problem_.vertices.size());
         std::iota(whole.begin(), whole.end(), 0);
@@ -186,11 +198,14 @@ class Heuristic {
 
     void descend(const Region& region, Dividing dividing = Dividing::cut) {
         if (done()) return;
-        const Places& places = descent_.run(region, dividing);
+        try_out(descent_->run(region, dividing));
         ++result_.descents;
+        counter_.visit();
+    }
+
+    void try_out(const Places& places) {
         attempts_.push_back({problem_.cost(places), places});
         keep(attempts_.back());
-        counter_.visit();
     }
 
     void refine() {
@@ -206,7 +221,7 @@ class Heuristic {
     }
 
     const Problem& problem_;
-    Descent descent_;
+    std::optional<Descent> descent_;
     Exchange exchange_;
     NodeCounter counter_;
     const MapParams& params_;
@@ -244,15 +259,21 @@ Places prove_or_stop(const Problem& problem, const Places& start, const MapParam
     return start;
 }
 
-// Without a problem of all free vertices nothing can be proven but what `result.bound` says.
-Places search(const Problem& problem, const Halves& halves, const std::vector<Region>& regions, bool whole,
+// `regions`: what the problem's vertices are of; empty where they are all that are free, for then they are
+// asked for when needed. Without all of them nothing can be proven but what `result.bound` says.
+Places search(const Problem& problem, const Target::Impl& target, std::vector<Region> regions,
               const MapParams& params, MapResult& result) {
     const bool exact = params.method == Method::exact;
-    Heuristic heuristic(problem, halves, params, result);
+    const bool whole = regions.empty();
+    Heuristic heuristic(problem, params, result);
     const auto open = [&](const Places& places) {
         return result.complete && problem.cost(places) > result.bound + problem.tolerance;
     };
-    Places best = heuristic.run(regions);
+    Places best = heuristic.first_fit();
+    if (open(best)) {
+        if (whole) regions = choose_regions(problem.source, target, params, problem.vertices);
+        best = heuristic.run(regions, target.halves());
+    }
     const bool small = whole && problem.source.size() <= kSmall && params.proof_nodes > 0;
     if (!exact && small && open(best)) best = prove(problem, best, params, result);
     if (open(best)) best = heuristic.kick(std::move(best));
@@ -270,11 +291,12 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     const Region free = free_vertices(target, params);
     result.found = at(source.size()) <= free.size();
     if (!result.found || source.size() == 0) return result;
-    const auto regions = choose_regions(source, target, params, free);
     const bool whole = free.size() <= kWhole || params.method == Method::exact;
+    std::vector<Region> regions;
+    if (!whole) regions = choose_regions(source, target, params, free);
     const Problem problem(source, target, whole ? free : united(regions), params.target_cost);
     result.bound = whole ? simple_bound(problem) : crude_bound(source, target, free, params.target_cost);
-    answer(problem, search(problem, target.halves(), regions, whole, params, result), result);
+    answer(problem, search(problem, target, std::move(regions), params, result), result);
     return result;
 }
 
