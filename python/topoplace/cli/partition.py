@@ -104,7 +104,7 @@ def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
             (f"side {side}", f"{facts['side_vertices'][side]} vertices, weight {facts['side_weights'][side]}")
             for side in (0, 1)
         ),
-        ("time s", facts["seconds"]),
+        ("time ms", 1e3 * facts["seconds"]),
         ("proven", "yes" if facts["proven"] else "no" if facts["complete"] else "no: stopped by the timeout"),
     ]
     tables.show(("", "value"), rows, f"{facts['vertices']} vertices, {facts['edges']} edges, in two")
