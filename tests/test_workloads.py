@@ -81,6 +81,14 @@ def test_manifests_have_the_fields_of_the_prototype() -> None:
     assert again == manifest["7"] | {"color": "#000000"}
 
 
+def test_equal_arrivals_are_in_the_order_of_their_colours() -> None:
+    colours = {"0": "#0000b0", "1": "#0000a0", "2": "#0000c0"}
+    records = [
+        {"id": key, "gpus": 1, "arrival": 1 + (key == "2"), "color": color} for key, color in colours.items()
+    ]
+    assert Workload.from_manifests(json.dumps(records[::-1])).job_ids == ("1", "0", "2")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -22,10 +22,10 @@ _COLOR: Final = "#000000"
 def read_manifests(
     text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]
 ) -> Columns:
-    """The jobs of a manifest, as `Workload.from_manifests` describes them, in order of arrival."""
+    """The jobs of a manifest, as `Workload.from_manifests` describes them, in order of arrival and colour."""
     columns = Columns()
     rows = [(where, _fields(record, where)) for where, record in _records(text)]
-    for where, fields in sorted(rows, key=lambda row: cast("float", row[1]["arrival"])):
+    for where, fields in sorted(rows, key=lambda row: (row[1]["arrival"], str(row[1].get("color", "")))):
         try:
             job = _job(fields, weights)
             base = _base_time(job, fields, profile)

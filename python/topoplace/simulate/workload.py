@@ -184,7 +184,8 @@ class Workload:
         *,
         weights: Mapping[str, float] = MappingProxyType({}),
     ) -> Workload:
-        """Job manifests of SC'17's prototype: a JSON list of them, or an object by id; rows in order of arrival.
+        """Job manifests of SC'17's prototype: a JSON list of them, or an object by id; rows in order of arrival,
+        and of equal arrivals in that of `color`, which is how the prototype queues them.
 
         Fields id, type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks (CPU cores),
         minimal_utility, arrival (s); others are ignored, but for `job`, which `to_manifests` adds where it must. Jobs

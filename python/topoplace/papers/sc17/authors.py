@@ -169,8 +169,10 @@ def simulate(
     policy: fcfs, bf, topo-aware or topo-aware-p. python2: whether dictionaries are walked as in CPython 2.7, which the
     authors used; else in the order of insertion, as after a port to Python 3. It matters where several jobs are
     submitted at once, or one starts beside another in the step in which that ends.
-    Rows with equal submission times are submitted in the order of the rows. Every job needs a profile with a time
-    alone, and 1 to 3 GPUs; ValueError names the row that has not. A job that is never placed keeps `start` None.
+    Rows with equal submission times are submitted in the order of the rows; the program has them in that of the colours
+    that its plots use, which `Workload.from_manifests` keeps and a CSV of the list has lost. Every job needs a
+    profile with a time alone, and 1 to 3 GPUs; ValueError names the row that has not. A job that is never placed
+    keeps `start` None.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy = {_checks.shown(policy)}, not one of {', '.join(POLICIES)}")
