@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
     from topoplace.placement import Deferred
 
+_MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8
 """Up to so many GPUs the best mapping is proven; it takes microseconds."""
 
 
 def kind_key(job: JobGraph) -> Hashable:
-    """Equal for jobs of one kind; holds as long as one of them, and with it its graph, is alive."""
+    """Equal for jobs of one kind. Large graphs count as equal only where they are the same object, which the key's
+    user has to keep alive.
+    """
+    graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     return (
-        *(id(job.graph), job.profile, job.gpu_model, job.gpu_memory_gb),
+        *(job.num_tasks, graph, job.profile, job.gpu_model, job.gpu_memory_gb),
         *(job.single_node, job.anti_affinity, job.memory_bandwidth),
     )
 

@@ -27,7 +27,17 @@ if TYPE_CHECKING:
 __all__ = ["comparison", "gantt", "overhead", "topology"]
 
 _TALLEST_INCHES: Final = 24.0
-_POLICY_COLOURS: Final = ("#8c8c8c", "#80b1d3", "#fdb462", "#1b7837", "#bc80bd", "#fb8072")
+_MOST_NAMED_JOBS: Final = 24
+_POLICY_COLOURS: Final = (
+    "#8c8c8c",
+    "#80b1d3",
+    "#fdb462",
+    "#1b7837",
+    "#bc80bd",
+    "#fb8072",
+    "#4d4d4d",
+    "#b3de69",
+)
 
 
 def gantt(result: Result, path: str | Path) -> None:
@@ -51,6 +61,7 @@ def gantt(result: Result, path: str | Path) -> None:
             rows, left, width, colour = zip(*bars, strict=True)
             edge = "#222222" if sensitive else "#ffffff"
             axes.barh(rows, width, left=left, height=0.86, color=colour, edgecolor=edge, linewidth=0.5)
+    _name_jobs(axes, result, seconds)
     for size, colour in colours.items():
         axes.bar([0], [0], color=colour, label=str(size))
     if colours:
@@ -67,6 +78,17 @@ def gantt(result: Result, path: str | Path) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figures.save(figure, path)
+
+
+def _name_jobs(axes: Axes, result: Result, seconds: float) -> None:
+    """Write the id of each job into its bars, where there are few enough to be read (Fig. 8 of SC'17)."""
+    if len(result.jobs) > _MOST_NAMED_JOBS:
+        return
+    for job in result.jobs:
+        for gpu in job["gpus"]:
+            middle = (job["start"] + job["end"]) / 2 / seconds
+            name = figures.literal(job["job"])
+            axes.text(middle, gpu, name, ha="center", va="center", fontsize=8, color="#ffffff", clip_on=True)
 
 
 def comparison(results: Sequence[Result], path: str | Path) -> None:
