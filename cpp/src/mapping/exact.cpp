@@ -105,6 +105,7 @@ class Search {
         Level& level = levels_[at(depth)];
         fill(depth, level);
         const std::size_t rows = at(source_.size() - depth);
+        if (hopeless(cost + row_minima(level, rows))) return;
         const double here = cost + level.assignment.solve(level.assign, rows, level.open.size());
         bound = std::max(bound, here);
         if (hopeless(bound)) return;
@@ -117,6 +118,17 @@ class Search {
             explore(depth + 1, cost + ties(depth, depth)[vertex], least);
             used_[at(vertex)] = 0;
         }
+    }
+
+    // What the assignment costs at least.
+    static double row_minima(const Level& level, std::size_t rows) {
+        double sum = 0;
+        const std::size_t columns = level.open.size();
+        for (std::size_t row = 0; row < rows; ++row) {
+            const double* costs = level.assign.data() + row * columns;
+            sum += *std::min_element(costs, costs + columns);
+        }
+        return sum;
     }
 
     // The deadline has passed before what lies below was searched.
