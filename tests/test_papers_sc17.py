@@ -289,7 +289,9 @@ def test_the_published_lists_as_rows(shared: Path, tmp_path: Path) -> None:
 def test_manifests_and_the_command(tmp_path: Path) -> None:
     (tmp_path / "workloads-100.json").write_text(Workload.sc17(100, profile=authors_profile()).to_manifests())
     command = [str(Path(sys.executable).with_name("topoplace")), "papers", "sc17", "--quick", "--json"]
-    done = subprocess.run([*command, "--lists", str(tmp_path)], capture_output=True, timeout=120, check=True)
+    more = ["--lists", str(tmp_path), "-o", str(tmp_path)]
+    done = subprocess.run([*command, *more], capture_output=True, timeout=120, check=True)
+    assert len(list(tmp_path.glob("sc17-five-jobs-*.png"))) == 4
     rows = {row["id"]: row for row in json.loads(done.stdout)}
     assert rows["1.23 published 100 wait"]["ours"] == rows["1.23 drawn 0 wait"]["ours"]
     (tmp_path / "p.json").write_text(authors_profile().to_json())

@@ -38,16 +38,21 @@ def _add_sc17(papers: Any) -> None:
         type=Path,
         help="directory with the published workloads-*.json, to run them too",
     )
+    options.add_output(parser)
 
 
 def _sc17(arguments: argparse.Namespace) -> None:
     from topoplace.papers import sc17
 
     profile = reading.profile(arguments.profile) if arguments.profile else None
-    _show(
-        sc17.reproduce(quick=arguments.quick, seed=arguments.seed, profile=profile, lists=arguments.lists),
-        arguments,
+    rows = sc17.reproduce(
+        quick=arguments.quick,
+        seed=arguments.seed,
+        profile=profile,
+        lists=arguments.lists,
+        output=reading.output(arguments.output),
     )
+    _show(rows, arguments)
 
 
 def _add_mapa(papers: Any) -> None:

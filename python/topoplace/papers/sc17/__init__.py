@@ -33,12 +33,14 @@ def reproduce(
     seed: int = 0,
     profile: PerformanceProfile | None = None,
     lists: Path | None = None,
+    output: Path | None = None,
 ) -> list[Claim]:
     """All rows: the measurements, the published simulator, and then the same in ours.
 
     quick: one drawn list of jobs instead of three, and no scenario 2. seed: of the first. profile: instead of the
     published one.
     lists: directory with published lists of jobs, to be run beside the drawn ones; ValueError if it has none.
+    output: a directory for plots, which must exist.
     """
     measured = profile or authors_profile()
     claims = list(rows.profile(measured))
@@ -56,6 +58,8 @@ def reproduce(
     claims += own.prototype(measured)
     claims += own.scenario_1(measured, published | drawn)
     claims += () if quick else own.scenario_2(measured, seed)
+    if output:
+        own.draw(measured, output)
     return claims
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from topoplace import machines
@@ -58,6 +59,12 @@ def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
         yield _postponed(name, runs)
         yield _losses(name, runs)
     yield _beside_job_1(profile)
+
+
+def draw(profile: PerformanceProfile, output: Path) -> None:
+    """Fig. 8: which job held which GPU when, a picture for each policy, of the published list."""
+    for run in _runs(machines.get("minsky"), five_jobs(), profile):
+        run.gantt(output / f"sc17-five-jobs-{run.policy}.png")
 
 
 def _speedups(name: str, makespans: Sequence[float]) -> Claim:
