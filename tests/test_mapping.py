@@ -172,6 +172,11 @@ def test_limits():
     assert early.bound <= early.cost
     assert not kernels.map_graph(job, distance, method="exact", timeout=0).complete
     assert kernels.map_graph(job, distance, timeout=0).target_of.shape == (10,)
+    wide = np.triu(rng.random((400, 400)), 1)
+    wide += wide.T
+    large = kernels.map_graph(tp.JobGraph.ring(80).graph, wide, method="exact", max_nodes=5000)
+    assert not large.complete
+    assert large.bound < large.cost
 
 
 def test_answers_do_not_depend_on_threads():

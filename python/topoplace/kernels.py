@@ -217,7 +217,7 @@ class Mapping(NamedTuple):
     exchanges: int
     """Moves and swaps made by refinement."""
     nodes: int
-    """Partial mappings the proof visited."""
+    """Partial mappings the proof visited; one of a large problem counts for several."""
 
 
 class LinkCountScore:

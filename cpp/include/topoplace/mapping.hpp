@@ -103,7 +103,7 @@ struct MapResult {
     bool complete = true;         // false: the deadline ended the search early
     std::int32_t descents = 0;    // regions that tasks were sent down the halves of
     std::uint64_t exchanges = 0;  // moves and swaps made by refinement
-    std::uint64_t nodes = 0;      // partial mappings visited by the proof
+    std::uint64_t nodes = 0;      // partial mappings visited by the proof; a large one counts for several
 };
 
 // Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
