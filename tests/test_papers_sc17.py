@@ -257,11 +257,19 @@ def test_what_holds_in_our_own_model(claims: dict[str, Claim]) -> None:
     assert claims["1.7 own, what if"].ours == "348.9; 69.7"
 
 
+def test_policies_are_in_the_papers_order_over_many_lists() -> None:
+    claims = {
+        claim.id: claim.verdict for claim in own.scenario_1_on_average(authors_profile(), range(40, 80))
+    }
+    assert claims["1.23 own, 40 lists, SLO"] == "reproduced"
+    assert claims["1.23 own, 40 lists, mean_slowdown"] == "order only"
+
+
 def test_no_slo_is_violated_in_scenario_2() -> None:
     claims = {claim.id: claim for claim in own.scenario_2(authors_profile(), seed=0, num_jobs=1000)}
     assert claims["1.23 own, 1000 machines, mean_wait"].verdict == "not comparable"
-    assert len(claims) == 8
-    for name in ("1000 machines", "200 machines, loaded"):
+    assert len(claims) == 12
+    for name in ("1000 machines", "200 machines", "200 machines, overloaded"):
         assert claims[f"1.23 own, {name}, SLO"].verdict == "reproduced"
         assert claims[f"1.23 own, {name}, mean_slowdown"].verdict == "order only"
         assert claims[f"1.24 own, {name}"].verdict == "reproduced"

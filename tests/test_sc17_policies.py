@@ -28,6 +28,14 @@ PROFILE = PerformanceProfile(
         ("big/9", 1, "net/1", 1): 101.0,
     },
 )
+WORST = {
+    ("net/1", 1): 100 / 146,  # two of net/1 beside it
+    ("net/1", 2): 100 / 147,  # beside two of net/1
+    ("net/1", 3): 1.0,
+    ("big/9", 1): 100 / 140,  # net/1 beside it
+    ("big/9", 2): 1.0,
+}
+"""The least of the ratios in `PROFILE` that a kind of job has to do with."""
 MINSKY = tp.machines.get("minsky")
 
 
@@ -56,9 +64,11 @@ def system_utility(job: tp.JobGraph, gpus: tuple[int, ...], cluster: tp.Cluster)
     ]
     where = "intra-socket" if len(sockets) == 1 else "inter-socket"
     shared = interference(PROFILE, (job.profile or "", job.num_tasks), where, others)[1]
-    worst = 100 / 147  # two of net/1 beside two of net/1
     lost = (cost - least) / (most - least) if most > least else 0.0
-    lost += min((1 - shared) / (1 - worst), 1.0) + fragmentation(gpus, topology, cluster.free_gpus())
+    worst = WORST.get((job.profile or "", job.num_tasks), 100 / 147)
+    lost += (min((1 - shared) / (1 - worst), 1.0) if worst < 1 else 0.0) + fragmentation(
+        gpus, topology, cluster.free_gpus()
+    )
     return 1 - lost / 3
 
 
@@ -117,15 +127,17 @@ def test_what_is_kept_between_decisions_never_changes_one(name: str, data: st.Da
             cluster.allocate(str(step), kept)
 
 
-def test_a_pair_stays_whole_for_a_job_that_talks() -> None:
+def test_a_socket_stays_whole_unless_interference_costs_more() -> None:
     cluster = tp.Cluster(MINSKY)
     cluster.allocate("first", [0], job_of(1))
-    single = tp.policies.TopoAware().place(job_of(1), cluster)
-    assert single is not None
-    assert single.gpus in ((1,), (2,))
-    apart = tp.policies.TopoAware(profile=PROFILE).place(job_of(1), cluster)
-    assert apart is not None
-    assert apart.gpus == (2,)  # beside the first it would run slower
+    for policy, name, gpu in (
+        (tp.policies.TopoAware(), "net/1", 1),
+        (tp.policies.TopoAware(profile=PROFILE), "net/1", 1),  # 11 % slower each, of 46 % at worst
+        (tp.policies.TopoAware(profile=PROFILE), "big/9", 2),  # the first would be 40 % slower
+    ):
+        placement = policy.place(job_of(1, name), cluster)
+        assert placement is not None
+        assert placement.gpus == (gpu,)
 
 
 # ---- waiting -----------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ Where the paper is ambiguous or contradicts itself, these are the readings taken
 - t is normalised between the least and the most it can be for this job on one of the topology's machines: three
   GPUs of two sockets cannot do better than 1 + 20 + 20 and lose nothing by it. Across machines it counts as the
   worst case where the job would fit on one; where it would not, it is relative to the idle cluster.
-- The interference part is 1 - I, relative to the worst that the profile knows. Of the job itself, the solo time in
-  eq. 4 is that of its best placement (section 5.1: "optimal", not "on these GPUs"), so a job that needs NVLink loses
-  more by being spread than one that hardly talks.
-- Of omega, the average over all sockets of the cluster does not depend on the choice (all free GPUs count alike), so
-  the sockets of the machines the job lands on are averaged: full machines are better.
+- The interference part is 1 - I, relative to the worst that this kind of job is known to suffer or to cause. Of the job
+  itself, the solo time in eq. 4 is that of its best placement (section 5.1: "optimal", not "on these GPUs"), so a job
+  that needs NVLink loses more by being spread than one that hardly talks.
+- Of omega, the average over all sockets of the cluster does not depend on the choice, as all free GPUs count alike: so
+  the sockets of the machines the job lands on are averaged, and a socket that is free altogether is not fragmented (the
+  published code has it so for machines). So GPUs come "from the most fragmented domains", as section 4.3 wants.
 - What is compared with `min_utility` is the utility of the job: its own communication, and the interference it
   suffers, their weights scaled to sum to 1. Fragmentation and the harm to others belong to the system and decide
   between placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a
@@ -55,7 +56,7 @@ class Costs(NamedTuple):
     shared: float
     """Eq. 4: the mean of that over the job and those it shares a socket with."""
     worst: float
-    """The least such ratio known."""
+    """The least such ratio known of this kind of job."""
     fragmentation: float
     """Eq. 5, 0..1, over the machines of the placement, once it is taken."""
 
@@ -141,20 +142,29 @@ def interference(
     return suffered, (suffered + caused) / (len(others) + 1)
 
 
-def worst_ratio(profile: PerformanceProfile | None) -> float:
-    """The least ratio of a best solo time to any other time in the profile, alone or beside others; 1 without one."""
+def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
+    """The least ratio of a best solo time to another time that `profile` knows of a job, or of others beside it.
+
+    Of a job it does not know, the least of all; 1 where nothing is known.
+    """
     if profile is None:
         return 1.0
-    solo = ((name, size, time) for (name, size, _), time in profile.solo.items())
-    beside = ((name, size, time) for (name, size, *_), time in profile.colocation.items())
-    ratios = (
-        best / time for name, size, time in (*solo, *beside) if (best := profile.ideal_time(name, size))
-    )
-    return min(ratios, default=1.0)
+    solo = [((name, size), (name, size), time) for (name, size, _), time in profile.solo.items()]
+    pairs = [((a, m), (b, n), time) for (a, m, b, n), time in profile.colocation.items()]
+    ratios = {
+        (first, second): best / time
+        for first, second, time in (*solo, *pairs)
+        if (best := profile.ideal_time(*first))
+    }
+    own = [ratio for (first, second), ratio in ratios.items() if job in (first, second)]
+    return min(own or ratios.values(), default=1.0)
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Eq. 5 over the machines of `gpus`: the mean share of free GPUs of their sockets once `gpus` are taken."""
+    """Eq. 5 over the machines of `gpus`: the mean share of free GPUs of their sockets once `gpus` are taken.
+
+    A socket that is free altogether counts as 0.
+    """
     taken = set(gpus)
     machines = {topology.gpus[gpu].machine for gpu in taken}
     left = set(free) - taken
@@ -162,4 +172,4 @@ def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) 
     for machine in sorted(machines):
         for gpu in topology.gpus_of[machine]:
             shares.setdefault((machine, topology.gpus[gpu].socket), []).append(gpu in left)
-    return sum(sum(free) / len(free) for free in shares.values()) / len(shares)
+    return sum(sum(free) / len(free) for free in shares.values() if not all(free)) / len(shares)

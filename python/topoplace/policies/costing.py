@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
-from topoplace.objectives.utility import Costs, communication_cost, interference, worst_ratio
+from topoplace.objectives.utility import Costs, JobKind, communication_cost, interference, worst_ratio
 from topoplace.placement import Deferred
 from topoplace.policies.shapes import Mask, Shape, mask_of
 from topoplace.profiles import PerformanceProfile
@@ -28,7 +28,7 @@ class Costing:
             _checks.positive(memory_bandwidth, "memory_bandwidth", ValueError)
         self.profile = profile
         self.memory_bandwidth = memory_bandwidth
-        self._worst = worst_ratio(profile)
+        self._worst: dict[JobKind, float] = {}
 
     def on_machine(
         self, kind: Kind, shape: Shape, state: MachineState, gpus: tuple[int, ...], left: Mask
@@ -39,7 +39,7 @@ class Costing:
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
         ratios = self._interference(kind, sockets, state, where)
         return Costs(
-            kind.size, communication, *kind.extremes, *ratios, self._worst, shape.fragmentation(left)
+            kind.size, communication, *kind.extremes, *ratios, self._worst_of(kind), shape.fragmentation(left)
         )
 
     def on_machines(
@@ -59,7 +59,7 @@ class Costing:
             most=extremes[1],
             suffered=min(suffered for suffered, _ in ratios),
             shared=sum(shared for _, shared in ratios) / len(ratios),
-            worst=self._worst,
+            worst=self._worst_of(kind),
             fragmentation=sum(fragments) / len(fragments),
         )
 
@@ -78,6 +78,12 @@ class Costing:
             return None
         need, have = f"{share:g} GB/s of memory bandwidth", f"{self.memory_bandwidth:g}"
         return Deferred(f"never fits: {need} needed on a machine, which has {have}")
+
+    def _worst_of(self, kind: Kind) -> float:
+        job = (kind.profile, kind.size)
+        if job not in self._worst:
+            self._worst[job] = worst_ratio(self.profile, job)
+        return self._worst[job]
 
     def _interference(
         self, kind: Kind, sockets: Mask, state: MachineState, where: str

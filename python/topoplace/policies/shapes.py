@@ -93,9 +93,9 @@ class Shape:
         return float(self.distance[np.isfinite(self.distance)].max(initial=0.0))
 
     def fragmentation(self, free: Mask) -> float:
-        """Eq. 5 of SC'17 for this machine: the mean share of free GPUs of its sockets."""
-        shares = ((free & socket).bit_count() / socket.bit_count() for socket in self.sockets)
-        return sum(shares) / len(self.sockets)
+        """Eq. 5 of SC'17 for this machine: the mean share of free GPUs of its sockets, 0 of those free altogether."""
+        broken = (socket for socket in self.sockets if free & socket != socket)
+        return sum((free & socket).bit_count() / socket.bit_count() for socket in broken) / len(self.sockets)
 
     def touched(self, gpus: Mask) -> Mask:
         """The numbers of the sockets that have any of `gpus`, as a set."""
