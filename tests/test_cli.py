@@ -298,6 +298,7 @@ def test_demo(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "comparison.png",
         "dgx1-v100.png",
+        "five-jobs.png",
         "gantt.png",
     ]
 

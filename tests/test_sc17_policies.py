@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.objectives import communication_cost, fragmentation, interference
+from topoplace.objectives.utility import worst_ratio
 from topoplace.policies.base import QueuedJob
 from topoplace.profiles import PerformanceProfile
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
@@ -30,7 +31,7 @@ PROFILE = PerformanceProfile(
 )
 WORST = {
     ("net/1", 1): 100 / 146,  # two of net/1 beside it
-    ("net/1", 2): 100 / 147,  # beside two of net/1
+    ("net/1", 2): 100 / 147,  # beside two of net/1; on two sockets 100 / 125
     ("net/1", 3): 1.0,
     ("big/9", 1): 100 / 140,  # net/1 beside it
     ("big/9", 2): 1.0,
@@ -138,6 +139,14 @@ def test_a_socket_stays_whole_unless_interference_costs_more() -> None:
         placement = policy.place(job_of(1, name), cluster)
         assert placement is not None
         assert placement.gpus == (gpu,)
+
+
+def test_of_links_equally_near_the_faster_ones_are_taken() -> None:
+    dgx = tp.machines.get("dgx1-v100")
+    placement = tp.policies.TopoAware().place(tp.JobGraph.ring(3), tp.Cluster(dgx))
+    assert placement is not None
+    assert placement.scores["communication_cost"] == 3.0
+    assert placement.scores["aggregated_bandwidth"] == 125.0
 
 
 # ---- waiting -----------------------------------------------------------------------------------------------------
@@ -260,6 +269,15 @@ def test_best_fit_fills_up_before_it_opens_a_machine() -> None:
 
 
 # ---- the formula -------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_case_is_that_of_the_kind_of_job() -> None:
+    for (name, size), worst in WORST.items():
+        assert worst_ratio(PROFILE, (name, size)) == pytest.approx(worst)
+    assert worst_ratio(PROFILE, ("unknown", 1)) == pytest.approx(100 / 147)
+    assert worst_ratio(None, ("net/1", 1)) == 1.0
+    spread = PerformanceProfile({("a", 2, "intra-socket"): 100.0, ("a", 2, "inter-socket"): 130.0})
+    assert worst_ratio(spread, ("a", 2)) == pytest.approx(100 / 130)
 
 
 def test_the_weights_are_those_of_eq1() -> None:

@@ -1,4 +1,4 @@
-"""`topoplace demo`: three machines, all policies, the paper's headline numbers, and three pictures."""
+"""`topoplace demo`: three machines, all policies, the paper's headline numbers, and four pictures."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from topoplace.cluster import Cluster
 from topoplace.jobgraph import JobGraph
 from topoplace.objectives import scores_of
 from topoplace.papers import mapa
+from topoplace.papers.sc17.measured import authors_profile
+from topoplace.papers.sc17.scenarios import five_jobs
 from topoplace.report import plots, tables
-from topoplace.simulate import MapaSlowdown, Workload, simulate
+from topoplace.simulate import MapaSlowdown, ProfiledTime, Result, Workload, simulate
 
 _MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
 _BUSY: Final = {8: (0, 5), 16: (0, 5, 6, 11)}
+_PICTURES: Final = ("gantt.png", "five-jobs.png", "comparison.png", "dgx1-v100.png")
 _HEADLINES: Final = ("3.2", "3.6", "3.3", "3.12", "3.12b", "3.14a", "3.14b", "3.14b threshold", "3.15b")
 
 
@@ -53,6 +56,8 @@ def run(output: Path) -> None:
         f"2. A queue of {len(workload)} jobs: the bandwidth-sensitive ones",
     )
     print()
+    five = _five_jobs()
+    print()
     claims = {claim.id: claim for claim in mapa.reproduce(quick=True)}
     tables.show(
         ("quantity", "paper", "ours", "verdict"),
@@ -60,16 +65,36 @@ def run(output: Path) -> None:
             (claim.quantity, claim.paper, claim.ours, claim.verdict)
             for claim in map(claims.__getitem__, _HEADLINES)
         ],
-        "3. Headline numbers of MAPA (SC'21); all rows: topoplace papers mapa",
+        "4. Headline numbers of MAPA (SC'21); all rows: topoplace papers mapa",
     )
     results[3].gantt(output / "gantt.png")
+    five[-1].gantt(output / "five-jobs.png")
     plots.comparison(results, output / "comparison.png")
     plots.topology(
         machines.get("dgx1-v100"), output / "dgx1-v100.png", busy=_BUSY[8], chosen=_preserved(job), job=job
     )
-    print(
-        f"\nPictures: {', '.join(str(output / name) for name in ('gantt.png', 'comparison.png', 'dgx1-v100.png'))}"
+    print(f"\nPictures: {', '.join(str(output / name) for name in _PICTURES)}")
+
+
+def _five_jobs() -> list[Result]:
+    """SC'17's scenario of section 5.2, under its four policies."""
+    profile = authors_profile()
+    results = [
+        simulate(
+            machines.get("minsky"),
+            five_jobs(),
+            policies.get(name, profile=profile),
+            performance=ProfiledTime(profile),
+        )
+        for name in ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
+    ]
+    measures = ("makespan", "mean_wait", "mean_slowdown", "mean_utility", "slo_violations", "nvlink_use")
+    tables.show(
+        ("policy", "makespan s", "mean wait s", "slowdown", "utility", "SLO violations", "NVLink use"),
+        [(result.policy, *map(result.summary().__getitem__, measures)) for result in results],
+        "3. SC'17's prototype: six jobs on two sockets of two GPUs; all rows: topoplace papers sc17",
     )
+    return results
 
 
 def _cluster(name: str) -> Cluster:

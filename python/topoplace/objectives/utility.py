@@ -151,13 +151,13 @@ def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
         return 1.0
     solo = [((name, size), (name, size), time) for (name, size, _), time in profile.solo.items()]
     pairs = [((a, m), (b, n), time) for (a, m, b, n), time in profile.colocation.items()]
-    ratios = {
-        (first, second): best / time
+    ratios = [
+        (job in (first, second), best / time)
         for first, second, time in (*solo, *pairs)
         if (best := profile.ideal_time(*first))
-    }
-    own = [ratio for (first, second), ratio in ratios.items() if job in (first, second)]
-    return min(own or ratios.values(), default=1.0)
+    ]
+    own = [ratio for concerned, ratio in ratios if concerned]
+    return min(own or (ratio for _, ratio in ratios), default=1.0)
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from topoplace.topology import Topology
 
 _NO_PATH = 1e9
+_TIE_BREAK = 1e-6
 
 Mask = int
 """A set of GPUs of one machine: bit i for its GPU i."""
@@ -84,8 +85,12 @@ class Shape:
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
-        """`distance` as a handle the kernels take, built once."""
-        return kernels.TargetDistance(finite(self.distance))
+        """`distance` as a handle the kernels take, built once; of pairs equally far apart the faster one is nearer."""
+        bandwidth = np.array(self.bandwidth)
+        slowness = np.divide(
+            bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
+        )
+        return kernels.TargetDistance(finite(self.distance) + _TIE_BREAK * slowness)
 
     @cached_property
     def farthest(self) -> float:
