@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from topoplace.policies.bounded import Bounded
+
 if TYPE_CHECKING:
     from topoplace.objectives.utility import Costs
     from topoplace.policies.occupancy import MachineState, Occupancy
@@ -38,7 +40,7 @@ class Board:
         """`evaluate` gives the options of a machine of that shape in that state, () where it has none."""
         self._occupancy = occupancy
         self._evaluate = evaluate
-        self._seen: dict[tuple[Shape, MachineState], Options] = {}
+        self._seen: Bounded[tuple[Shape, MachineState], Options] = Bounded()
         machines = occupancy.shapes.num_machines
         self._options: list[Options] = [()] * machines
         self._stale = occupancy.watch()

@@ -63,6 +63,10 @@ class Costing:
             fragmentation=sum(fragments) / len(fragments),
         )
 
+    def limits(self, job: JobGraph) -> bool:
+        """Whether memory bandwidth can stand in the way of the job."""
+        return self.memory_bandwidth is not None and bool(job.memory_bandwidth)
+
     def has_bandwidth(self, job: JobGraph, state: MachineState, share: float = 1.0) -> bool:
         """Whether a machine has the memory bandwidth for that share of the job (t_bw <= p_bw)."""
         if self.memory_bandwidth is None or not job.memory_bandwidth:

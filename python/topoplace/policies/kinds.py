@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from topoplace import kernels
 from topoplace.objectives import scores_from
+from topoplace.policies.bounded import Bounded
 from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of, members
 
 if TYPE_CHECKING:
     from topoplace.devices import Gpu
     from topoplace.jobgraph import JobGraph
-    from topoplace.placement import Deferred
 
 _MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8
@@ -38,11 +38,9 @@ class Kind:
     def __init__(self, job: JobGraph, shapes: Shapes) -> None:
         self.job = job
         self.shapes = shapes
-        self.never: tuple[Deferred | None] | None = None
-        """Why it can never run, with None inside where it can; None until somebody has asked."""
         self._suitable: dict[Shape, Mask] = {}
-        self._link_scores: dict[tuple[Shape, tuple[int, ...]], dict[str, float]] = {}
-        self._mapped: dict[tuple[Shape, Mask], tuple[int, ...]] = {}
+        self._link_scores: Bounded[tuple[Shape, tuple[int, ...]], dict[str, float]] = Bounded()
+        self._mapped: Bounded[tuple[Shape, Mask], tuple[int, ...]] = Bounded()
 
     @property
     def size(self) -> int:

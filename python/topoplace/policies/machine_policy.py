@@ -148,14 +148,11 @@ class MachinePolicy(ABC):
 
     def never(self, job: JobGraph, occupancy: Occupancy) -> Deferred | None:
         """Why a job could not even run on the idle cluster; None where it could."""
-        kind = occupancy.kind(job)
-        if kind.never is None:
-            why = never_fits(job, occupancy.cluster.topology) or self.costing.too_much_bandwidth(job)
-            kind.never = (why,)
-        return kind.never[0]
+        topology, key = occupancy.cluster.topology, (self, occupancy.kind(job), "never")
+        return occupancy.kept(key, lambda: never_fits(job, topology) or self.costing.too_much_bandwidth(job))
 
     def _no_room(self, job: JobGraph, occupancy: Occupancy) -> Deferred:
-        if enough_suit(job, occupancy.cluster):
+        if self.costing.limits(job) and enough_suit(job, occupancy.cluster):
             return Deferred(
                 "does not fit now: the free GPUs are on machines without the memory bandwidth it needs"
             )
@@ -198,7 +195,7 @@ class MachinePolicy(ABC):
             left = state.free & ~mask_of(gpus)
             costs = self.costing.on_machine(kind, shape, state, gpus, left)
             found.append(Option(self.order(shape, left, gpus, costs), gpus, self.utility.job(costs), costs))
-        return sorted(found, key=lambda option: (option.order, sorted(option.gpus)))
+        return sorted(found, key=lambda option: (option.order, sorted(option.gpus), option.gpus))
 
     def _placement(self, job: JobGraph, occupancy: Occupancy, machine: int, option: Option) -> Placement:
         numbers, kind = occupancy.shapes.gpus_of[machine], occupancy.kind(job)

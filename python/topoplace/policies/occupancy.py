@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from topoplace.policies.bounded import Bounded
 from topoplace.policies.kinds import Kind, kind_key
 from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 _MAX_KEPT = 512
 """So many kinds of jobs are remembered; then all are forgotten and seen anew."""
-_MAX_JOBS = 1 << 16
-"""The kinds of so many jobs are remembered, likewise."""
 
 
 class Neighbour(NamedTuple):
@@ -47,7 +46,7 @@ class Occupancy:
         self._states: list[MachineState | None] = [None] * self.shapes.num_machines
         self._watchers: list[set[int]] = []
         self._kept: dict[Hashable, object] = {}
-        self._kinds: dict[int, tuple[JobGraph, Kind]] = {}
+        self._kinds: Bounded[int, tuple[JobGraph, Kind]] = Bounded()
 
     def changed(self, gpus: Sequence[int]) -> None:
         """Forget what is known of the machines of `gpus`."""
@@ -67,8 +66,6 @@ class Occupancy:
         """The kind of a job; jobs that differ in nothing a machine can tell share one."""
         known = self._kinds.get(id(job))  # holds the job, so that no other gets its id
         if known is None:
-            if len(self._kinds) >= _MAX_JOBS:
-                self._kinds.clear()
             known = self._kinds[id(job)] = (job, self.kept(kind_key(job), lambda: Kind(job, self.shapes)))
         return known[1]
 
