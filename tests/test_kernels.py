@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace import kernels
+from topoplace import _core, kernels
 from topoplace.errors import SearchTimeoutError
 
 COMPLETE16 = kernels.Graph.of(nx.complete_graph(16))
@@ -326,3 +326,35 @@ def test_bad_input_is_refused_by_name(call, message):
 def test_too_large_a_target_is_refused():
     with pytest.raises(ValueError, match="4097 vertices"):
         kernels.count_subgraphs(ring(3), kernels.Graph.from_edges(4097, [(0, 1)]))
+
+
+@pytest.mark.parametrize(
+    "handle", [_core.Graph, _core.TargetDistance, _core.LinkCountScore, _core.ClusterState]
+)
+def test_a_handle_that_was_never_made_is_a_type_error(handle):
+    for empty in (handle.__new__(handle), None):
+        for name, member in vars(handle).items():
+            if isinstance(member, property):
+                with pytest.raises(TypeError):
+                    member.fget(empty)
+            elif not name.startswith("_") and name not in ("restore", "allocate"):
+                for arguments in ((), (0,), ("job",), ([0],)):
+                    with pytest.raises(TypeError):
+                        member(empty, *arguments)
+    with pytest.raises(TypeError):
+        _core.ClusterState.allocate(_core.ClusterState.__new__(_core.ClusterState), "job", [0])
+    with pytest.raises(TypeError, match=r"Graph\.__init__ has not been run"):
+        kernels.count_subgraphs(kernels.Graph.__new__(kernels.Graph), COMPLETE16)
+
+
+def test_a_handle_whose_constructor_threw_is_a_type_error():
+    class Kept(kernels.TargetDistance):
+        def __init__(self, distance):
+            kept.append(self)
+            super().__init__(distance)
+
+    kept: list[Kept] = []
+    with pytest.raises(ValueError, match=r"target_distance\[0, 1\] = 1 but"):
+        Kept([[0, 1], [2, 0]])
+    with pytest.raises(TypeError, match=r"TargetDistance\.__init__ has not been run"):
+        repr(kept[0])

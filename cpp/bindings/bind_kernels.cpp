@@ -11,6 +11,10 @@
 
 namespace py = pybind11;
 
+template <>
+class pybind11::detail::type_caster<topoplace::match::LinkCountScore>
+    : public topoplace::bindings::HandleCaster<topoplace::match::LinkCountScore> {};
+
 namespace topoplace::bindings {
 namespace {
 
@@ -257,9 +261,9 @@ void register_kernels(py::module_& module) {
     module.def("bipartition", &bipartition, py::arg("graph"), py::arg("fraction"), py::arg("imbalance"),
                py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert(), py::arg("starts"),
                py::arg("cycles"), py::arg("seed"), py::arg("exact_up_to"), py::arg("timeout"));
-    module.def("verify_bipartition", &verify_bipartition, py::arg("graph"), py::arg("side").noconvert(),
-               py::arg("cut"), py::arg("fraction"), py::arg("imbalance"),
-               py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert());
+    module.def("verify_bipartition", &verify_bipartition, py::call_guard<py::gil_scoped_release>(),
+               py::arg("graph"), py::arg("side").noconvert(), py::arg("cut"), py::arg("fraction"),
+               py::arg("imbalance"), py::arg("vertex_weights").noconvert(), py::arg("fixed").noconvert());
 }
 
 }  // namespace topoplace::bindings

@@ -8,6 +8,10 @@
 
 namespace py = pybind11;
 
+template <>
+class pybind11::detail::type_caster<topoplace::mapping::Target>
+    : public topoplace::bindings::HandleCaster<topoplace::mapping::Target> {};
+
 namespace topoplace::bindings {
 namespace {
 
@@ -74,15 +78,13 @@ bool verify_map(const GraphHandle& source, const Target& target, const Vertices&
 void register_mapping(py::module_& module) {
     py::class_<Target>(module, "TargetDistance", "Distances between the vertices of a target.")
         .def(py::init(&target_distance), py::arg("distance").noconvert())
-        // By reference: one whose constructor has thrown is a TypeError then, not a null pointer.
-        .def_property_readonly(
-            "num_vertices", [](const Target& target) { return target.num_vertices(); },
-            "How many vertices the target has.");
+        .def_property_readonly("num_vertices", &Target::num_vertices, "How many vertices the target has.");
     module.def("map_graph", &map_graph, py::arg("source"), py::arg("target"), py::arg("method"),
                py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("kicks"),
                py::arg("proof_nodes"), py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));
-    module.def("verify_map", &verify_map, py::arg("source"), py::arg("target"), py::arg("target_of"),
-               py::arg("cost"), py::arg("target_cost").noconvert(), py::arg("free"));
+    module.def("verify_map", &verify_map, py::call_guard<py::gil_scoped_release>(), py::arg("source"),
+               py::arg("target"), py::arg("target_of"), py::arg("cost"), py::arg("target_cost").noconvert(),
+               py::arg("free"));
 }
 
 }  // namespace topoplace::bindings

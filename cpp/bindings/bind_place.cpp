@@ -5,14 +5,18 @@
 #include <memory>
 #include <optional>
 
+#include "convert.hpp"
 #include "register.hpp"
 #include "topoplace/cluster_state.hpp"
 
-namespace topoplace::bindings {
-
-namespace {
-
 namespace py = pybind11;
+
+template <>
+class pybind11::detail::type_caster<topoplace::ClusterState>
+    : public topoplace::bindings::HandleCaster<topoplace::ClusterState> {};
+
+namespace topoplace::bindings {
+namespace {
 
 using IntTuple = py::typing::Tuple<int, py::ellipsis>;
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topoplace/deadline.hpp"
@@ -44,6 +45,24 @@ inline void check_vertices(std::span<const std::int32_t> vertices, const char* n
         }
     }
 }
+
+// Loads an object of a bound class. pybind11 takes None for a null pointer, and makes up memory for an object
+// whose constructor has thrown or was never called; both are a TypeError here.
+template <class T>
+class HandleCaster : public pybind11::detail::type_caster_base<T> {
+  public:
+    bool load(pybind11::handle source, bool convert) {
+        return !source.is_none() && this->template load_impl<HandleCaster>(source, convert);
+    }
+    void load_value(pybind11::detail::value_and_holder&& loaded) {
+        if (!loaded.holder_constructed()) {
+            const auto type = pybind11::type::of<T>();
+            throw pybind11::type_error(pybind11::str(type.attr("__name__")).template cast<std::string>() +
+                                       ".__init__ has not been run");
+        }
+        pybind11::detail::type_caster_base<T>::load_value(std::move(loaded));
+    }
+};
 
 // Moves the vector's memory into an array of this shape, without a copy.
 template <class T>

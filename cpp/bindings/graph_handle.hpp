@@ -54,3 +54,7 @@ class GraphHandle {
 };
 
 }  // namespace topoplace::bindings
+
+template <>
+class pybind11::detail::type_caster<topoplace::bindings::GraphHandle>
+    : public topoplace::bindings::HandleCaster<topoplace::bindings::GraphHandle> {};
