@@ -62,6 +62,7 @@ def test_layout_is_free():
     for text in (
         PATH.replace(b"\n", b"\r\n"),
         PATH[:-1],
+        b"%" * 500_000 + b"\n3 2\n2\n1 3\n2\n",
         b"\n% first\n  3   2 000 1\n2\n   % indented\n1\t3\n2\n\n\n",
     ):
         file = metis_format.parse(text)

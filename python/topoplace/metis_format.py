@@ -96,8 +96,9 @@ def _split(data: bytes) -> _Numbers:
 def _blank_comments(text: NDArray[np.uint8], starts: Integers, ends: Integers) -> NDArray[np.bool_]:
     """Overwrites lines that begin with % with blanks; returns which lines these are."""
     comments = np.zeros(len(starts), dtype=bool)
-    for at in np.flatnonzero(text == ord("%")):
-        line = int(np.searchsorted(ends, at))
+    marks = np.flatnonzero(text == ord("%"))
+    lines, first = np.unique(np.searchsorted(ends, marks), return_index=True)
+    for line, at in zip(lines.tolist(), marks[first].tolist(), strict=True):
         if not text[starts[line] : at].tobytes().strip():
             comments[line] = True
             text[at : ends[line]] = ord(" ")
