@@ -268,6 +268,7 @@ def test_deadlines():
     assert kernels.verify_bipartition(grid, found.side, found.cut)
     with pytest.raises(SearchTimeoutError, match="timeout = 0"):
         kernels.bipartition(grid, vertex_weights=[5000] + [1] * 3599, timeout=0)
+    assert not kernels.bipartition(grid, cycles=2**31 - 1, timeout=0.05).complete
     matrix = np.random.default_rng(1).integers(0, 100, (24, 24)).astype(float)
     dense = np.triu(matrix, 1) + np.triu(matrix, 1).T
     early = kernels.bipartition(dense, timeout=0)

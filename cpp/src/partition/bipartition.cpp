@@ -145,7 +145,7 @@ class Search {
 
     // Each division once more through coarser levels of its own, whose clusters do not cross it.
     void cycle(const RefineTask& task, std::vector<Division>& pool) {
-        for (std::int32_t i = 0; i < params_.cycles; ++i) {
+        for (std::int32_t i = 0; i < params_.cycles && !counter_.stopped(); ++i) {
             for (Division& division : pool) {
                 Hierarchy hierarchy;
                 build(hierarchy, task, &division.side);

@@ -219,7 +219,7 @@ std::int64_t lightest_pair(const Ordered& ordered) {
     return ordered.size < 2 ? 0 : lightest;
 }
 
-// Vertices that all weigh the same: a run for each number of them that side 1 may get, the middle ones first.
+// Vertices that all weigh the same: a run for each number of them that side 1 may get.
 template <class Value>
 void search_by_count(const Ordered& ordered, const std::array<std::int64_t, 2>& limits, bool mirrored,
                      NodeCounter& counter, Incumbent& incumbent) {
