@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from topoplace import kernels
 from topoplace.jobgraph import PATTERNS
 
 ODD: list[Any] = [
@@ -122,6 +123,26 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     "sizes": lambda value: Workload.poisson(2, 1.0, 1.0, value),
     "from_mapa": Workload.from_mapa,
     "from_csv": Workload.from_csv,
+    **{
+        f"map_graph {name}": option(kernels.map_graph, name, JOB.graph, TOPOLOGY.distance_matrix())
+        for name in (
+            *("target_cost", "free", "regions", "kicks", "proof_nodes", "seed", "timeout", "max_nodes"),
+        )
+    },
+    "source": lambda value: kernels.map_graph(value, TOPOLOGY.distance_matrix()),
+    "target_distance": lambda value: kernels.map_graph(JOB.graph, value),
+    "regions[0]": lambda value: kernels.map_graph(JOB.graph, TOPOLOGY.distance_matrix(), regions=[value]),
+    **{
+        f"bipartition {name}": option(kernels.bipartition, name, JOB.graph)
+        for name in (
+            *("fraction", "imbalance", "vertex_weights", "fixed", "starts", "cycles", "seed", "exact_up_to"),
+            "timeout",
+        )
+    },
+    "side": lambda value: kernels.verify_bipartition(JOB.graph, value, 1.0),
+    "cut": lambda value: kernels.verify_bipartition(JOB.graph, [0, 1, 1], value),
+    "target_of": lambda value: kernels.verify_map(JOB.graph, TOPOLOGY.distance_matrix(), value, 1.0),
+    "cost": lambda value: kernels.verify_map(JOB.graph, TOPOLOGY.distance_matrix(), [0, 1, 2], value),
     "simulate topology": lambda value: tp.simulate(value, ONE_JOB, tp.policies.Greedy()),
     "simulate workload": lambda value: tp.simulate(TOPOLOGY, value, tp.policies.Greedy()),
     "simulate policy": lambda value: tp.simulate(TOPOLOGY, ONE_JOB, value),

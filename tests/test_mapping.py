@@ -179,6 +179,39 @@ def test_limits():
     assert large.bound < large.cost
 
 
+def test_a_timeout_is_looked_at_between_the_steps_of_large_problems():
+    rng = np.random.default_rng(1)
+    wide = np.triu(rng.random((600, 600)), 1)
+    target = kernels.TargetDistance(wide + wide.T)
+    kernels.map_graph(tp.JobGraph.ring(2).graph, target, kicks=0)  # the halves are made once
+    many = [range(i, i + 420) for i in range(180)]
+    small = kernels.map_graph(tp.JobGraph.ring(400).graph, target, regions=many, timeout=0)
+    assert (small.complete, small.descents) == (False, 1)
+    dense = kernels.map_graph(tp.JobGraph.clique(500).graph, target, timeout=0.0)
+    assert (dense.complete, dense.exchanges) == (False, 0)
+
+
+def test_no_tasks_are_placed_at_no_cost():
+    for size in (0, 2):
+        found = kernels.map_graph(np.zeros((0, 0)), np.zeros((size, size)), method="exact")
+        assert found.target_of.tolist() == []
+        assert (found.cost, found.bound, found.optimal, found.complete) == (0, 0, True, True)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_the_proof_does_not_depend_on_the_unit_of_costs(unit):
+    around = np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
+    ring = np.minimum(around, 10 - around).astype(float)
+    rng = np.random.default_rng(0)  # a case that is hard enough to ask for the target's symmetries
+    job = np.triu(rng.integers(1, 9, (9, 9)), 1).astype(float)
+    prices = rng.integers(0, 30, 10).astype(float)
+    found = kernels.map_graph(job + job.T, ring, method="exact", target_cost=prices)
+    other = kernels.map_graph(job + job.T, ring * unit, method="exact", target_cost=prices * unit)
+    assert found.nodes > 2000
+    assert other.target_of.tolist() == found.target_of.tolist()
+    assert (other.cost, other.nodes) == (found.cost * unit, found.nodes)
+
+
 def test_answers_do_not_depend_on_threads():
     target = kernels.TargetDistance(tp.machines.get("torus2d-16").distance_matrix())
     jobs = [tp.JobGraph.ring(k).graph for k in range(2, 12)]
@@ -237,6 +270,7 @@ JOB, TARGET = np.ones((2, 2)) - np.eye(2), np.ones((4, 4)) - np.eye(4)
         (lambda: kernels.map_graph(JOB, TARGET, free=[0, 2, 0]), r"free\[2\] = 0 is there twice"),
         (lambda: kernels.map_graph(JOB, TARGET, free=7), r"free = 7 is not a sequence"),
         (lambda: kernels.map_graph(JOB, TARGET, regions=[[0, 1], [2, 9]]), r"regions\[1\]\[1\] = 9 is not"),
+        (lambda: kernels.map_graph(JOB, TARGET, regions=7), r"regions = 7 is not a sequence"),
         (lambda: kernels.map_graph(JOB, TARGET, regions=[[1, 1]]), r"regions\[0\]\[1\] = 1 is there twice"),
         (lambda: kernels.map_graph(JOB, TARGET, target_cost=[0, 1]), r"target_cost has shape \(2,\)"),
         (

@@ -476,16 +476,18 @@ def map_graph(
     this order is returned. Costs closer than 1e-12 of the dearest mapping's are equal.
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best so far is returned with a true `bound`
-    and complete=False. Raises ValueError on bad input.
+    and complete=False; preparing a target or a proof is not cut short, for which thousands of vertices take seconds.
+    Raises ValueError on bad input.
     """
     s, t = Graph.of(source), _target(target_distance)
+    tried = _checks.sequence(regions, "regions", ValueError)
     mapped = _core.map_graph(
         s,
         t,
         method,
         None if target_cost is None else _prices(target_cost, t),
         None if free is None else _vertices(free, "free", t),
-        [_vertices(region, f"regions[{i}]", t) for i, region in enumerate(regions)],
+        [_vertices(region, f"regions[{i}]", t) for i, region in enumerate(tried)],
         _checks.integer(kicks, "kicks", ValueError, low=0, high=2**31 - 1),
         _checks.integer(proof_nodes, "proof_nodes", ValueError, low=0, high=_INT64_MAX),
         _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1),

@@ -42,6 +42,8 @@ class NodeCounter {
         if (nodes_ >= next_look_) look();
         return stopped_;
     }
+    // After a step of more than some microseconds, whatever it counts for.
+    bool look_at_clock() { return stopped_ = stopped_ || deadline_.passed(); }
     bool stopped() const { return stopped_; }
     std::uint64_t nodes() const { return nodes_; }
 

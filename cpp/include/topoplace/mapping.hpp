@@ -29,6 +29,9 @@
 // is returned whose vertices, read in the order of placing, are lexicographically smallest. Where tasks *
 // tasks * vertices exceed 2^26 nothing is searched beyond what drb finds.
 //
+// The deadline is looked at between and within all searches, but not while the target is halved, tasks are on
+// one way down, or a proof is prepared: tenths of a second for a thousand vertices, seconds for thousands.
+//
 // References: Amaral et al., "Topology-aware GPU scheduling for learning workloads in cloud environments",
 // SC 2017, algorithms 2 and 3; Pellegrini, "Static mapping by dual recursive bipartitioning of process and
 // architecture graphs", SHPCC 1994; Gilmore, J. SIAM 10 (1962); Lawler, Management Science 9 (1963); Jonker

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "mapping/assignment.hpp"
 #include "match/symmetry.hpp"
@@ -39,11 +40,11 @@ std::vector<std::int32_t> twins_before(const Problem& problem) {
 // By vertex, the smallest one that an automorphism of the target takes it to.
 std::vector<std::int32_t> orbits(const Problem& problem) {
     const std::int32_t size = problem.size();
-    std::map<double, std::uint32_t> color;
+    std::map<std::pair<bool, double>, std::uint32_t> color;
     match::ColoredGraph graph{size, {}};
     for (std::int32_t u = 0; u < size; ++u) {
         for (std::int32_t v = 0; v < size; ++v) {
-            const double value = u == v ? -1 - problem.price[at(u)] : problem.row(u)[v];
+            const std::pair value{u == v, u == v ? problem.price[at(u)] : problem.row(u)[v]};
             const auto next = static_cast<std::uint32_t>(color.size());
             graph.color.push_back(color.emplace(value, next).first->second);
         }

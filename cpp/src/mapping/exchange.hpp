@@ -14,7 +14,8 @@ class Exchange {
   public:
     explicit Exchange(const Problem& problem);
 
-    void start(const Places& places);
+    // False where the deadline has passed: then nothing is known of `places`.
+    bool start(const Places& places, NodeCounter& counter);
     // Until no exchange lowers the cost, or the deadline has passed.
     void improve(NodeCounter& counter);
     // Exchanges some tasks at random.
@@ -31,9 +32,12 @@ class Exchange {
     void exchange(std::int32_t task, std::int32_t vertex);
     void put(std::int32_t task, std::int32_t vertex);
 
+    // How many usual steps it is to add so many rows of distances.
+    std::uint64_t steps(std::size_t rows) const { return 1 + rows * problem_.vertices.size() / kUsual; }
     double* ties(std::int32_t task) { return ties_.data() + at(task) * problem_.vertices.size(); }
     const double* ties(std::int32_t task) const { return ties_.data() + at(task) * problem_.vertices.size(); }
 
+    static constexpr std::size_t kUsual = 1U << 14;  // additions that a usual step takes at most
     const Problem& problem_;
     const Graph& graph_;
     Places places_;

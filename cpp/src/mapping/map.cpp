@@ -23,6 +23,7 @@ constexpr std::size_t kDescending = std::size_t{1} << 17;  // tasks and edges se
 constexpr std::size_t kRefined = 4;                        // mappings that are refined
 constexpr std::int32_t kSmall = 16;                        // tasks up to which a short proof is tried
 constexpr std::size_t kProvable = std::size_t{1} << 26;    // numbers that a proof keeps, at most
+constexpr std::size_t kBounded = std::size_t{1} << 28;     // additions that a simple bound may take
 constexpr std::size_t kEffort = std::size_t{1} << 24;      // additions that kicks may take, more or less
 
 void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
@@ -159,7 +160,7 @@ class Heuristic {
         const std::size_t most = kEffort / ((places.size() + arcs) * problem_.vertices.size());
         const std::size_t kicks = std::min(static_cast<std::size_t>(params_.kicks), most);
         for (std::size_t i = 0; i < kicks && !done(); ++i) {
-            exchange_.start(places);
+            if (!exchange_.start(places, counter_)) break;
             exchange_.kick(random);
             exchange_.improve(counter_);
             if (exchange_.cost() > best_.cost + problem_.tolerance) continue;
@@ -201,6 +202,7 @@ class Heuristic {
         try_out(descent_->run(region, dividing));
         ++result_.descents;
         counter_.visit();
+        counter_.look_at_clock();
     }
 
     void try_out(const Places& places) {
@@ -215,7 +217,7 @@ class Heuristic {
     }
 
     void improve(const Places& places) {
-        exchange_.start(places);
+        if (!exchange_.start(places, counter_)) return;
         exchange_.improve(counter_);
         keep({problem_.cost(exchange_.places()), exchange_.places()});
     }
@@ -250,11 +252,13 @@ void answer(const Problem& problem, const Places& places, MapResult& result) {
     result.optimal = result.cost <= result.bound + problem.tolerance;
 }
 
-// Nothing is searched where the proof would not fit into memory, let alone end.
+// Nothing is searched where the proof would not fit into memory, let alone end, or where there is no time to
+// prepare it.
 Places prove_or_stop(const Problem& problem, const Places& start, const MapParams& params,
                      MapResult& result) {
     const std::size_t tasks = start.size();
-    if (tasks * tasks * problem.vertices.size() <= kProvable) return prove(problem, start, params, result);
+    const bool fits = tasks * tasks * problem.vertices.size() <= kProvable;
+    if (fits && !params.deadline.passed()) return prove(problem, start, params, result);
     result.complete = false;
     return start;
 }
@@ -290,12 +294,16 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     MapResult result;
     const Region free = free_vertices(target, params);
     result.found = at(source.size()) <= free.size();
-    if (!result.found || source.size() == 0) return result;
+    result.optimal = result.found && source.size() == 0;
+    if (!result.found || result.optimal) return result;
     const bool whole = free.size() <= kWhole || params.method == Method::exact;
     std::vector<Region> regions;
     if (!whole) regions = choose_regions(source, target, params, free);
     const Problem problem(source, target, whole ? free : united(regions), params.target_cost);
-    result.bound = whole ? simple_bound(problem) : crude_bound(source, target, free, params.target_cost);
+    const auto arcs = 2 * static_cast<std::size_t>(source.graph().num_edges());
+    result.bound = whole && arcs * free.size() <= kBounded
+                       ? simple_bound(problem)
+                       : crude_bound(source, target, free, params.target_cost);
     answer(problem, search(problem, target, std::move(regions), params, result), result);
     return result;
 }

@@ -26,12 +26,13 @@ bool verify_map(const Graph& source, std::int32_t num_vertices, std::span<const 
     double largest = 0;
     for (const double d : distance) largest = std::max(largest, d);
     for (std::int32_t a = 0; a < source.num_vertices(); ++a) {
-        for (std::int32_t b = a + 1; b < source.num_vertices(); ++b) {
-            const double weight = source.weight(a, b);
-            const auto u = static_cast<std::size_t>(target_of[static_cast<std::size_t>(a)]);
+        const auto u = static_cast<std::size_t>(target_of[static_cast<std::size_t>(a)]);
+        for (std::size_t i = 0; i < source.neighbors(a).size(); ++i) {
+            const std::int32_t b = source.neighbors(a)[i];
+            if (b < a) continue;
             const auto v = static_cast<std::size_t>(target_of[static_cast<std::size_t>(b)]);
-            weights += weight;
-            if (weight > 0) sum += weight * distance[u * static_cast<std::size_t>(num_vertices) + v];
+            weights += source.weights(a)[i];
+            sum += source.weights(a)[i] * distance[u * static_cast<std::size_t>(num_vertices) + v];
         }
     }
     return std::abs(sum - cost) <= 1e-9 * (weights * largest + source.num_vertices() * price);
