@@ -177,6 +177,21 @@ def test_a_job_waits_for_its_least_utility() -> None:
     assert packed.gpus == (0, 1)
 
 
+def test_a_job_that_fits_a_machine_badly_is_not_spread_instead() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(MINSKY, count=2))
+    cluster.allocate("a", [0], job_of(1))
+    cluster.allocate("b", [2], job_of(1))
+    cluster.allocate("c", [4, 5, 6], job_of(3))
+    policy, job = tp.policies.TopoAwareP(profile=PROFILE), job_of(2, least=0.3)
+    assert policy.place(job, cluster) is None
+    cluster.allocate("d", [1], job_of(1))  # now no machine has two
+    assert policy.place(job, cluster) is None
+    spread = policy.place(job.with_(min_utility=0.0), cluster)
+    assert spread is not None
+    assert spread.gpus == (3, 7)
+    assert spread.scores["utility"] < 0.3
+
+
 def test_a_younger_job_overtakes_one_that_waits() -> None:
     cluster = one_gpu_free_in_each_socket()
     queue = [QueuedJob("old", job_of(2, least=0.5)), QueuedJob("young", job_of(1))]

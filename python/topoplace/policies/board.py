@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,7 +53,7 @@ class Board:
         self._refresh()
         return self._options[machine]
 
-    def best(self, least_utility: float = 0.0) -> tuple[int, Option] | None:
+    def best(self, least_utility: float = -math.inf) -> tuple[int, Option] | None:
         """The best option worth at least that much to the job, and its machine, the lowest among equals."""
         self._refresh()
         found: tuple[tuple[tuple[float, ...], int], Option] | None = None

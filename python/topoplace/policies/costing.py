@@ -63,6 +63,12 @@ class Costing:
             fragmentation=sum(fragments) / len(fragments),
         )
 
+    def across_at_best(self, kind: Kind) -> Costs:
+        """The least that a job which fits one machine can cost on several: it counts as the worst communication."""
+        least, most = kind.extremes
+        suffered, _ = interference(self.profile, (kind.profile, kind.size), "inter-machine", ())
+        return Costs(kind.size, most, least, most, suffered, suffered, self._worst_of(kind), 0.0)
+
     def limits(self, job: JobGraph) -> bool:
         """Whether memory bandwidth can stand in the way of the job."""
         return self.memory_bandwidth is not None and bool(job.memory_bandwidth)

@@ -113,11 +113,11 @@ class MachinePolicy(ABC):
 
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """The utility below which the job rather waits, having been postponed so often."""
-        return 0.0
+        return -math.inf
 
     def why_deferred(self, job: JobGraph, occupancy: Occupancy, least_utility: float) -> Deferred | None:
         """Why a job that finds nothing worth that much is postponed; None where nothing fits at all."""
-        other = self.search(job, occupancy, 0.0) if least_utility > 0 else None
+        other = self.search(job, occupancy, -math.inf) if least_utility > -math.inf else None
         return _too_low(job, other.scores["utility"]) if other else None
 
     def search(self, job: JobGraph, occupancy: Occupancy, least_utility: float) -> Placement | None:
@@ -126,9 +126,11 @@ class MachinePolicy(ABC):
             return None
         kind = occupancy.kind(job)
         if not job.anti_affinity or job.num_tasks == 1:
-            found = self._board(kind, occupancy).best(least_utility)
-            if found is not None:
+            board = self._board(kind, occupancy)
+            if found := board.best(least_utility):
                 return self._placement(job, occupancy, *found)
+            if board.best():
+                return None  # it has room, though not a good one; several machines would be worse
         if job.single_node:
             return None
         return self._spread(job, kind, occupancy, least_utility)
@@ -136,6 +138,8 @@ class MachinePolicy(ABC):
     def _spread(
         self, job: JobGraph, kind: Kind, occupancy: Occupancy, least_utility: float
     ) -> Placement | None:
+        if kind.fitting and self.utility.job(self.costing.across_at_best(kind)) < least_utility:
+            return None  # not worth the search
         topology = occupancy.cluster.topology
         gpus = spread.gang_of(self, kind, occupancy)
         if gpus is None or not topology.is_legal(gpus):
@@ -170,7 +174,7 @@ class MachinePolicy(ABC):
         ]
         options.sort(key=lambda entry: entry[:2])
         ranked = (self._placement(job, occupancy, machine, option) for _, machine, option in options)
-        first = chosen or (None if options else self.search(job, occupancy, 0.0))
+        first = chosen or (None if options else self.search(job, occupancy, -math.inf))
         for placement in chain([first] if first else [], ranked):
             gpus = frozenset(placement.gpus)
             if gpus not in seen:

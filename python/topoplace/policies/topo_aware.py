@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
@@ -83,7 +84,7 @@ class TopoAwareP(TopoAware):
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Its `min_utility`, until it has been put off often enough."""
         if self.max_postponements is not None and postponed >= self.max_postponements:
-            return 0.0
+            return -math.inf
         return job.min_utility - _ROUNDING
 
 
