@@ -191,6 +191,15 @@ def test_a_timeout_is_looked_at_between_the_steps_of_large_problems():
     assert (dense.complete, dense.exchanges) == (False, 0)
 
 
+def test_no_region_is_tried_twice():
+    rng = np.random.default_rng(1)
+    apart = np.triu(1 + rng.random((10, 10)), 1)
+    machine = np.arange(10) // 5
+    distance = np.where(machine[:, None] == machine, apart + apart.T, 50.0)
+    found = kernels.map_graph(tp.JobGraph.ring(5).graph, distance)
+    assert found.descents == 4  # each machine, the first five vertices, and all
+
+
 def test_no_tasks_are_placed_at_no_cost():
     for size in (0, 2):
         found = kernels.map_graph(np.zeros((0, 0)), np.zeros((size, size)), method="exact")

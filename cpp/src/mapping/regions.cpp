@@ -19,7 +19,6 @@ struct Rated {
     friend bool operator<(const Rated& a, const Rated& b) {
         return std::tie(a.score, a.vertices) < std::tie(b.score, b.vertices);
     }
-    friend bool operator==(const Rated& a, const Rated& b) { return a.vertices == b.vertices; }
 };
 
 class Packing {
@@ -102,8 +101,13 @@ class Packing {
 };
 
 void keep_best(std::vector<Rated>& regions, std::size_t most) {
+    const auto named = [](const Rated& a, const Rated& b) {
+        return std::tie(a.vertices, a.score) < std::tie(b.vertices, b.score);
+    };
+    const auto same = [](const Rated& a, const Rated& b) { return a.vertices == b.vertices; };
+    std::sort(regions.begin(), regions.end(), named);
+    regions.erase(std::unique(regions.begin(), regions.end(), same), regions.end());
     std::sort(regions.begin(), regions.end());
-    regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
     if (regions.size() > most) regions.resize(most);
 }
 
