@@ -141,6 +141,7 @@ std::unique_ptr<match::LinkCountScore> link_count_score(const GraphHandle& targe
     const py::ssize_t n = target.graph().num_vertices();
     check_shape(classes, "link_class", {n, n});
     check_shape(scores, "scores", {-1});
+    const py::gil_scoped_release release;
     return std::make_unique<match::LinkCountScore>(target.target(), as_span(classes), num_classes, num_edges,
                                                    as_span(scores));
 }
@@ -223,7 +224,8 @@ void register_kernels(py::module_& module) {
     py::class_<match::LinkCountScore> score(module, "LinkCountScore", "Scores by link counts, tabulated.");
     graph
         .def(py::init<std::int32_t, const Array<std::int32_t>&, const Array<double>&>(),
-             py::arg("num_vertices"), py::arg("edges").noconvert(), py::arg("weights").noconvert())
+             py::call_guard<py::gil_scoped_release>(), py::arg("num_vertices"), py::arg("edges").noconvert(),
+             py::arg("weights").noconvert())
         .def_property_readonly(
             "num_vertices", [](const GraphHandle& g) { return g.graph().num_vertices(); },
             "How many vertices the graph has.")
@@ -231,7 +233,11 @@ void register_kernels(py::module_& module) {
             "num_edges", [](const GraphHandle& g) { return g.graph().num_edges(); },
             "How many edges the graph has.")
         .def_property_readonly(
-            "num_automorphisms", [](const GraphHandle& g) { return g.pattern().num_automorphisms(); },
+            "num_automorphisms",
+            [](const GraphHandle& g) {
+                const py::gil_scoped_release release;
+                return g.pattern().num_automorphisms();
+            },
             "How many permutations of the vertices keep every edge, whatever its weight; exact up to 2**53.");
     score.def(py::init(&link_count_score), py::arg("target"), py::arg("link_class").noconvert(),
               py::arg("num_classes"), py::arg("num_edges"), py::arg("scores").noconvert());

@@ -43,18 +43,20 @@ class NodeCounter {
         return stopped_;
     }
     // After a step of more than some microseconds, whatever it counts for.
-    bool look_at_clock() { return stopped_ = stopped_ || deadline_.passed(); }
+    bool look_at_clock() { return stopped_ = stopped_ || deadline_.passed() || interrupted(); }
     bool stopped() const { return stopped_; }
     std::uint64_t nodes() const { return nodes_; }
 
   private:
     void look() {
-        stopped_ = stopped_ || nodes_ >= deadline_.max_nodes || deadline_.passed() || interrupted();
+        stopped_ = look_at_clock() || nodes_ >= deadline_.max_nodes;
         schedule();
     }
     bool interrupted() {
-        if (deadline_.interrupted == nullptr || nodes_ < next_question_) return false;
-        next_question_ = nodes_ + kInterruptStride;
+        if (deadline_.interrupted == nullptr) return false;
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_question_ < kBetweenQuestions) return false;
+        last_question_ = now;
         return deadline_.interrupted();
     }
     void schedule() {
@@ -63,11 +65,11 @@ class NodeCounter {
     }
 
     static constexpr std::uint64_t kClockStride = 1U << 10;
-    static constexpr std::uint64_t kInterruptStride = 1U << 20;
+    static constexpr std::chrono::milliseconds kBetweenQuestions{100};
     Deadline deadline_;
     std::uint64_t nodes_ = 0;
     std::uint64_t next_look_ = 0;
-    std::uint64_t next_question_ = kInterruptStride;
+    std::chrono::steady_clock::time_point last_question_ = std::chrono::steady_clock::now();
     bool stopped_ = false;
 };
 

@@ -103,7 +103,7 @@ class Search {
     void explore(std::int32_t depth, double cost, double bound) {
         if (depth == source_.size()) return accept(cost);
         const std::size_t rows = at(source_.size() - depth);
-        if (counter_.visit(1 + rows * rows * used_.size() / kUsual)) return leave(bound);
+        if (counter_.visit(steps(rows * rows * used_.size()))) return leave(bound);
         Level& level = levels_[at(depth)];
         fill(depth, level);
         if (hopeless(cost + row_minima(level, rows))) return;
@@ -207,7 +207,6 @@ class Search {
         }
     }
 
-    static constexpr std::size_t kUsual = 1U << 14;      // what the assignment of a usual node takes at most
     static constexpr std::uint64_t kHard = 1024;         // nodes
     static constexpr std::int32_t kMostSymmetric = 256;  // vertices
     const Problem& problem_;

@@ -12,7 +12,8 @@ Exchange::Exchange(const Problem& problem)
       weight_to_(at(problem.source.size()), 0) {}
 
 bool Exchange::start(const Places& places, NodeCounter& counter) {
-    if (counter.visit(steps(2 * static_cast<std::size_t>(graph_.num_edges())))) return false;
+    const auto arcs = 2 * static_cast<std::size_t>(graph_.num_edges());
+    if (counter.visit(steps(arcs * problem_.vertices.size()))) return false;
     places_ = places;
     std::fill(task_on_.begin(), task_on_.end(), -1);
     for (std::int32_t a = 0; a < graph_.num_vertices(); ++a) {
@@ -42,7 +43,7 @@ void Exchange::improve(NodeCounter& counter) {
     const auto tasks = static_cast<std::int32_t>(places_.size());
     std::int32_t settled = 0;  // tasks in a row that no exchange helps
     for (std::int32_t a = 0; settled < tasks; a = a + 1 < tasks ? a + 1 : 0) {
-        if (counter.visit(steps(graph_.neighbors(a).size()))) return;
+        if (counter.visit(steps(graph_.neighbors(a).size() * problem_.vertices.size()))) return;
         settled = improve(a) ? 0 : settled + 1;
     }
 }

@@ -32,12 +32,9 @@ class Exchange {
     void exchange(std::int32_t task, std::int32_t vertex);
     void put(std::int32_t task, std::int32_t vertex);
 
-    // How many usual steps it is to add so many rows of distances.
-    std::uint64_t steps(std::size_t rows) const { return 1 + rows * problem_.vertices.size() / kUsual; }
     double* ties(std::int32_t task) { return ties_.data() + at(task) * problem_.vertices.size(); }
     const double* ties(std::int32_t task) const { return ties_.data() + at(task) * problem_.vertices.size(); }
 
-    static constexpr std::size_t kUsual = 1U << 14;  // additions that a usual step takes at most
     const Problem& problem_;
     const Graph& graph_;
     Places places_;

@@ -28,6 +28,12 @@ struct Problem {
     double tolerance = 0;  // costs closer than this are equal
 };
 
+// How many usual steps of a search so many additions are.
+inline std::uint64_t steps(std::size_t additions) {
+    constexpr std::size_t kUsual = 1U << 14;  // what the assignment of a usual node takes at most
+    return 1 + additions / kUsual;
+}
+
 // What a mapping may cost at most, whatever the vertices.
 double dearest(const Source::Impl& source, const Target::Impl& target, std::span<const double> target_cost);
 
