@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+import dataclasses
+from itertools import combinations, permutations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ def system_utility(job: tp.JobGraph, gpus: tuple[int, ...], cluster: tp.Cluster)
     topology = cluster.topology
     cost = communication_cost(job, gpus, topology)
     least = {1: 0.0, 2: 1.0, 3: 41.0, 4: 82.0}[job.num_tasks]
-    most = 20.0 * len(job.edges)
+    most = {1: 0.0, 2: 20.0, 3: 41.0, 4: 82.0}[job.num_tasks]
     sockets = {topology.socket_of[gpu] for gpu in gpus}
     others = [
         (graph.profile or "", graph.num_tasks)
@@ -119,7 +121,7 @@ def test_what_is_kept_between_decisions_never_changes_one(name: str, data: st.Da
         if data.draw(st.integers(0, 5)) == 0:
             cluster.drain(data.draw(st.integers(0, topology.num_gpus - 1)))
         with cluster.trial() as state:
-            state.allocate("trial", state.free_gpus()[:2], job) if state.num_free > 1 else None
+            state.allocate("trial", state.free_gpus()[:2], job_of(2)) if state.num_free > 1 else None
             policy.place(job, state)
         kept, anew = policy.place(job, cluster), policy.place(job, tp.Cluster.restore(cluster.snapshot()))
         assert kept == anew
@@ -331,3 +333,164 @@ def test_the_authors_formula_is_theirs() -> None:
     assert placement.scores["utility"] == pytest.approx(1.0)
     with pytest.raises(ValueError, match="utility = 'mine'"):
         tp.policies.TopoAware(utility="mine")  # type: ignore[arg-type]
+
+
+# ---- several machines --------------------------------------------------------------------------------------------
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_a_large_job_gets_the_fewest_machines_and_of_these_the_nearest(data: st.DataObject) -> None:
+    cluster = tp.Cluster(racks())
+    for machine in range(6):
+        busy = data.draw(st.integers(0, 4))
+        if busy:
+            cluster.allocate(f"m{machine}", range(4 * machine, 4 * machine + busy))
+    free = [sum(gpu // 4 == machine for gpu in cluster.free_gpus()) for machine in range(6)]
+    size = data.draw(st.integers(max(max(free), 1) + 1, 24))
+    placement = tp.policies.TopoAware().place(tp.JobGraph.ring(size), cluster)
+    enough = [
+        chosen
+        for count in range(1, 7)
+        for chosen in combinations(range(6), count)
+        if sum(free[machine] for machine in chosen) >= size
+    ]
+    if not enough:
+        assert placement is None
+        return
+    assert placement is not None
+    used = {gpu // 4 for gpu in placement.gpus}
+    fewest = len(enough[0])
+    assert len(used) == fewest
+    in_one_rack = any(
+        len({machine // 2 for machine in chosen}) == 1 for chosen in enough if len(chosen) == fewest
+    )
+    assert (len({machine // 2 for machine in used}) == 1) == in_one_rack
+
+
+@pytest.mark.parametrize("name", SC17)
+@pytest.mark.parametrize(
+    ("machines", "limit", "size", "apart"), [(4, 30, 4, False), (2, 60, 4, False), (4, 60, 2, True)]
+)
+def test_machines_share_the_memory_bandwidth_of_a_job(
+    name: str, machines: int, limit: float, size: int, apart: bool
+) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(MINSKY, count=machines))
+    policy = tp.policies.get(name, memory_bandwidth=limit)
+    job = job_of(size).with_(memory_bandwidth=100.0, anti_affinity=apart)
+    placement = policy.place(job, cluster)
+    assert placement is not None
+    on = [gpu // 4 for gpu in placement.gpus]
+    assert max(map(on.count, on)) * 100.0 / size <= limit
+    if not apart:
+        smaller = tp.Cluster(tp.Topology.cluster(MINSKY, count=machines - 1))
+        assert policy.plan([QueuedJob("a", job)], smaller, 0.0).reject
+
+
+@pytest.mark.parametrize("name", SC17)
+def test_partitions_of_several_machines_add_up(name: str) -> None:
+    parts = [
+        (0, 1, 2, 3),
+        (4, 5, 6, 7),
+        *((gpu, gpu + 1) for gpu in range(0, 8, 2)),
+        *((gpu,) for gpu in range(8)),
+    ]
+    machine = dataclasses.replace(tp.machines.get("dgx1-v100"), partitions=tuple(parts))
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=2))
+    for job_id, gpus in (("a", (0,)), ("b", (4,)), ("c", (8, 9, 10, 11))):
+        cluster.allocate(job_id, gpus)
+    placement = tp.policies.get(name).place(job_of(5), cluster)
+    assert placement is not None
+    assert cluster.topology.is_legal(placement.gpus)
+    cluster.allocate("job", placement)
+
+
+def test_a_waiting_job_takes_the_machines_where_it_is_worth_enough() -> None:
+    profile = PerformanceProfile(
+        {("n", 7, "intra-socket"): 100.0, ("v", 1, "intra-socket"): 100.0}, {("n", 7, "v", 1): 300.0}
+    )
+    cluster = tp.Cluster(racks(4))
+    cluster.allocate("v", [0], job_of(1, "v"))
+    placement = tp.policies.TopoAwareP(profile=profile).place(job_of(7, "n", least=0.8), cluster)
+    assert placement is not None
+    assert min(placement.gpus) >= 8
+    assert placement.scores["utility"] == pytest.approx(1.0)
+
+
+def test_broken_gpus_are_no_measure_of_what_is_possible() -> None:
+    topology = tp.Topology.cluster(MINSKY, count=2).with_unhealthy([3, 7])
+    placement = tp.policies.TopoAwareP().place(job_of(4, least=0.9), tp.Cluster(topology))
+    assert placement is not None
+    assert placement.scores["utility"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", SC17)
+def test_a_job_goes_where_its_tasks_can_reach_each_other(name: str) -> None:
+    links = np.zeros((3, 3))
+    links[0, 1] = links[1, 0] = 25.0  # GPU 2 of each machine reaches nobody inside
+    topology = tp.Topology.cluster(tp.Topology.from_matrix(links), count=2)
+    placement = tp.policies.get(name).place(tp.JobGraph.ring(3), tp.Cluster(topology))
+    assert placement is not None
+    assert placement.scores["bottleneck_bandwidth"] > 0
+    alone = tp.policies.get(name).explain(tp.JobGraph.ring(3), tp.Cluster(tp.Topology.from_matrix(links)))
+    assert alone.deferred is not None
+    assert "have links for every edge" in alone.deferred.reason
+
+
+def test_the_worst_placement_of_a_job_is_worth_nothing_to_it() -> None:
+    dgx = tp.machines.get("dgx1-v100")
+    worst = max(permutations(range(8), 4), key=lambda gpus: communication_cost(job_of(4), gpus, dgx))
+    cluster = tp.Cluster(dgx)
+    cluster.allocate("other", sorted(set(range(8)) - set(worst)))
+    placement = tp.policies.TopoAware(utility=tp.objectives.Utility(1.0, 0.0, 0.0)).place(job_of(4), cluster)
+    assert placement is not None
+    assert placement.scores["utility"] == pytest.approx(0.0)
+
+
+# ---- as a queue --------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_never_fits_does_not_block_the_queue() -> None:
+    cluster = tp.Cluster(MINSKY)
+    cluster.allocate("busy", [0])
+    queue = [QueuedJob("never", job_of(4).with_(gpu_model="none such")), QueuedJob("next", job_of(1))]
+    plan = tp.policies.get("fcfs").plan(queue, cluster, 0.0)
+    assert [job_id for job_id, _ in plan.reject] == ["never"]
+    assert [job_id for job_id, _ in plan.start] == ["next"]
+
+
+def test_every_job_starts_where_postponements_are_limited() -> None:
+    topology = MINSKY.with_unhealthy([1, 3])
+    jobs = [job_of(2, least=0.9)] * 5
+    workload = tp.simulate.Workload(jobs, [0.0] * 5, [10.0] * 5)
+    policy = tp.policies.TopoAwareP(profile=PROFILE, max_postponements=3)
+    result = tp.simulate(topology, workload, policy)
+    assert all(record.placement for record in result.records)
+    patient = tp.simulate(topology, workload, tp.policies.TopoAwareP(profile=PROFILE))
+    assert all("asked for" in record.rejected for record in patient.records)
+
+
+def test_policies_of_other_options_do_not_share_their_verdicts() -> None:
+    cluster = tp.Cluster(MINSKY)
+    job = job_of(2).with_(memory_bandwidth=60.0)
+    cluster.allocate("x", [0, 1], job)
+    small, big = (tp.policies.TopoAware(memory_bandwidth=limit) for limit in (20.0, 100.0))
+    queue = [QueuedJob("q", job)]
+    assert small.plan(queue, cluster, 0.0).reject
+    assert not big.plan(queue, cluster, 0.0).reject
+    cluster.release("x")
+    assert big.plan(queue, cluster, 0.0).start
+
+
+def test_reasons_name_the_jobs_own_threshold() -> None:
+    queue = [QueuedJob(str(least), job_of(2, least=least)) for least in (0.5, 0.9)]
+    plan = tp.policies.TopoAwareP(profile=PROFILE).plan(queue, one_gpu_free_in_each_socket(), 0.0)
+    assert [reason.reason.rpartition(" now, ")[2].split()[0] for _, reason in plan.defer] == ["0.5", "0.9"]
+
+
+def test_many_kinds_of_jobs_are_forgotten_and_seen_anew() -> None:
+    cluster, policy = tp.Cluster(racks()), tp.policies.TopoAware()
+    for number in range(3000):
+        placement = policy.place(tp.JobGraph.ring(2).with_(profile=f"p{number}"), cluster)
+        assert placement is not None
+        assert placement.gpus == (0, 1)

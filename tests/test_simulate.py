@@ -134,7 +134,7 @@ def test_a_performance_model_must_give_a_time() -> None:
         def run_time(self, job: object, placement: object, random: object) -> float:
             return math.nan
 
-    with pytest.raises(ValueError, match="performance: nan s for '0'"):
+    with pytest.raises(ValueError, match="performance: run time of '0' = nan"):
         simulate(tp.machines.get("summit"), queue_of(2), tp.policies.Baseline(), performance=Broken())
 
 

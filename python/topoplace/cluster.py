@@ -120,6 +120,8 @@ class Cluster:
         graph = job or (placement.job if isinstance(placement, Placement) else None)
         if graph is not None:
             _checks.instance(graph, JobGraph, "job", AllocationError)
+            if graph.num_tasks != len(gpus) > 0:
+                raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
         status, position = self._state.allocate(job_id, gpus)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, status, position))

@@ -7,8 +7,8 @@ from typing import Any
 
 from topoplace import _checks
 from topoplace.policies.base import Explanation, Plan, Policy, QueuedJob, SearchPolicy
-from topoplace.policies.fit import BestFit, FirstComeFirstServed
 from topoplace.policies.greedy import Baseline, Greedy
+from topoplace.policies.greedy_fit import BestFit, FirstComeFirstServed
 from topoplace.policies.machine_policy import MachinePolicy
 from topoplace.policies.mapa import Preserve
 from topoplace.policies.mapa_topo_aware import MapaTopoAware
@@ -53,4 +53,7 @@ def get(name: str, **options: Any) -> Policy:
     if policy is None:
         close = get_close_matches(name, _POLICIES, n=2) or list(_POLICIES)
         raise ValueError(f"name = {_checks.shown(name)}: no such policy; did you mean {' or '.join(close)}?")
-    return policy(**options)
+    try:
+        return policy(**options)
+    except TypeError as error:
+        raise ValueError(f"{name}: {str(error).partition('() ')[2] or error}") from None

@@ -38,6 +38,10 @@ class QueuedJob:
     postponed: int = 0
     """How often a plan has deferred it."""
 
+    def __post_init__(self) -> None:
+        _checks.instance(self.job, JobGraph, "job", ValueError)
+        _checks.integer(self.postponed, "postponed", ValueError, low=0, high=1 << 62)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

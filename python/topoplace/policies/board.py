@@ -44,8 +44,9 @@ class Board:
         self._seen: Bounded[tuple[Shape, MachineState], Options] = Bounded()
         machines = occupancy.shapes.num_machines
         self._options: list[Options] = [()] * machines
-        self._stale = occupancy.watch()
-        self._stale.update(range(machines))
+        self.stale = occupancy.watch()
+        """The machines that have changed since they were looked at."""
+        self.stale.update(range(machines))
         self._heap: list[tuple[tuple[float, ...], int]] = []
 
     def options(self, machine: int) -> Options:
@@ -73,8 +74,8 @@ class Board:
         return None if found is None else (found[0][1], found[1])
 
     def _refresh(self) -> None:
-        while self._stale:
-            machine = self._stale.pop()
+        while self.stale:
+            machine = self.stale.pop()
             state = self._occupancy.state(machine)
             key = (self._occupancy.shape(machine), state)
             options = self._seen.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
     from topoplace.policies.kinds import Kind
     from topoplace.policies.occupancy import MachineState, Occupancy
+
+
+_ROUNDING = 1e-9
 
 
 class Costing:
@@ -69,25 +73,22 @@ class Costing:
         suffered, _ = interference(self.profile, (kind.profile, kind.size), "inter-machine", ())
         return Costs(kind.size, most, least, most, suffered, suffered, self._worst_of(kind), 0.0)
 
-    def limits(self, job: JobGraph) -> bool:
-        """Whether memory bandwidth can stand in the way of the job."""
-        return self.memory_bandwidth is not None and bool(job.memory_bandwidth)
-
-    def has_bandwidth(self, job: JobGraph, state: MachineState, share: float = 1.0) -> bool:
-        """Whether a machine has the memory bandwidth for that share of the job (t_bw <= p_bw)."""
+    def most_gpus(self, job: JobGraph, used: float = 0.0) -> int:
+        """For how many tasks of the job a machine has the memory bandwidth (t_bw <= p_bw) when `used` GB/s are gone."""
         if self.memory_bandwidth is None or not job.memory_bandwidth:
-            return True
-        return state.memory_bandwidth + share * job.memory_bandwidth <= self.memory_bandwidth
+            return job.num_tasks
+        tasks = (self.memory_bandwidth - used) * job.num_tasks / job.memory_bandwidth
+        return min(max(math.floor(tasks + _ROUNDING), 0), job.num_tasks)
 
-    def too_much_bandwidth(self, job: JobGraph) -> Deferred | None:
-        """Why no machine, and no number of them, could ever have the memory bandwidth; None where they could."""
-        if self.memory_bandwidth is None or not job.memory_bandwidth:
+    def too_much_bandwidth(self, kind: Kind) -> Deferred | None:
+        """Why the machines could never have the memory bandwidth together; None where they could."""
+        job, most = kind.job, self.most_gpus(kind.job)
+        shapes = (kind.shapes.shapes[number] for number in kind.shapes.shape_of)
+        room = sum(min(most, kind.suitable(shape).bit_count()) for shape in shapes)
+        if room >= job.num_tasks and (most >= job.num_tasks or not job.single_node):
             return None
-        share = job.memory_bandwidth / (1 if job.single_node else job.num_tasks)
-        if share <= self.memory_bandwidth:
-            return None
-        need, have = f"{share:g} GB/s of memory bandwidth", f"{self.memory_bandwidth:g}"
-        return Deferred(f"never fits: {need} needed on a machine, which has {have}")
+        need, have = f"{job.memory_bandwidth:g} GB/s of memory bandwidth", f"{self.memory_bandwidth:g}"
+        return Deferred(f"never fits: {need} needed, a machine has {have}")
 
     def _worst_of(self, kind: Kind) -> float:
         job = (kind.profile, kind.size)

@@ -62,19 +62,28 @@ class Kind:
         """The shapes with enough suitable GPUs for all of it; none for a job whose tasks must be apart."""
         apart = self.job.anti_affinity and self.size > 1
         shapes = [] if apart else self.shapes.shapes
-        return [shape for shape in shapes if any(self.regions(shape, self.suitable(shape)))]
+        return [shape for shape in shapes if any(self.regions(shape, self.suitable(shape) & shape.healthy))]
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
-        """The least and the most its communication can cost (eq. 3) on one machine that it fits."""
-        costs = [
-            self.communication(shape, self.mapped(shape, region))
+        """The least and the most its communication can cost (eq. 3) on one machine that it fits, where that works.
+
+        On machines of more than 8 GPUs both are what the search finds; on smaller ones they are proven.
+        """
+        places = [
+            (shape, region)
             for shape in self.fitting
-            for region in self.regions(shape, self.suitable(shape))
+            for region in self.regions(shape, self.suitable(shape) & shape.healthy)
         ]
-        least = min(filter(math.isfinite, costs), default=0.0)
-        most = max((self.weight * shape.farthest for shape in self.fitting), default=0.0)
-        return least, max(least, most)
+        least = (self.communication(shape, self.mapped(shape, region)) for shape, region in places)
+        most = (self._dearest(shape, region) for shape, region in places)
+        lowest, highest = min(filter(math.isfinite, least), default=0.0), max(most, default=0.0)
+        return lowest, max(lowest, highest)
+
+    def _dearest(self, shape: Shape, region: Mask) -> float:
+        gpus = self._map(shape.nearness, region)
+        cost = self.communication(shape, gpus)
+        return cost if math.isfinite(cost) else self.weight * shape.farthest
 
     def suitable(self, shape: Shape) -> Mask:
         """The GPUs of the model, and with the memory, that it asks for."""
@@ -106,15 +115,15 @@ class Kind:
         """The GPUs of a region of at least its size, in task order, that cost least communication."""
         key = (shape, region)
         if key not in self._mapped:
-            self._mapped[key] = self._map(shape, region)
+            self._mapped[key] = self._map(shape.target, region)
         return self._mapped[key]
 
-    def _map(self, shape: Shape, region: Mask) -> tuple[int, ...]:
+    def _map(self, target: kernels.TargetDistance, region: Mask) -> tuple[int, ...]:
         free = list(members(region))
         if self.size == 1:
             return (free[0],)
         method: Literal["exact", "drb"] = "exact" if len(free) <= _EXACT_GPUS else "drb"
-        found = kernels.map_graph(self.job.graph, shape.target, method=method, free=free)
+        found = kernels.map_graph(self.job.graph, target, method=method, free=free)
         assert found is not None  # the region is large enough
         return tuple(found.target_of.tolist())
 

@@ -14,26 +14,26 @@ from topoplace.jobgraph import JobGraph
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.utility import Formula, Utility
 from topoplace.placement import Deferred, Placement
-from topoplace.policies import spread
+from topoplace.policies import across
 from topoplace.policies.base import Explanation, Plan, QueuedJob, enough_suit, never_fits, no_room
 from topoplace.policies.board import Board, Option, Options
 from topoplace.policies.costing import Costing
 from topoplace.policies.occupancy import MachineState, Occupancy
-from topoplace.policies.queue_walk import QueueWalk
+from topoplace.policies.queue_walk import QueueWalk, too_low
 from topoplace.policies.shapes import Mask, Shape, mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from topoplace.objectives.utility import Costs
-    from topoplace.policies.gang import Gang, Room
     from topoplace.policies.kinds import Kind
+    from topoplace.policies.shares import Room, Shares
     from topoplace.profiles import PerformanceProfile
 
 
 class MachinePolicy(ABC):
     """Base of the policies of SC'17: a job goes to the machine of the best `order`; where none has room for all of
-    it, to those that `gang` names.
+    it, to those that `shares` names.
 
     profile: what is known of run times and interference; without one nobody interferes.
     utility: how the scores "utility" and "system_utility" are made: weights of eq. 1's parts as a `Utility`, equal ones
@@ -67,11 +67,11 @@ class MachinePolicy(ABC):
         """What is best about a choice, smaller is better; `free` is what stays free on the machine."""
 
     @abstractmethod
-    def gang(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Gang | None:
-        """The machines for a job that no single one takes, out of those with room; None where they do not do."""
+    def shares(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Iterable[Shares]:
+        """The machines for a job that no single one takes, out of those with room: ways to do it, best first."""
 
-    def gang_mapping(self, kind: Kind, gpus: Sequence[int], occupancy: Occupancy) -> Sequence[int]:
-        """The GPU of each task out of those of the gang, which are at least as many: the first ones."""
+    def task_order(self, kind: Kind, gpus: Sequence[int], occupancy: Occupancy) -> Sequence[int]:
+        """The GPU of each task out of those of several machines, which are at least as many: the first ones."""
         return gpus[: kind.size]
 
     # ---- Policy --------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class MachinePolicy(ABC):
             return Explanation(self.name, candidates)
         if candidates:
             best = max(candidate.scores["utility"] for candidate in candidates)
-            return Explanation(self.name, candidates, _too_low(job, best))
+            return Explanation(self.name, candidates, too_low(job, best))
         why = self.never(job, occupancy) or self._no_room(job, occupancy)
         return Explanation(self.name, (), why)
 
@@ -115,10 +115,10 @@ class MachinePolicy(ABC):
         """The utility below which the job rather waits, having been postponed so often."""
         return -math.inf
 
-    def why_deferred(self, job: JobGraph, occupancy: Occupancy, least_utility: float) -> Deferred | None:
-        """Why a job that finds nothing worth that much is postponed; None where nothing fits at all."""
+    def refused_utility(self, job: JobGraph, occupancy: Occupancy, least_utility: float) -> float | None:
+        """What a job that rather waits could have now; None where nothing fits at all."""
         other = self.search(job, occupancy, -math.inf) if least_utility > -math.inf else None
-        return _too_low(job, other.scores["utility"]) if other else None
+        return other.scores["utility"] if other else None
 
     def search(self, job: JobGraph, occupancy: Occupancy, least_utility: float) -> Placement | None:
         """The best placement that is worth at least that much to the job; None where there is none."""
@@ -133,30 +133,32 @@ class MachinePolicy(ABC):
                 return None  # it has room, though not a good one; several machines would be worse
         if job.single_node:
             return None
-        return self._spread(job, kind, occupancy, least_utility)
+        return self._across(job, kind, occupancy, least_utility)
 
-    def _spread(
+    def _across(
         self, job: JobGraph, kind: Kind, occupancy: Occupancy, least_utility: float
     ) -> Placement | None:
+        """The first set of machines on which the job can talk, and is worth enough."""
         if kind.fitting and self.utility.job(self.costing.across_at_best(kind)) < least_utility:
             return None  # not worth the search
         topology = occupancy.cluster.topology
-        gpus = spread.gang_of(self, kind, occupancy)
-        if gpus is None or not topology.is_legal(gpus):
-            return None
-        costs = self.costing.on_machines(kind, gpus, spread.extremes(self, kind, occupancy), occupancy)
-        if costs.communication == math.inf or self.utility.job(costs) < least_utility:
-            return None
-        scores = self._scores(costs, spread.link_scores(job, gpus, topology))
-        return Placement(tuple(gpus), scores=scores, topology=topology, job=job)
+        for gpus in across.candidates(self, kind, occupancy):
+            costs = self.costing.on_machines(kind, gpus, across.extremes(self, kind, occupancy), occupancy)
+            enough = costs.communication < math.inf and self.utility.job(costs) >= least_utility
+            if enough and topology.is_legal(gpus):
+                scores = self._scores(costs, across.link_scores(job, gpus, topology))
+                return Placement(tuple(gpus), scores=scores, topology=topology, job=job)
+        return None
 
     def never(self, job: JobGraph, occupancy: Occupancy) -> Deferred | None:
         """Why a job could not even run on the idle cluster; None where it could."""
-        topology, key = occupancy.cluster.topology, (self, occupancy.kind(job), "never")
-        return occupancy.kept(key, lambda: never_fits(job, topology) or self.costing.too_much_bandwidth(job))
+        topology, kind = occupancy.cluster.topology, occupancy.kind(job)
+        key = (self, kind, "never")
+        return occupancy.kept(key, lambda: never_fits(job, topology) or self.costing.too_much_bandwidth(kind))
 
     def _no_room(self, job: JobGraph, occupancy: Occupancy) -> Deferred:
-        if self.costing.limits(job) and enough_suit(job, occupancy.cluster):
+        limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
+        if limited and enough_suit(job, occupancy.cluster):
             return Deferred(
                 "does not fit now: the free GPUs are on machines without the memory bandwidth it needs"
             )
@@ -190,7 +192,9 @@ class MachinePolicy(ABC):
     def _options(self, kind: Kind, shape: Shape, state: MachineState) -> Options:
         """The options of a machine, best first."""
         usable = state.free & kind.suitable(shape)
-        if usable.bit_count() < kind.size or not self.costing.has_bandwidth(kind.job, state):
+        if usable.bit_count() < kind.size:
+            return ()
+        if self.costing.most_gpus(kind.job, state.memory_bandwidth) < kind.size:
             return ()
         found: list[Option] = []
         for gpus in self.mappings(kind, shape, usable):
@@ -232,7 +236,3 @@ def _occupancy(job: JobGraph, cluster: Cluster) -> Occupancy:
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
     return cluster.view(Occupancy)
-
-
-def _too_low(job: JobGraph, utility: float) -> Deferred:
-    return Deferred(f"postponed: its utility would be {utility:.3f} now, {job.min_utility:g} is asked for")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from topoplace.policies.board import Board
 from topoplace.policies.bounded import Bounded
 from topoplace.policies.kinds import Kind, kind_key
 from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
 
 Built = TypeVar("Built")
-_MAX_KEPT = 512
-"""So many kinds of jobs are remembered; then all are forgotten and seen anew."""
+_MAX_KEPT = 4096
+"""So many things are kept, about three for a kind of job and a policy; then the older half is forgotten."""
 
 
 class Neighbour(NamedTuple):
@@ -73,12 +75,16 @@ class Occupancy:
         """What `build` made for this key when it was first asked for."""
         if key not in self._kept:
             if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
-                self._kinds.clear()
-                self._watchers.clear()
+                self._forget_oldest()
             self._kept[key] = build()
         found: Built = self._kept[key]  # type: ignore[assignment]
         return found
+
+    def _forget_oldest(self) -> None:
+        for key in list(islice(self._kept, _MAX_KEPT // 2)):
+            del self._kept[key]
+        self._kinds.clear()
+        self._watchers = [board.stale for board in self._kept.values() if isinstance(board, Board)]
 
     def shape(self, machine: int) -> Shape:
         """The shape of a machine."""

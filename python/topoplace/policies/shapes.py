@@ -64,10 +64,10 @@ class Shape:
         """How many GPUs it has, n."""
         return len(self.gpus)
 
-    @property
-    def everything(self) -> Mask:
-        """All of its GPUs."""
-        return (1 << len(self.gpus)) - 1
+    @cached_property
+    def healthy(self) -> Mask:
+        """Those that the topology calls healthy."""
+        return mask_of(local for local, gpu in enumerate(self.gpus) if gpu.healthy)
 
     @cached_property
     def sockets(self) -> tuple[Mask, ...]:
@@ -91,6 +91,13 @@ class Shape:
             bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
         )
         return kernels.TargetDistance(finite(self.distance) + _TIE_BREAK * slowness)
+
+    @cached_property
+    def nearness(self) -> kernels.TargetDistance:
+        """What each distance lacks to the farthest one: a mapping that is cheap by it is dear by `distance`."""
+        nearness = self.farthest - np.minimum(self.distance, self.farthest)
+        np.fill_diagonal(nearness, 0.0)
+        return kernels.TargetDistance(nearness)
 
     @cached_property
     def farthest(self) -> float:
@@ -174,7 +181,7 @@ def _distinct(shapes: Sequence[Shape]) -> tuple[list[Shape], list[int]]:
     kept: list[Shape] = []
     numbers: list[int] = []
     for shape in shapes:
-        gpus = tuple((gpu.socket, gpu.model, gpu.memory_gb) for gpu in shape.gpus)
+        gpus = tuple((gpu.socket, gpu.model, gpu.memory_gb, gpu.healthy) for gpu in shape.gpus)
         number = found.setdefault(
             (gpus, shape.distance.tobytes(), repr((shape.bandwidth, shape.classes)), shape.partitions),
             len(kept),

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from topoplace import _checks, kernels
-from topoplace.policies.gang import Gang, Room, nearest
+from topoplace import _checks
+from topoplace.policies.across import least_communication
 from topoplace.policies.machine_policy import MachinePolicy
-from topoplace.policies.shapes import finite
+from topoplace.policies.shares import Room, Shares, nearest
 
 if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
@@ -46,18 +46,14 @@ class TopoAware(MachinePolicy):
         """Highest system utility, then least communication, then the fullest machine."""
         return (-round(self.utility.system(costs), 12), costs.communication, free.bit_count())
 
-    def gang(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Gang | None:
-        """The fewest machines at the innermost level that has room."""
+    def shares(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Iterable[Shares]:
+        """The fewest machines, and of these the nearest."""
         apart = kind.job.anti_affinity
         return nearest(rooms, kind.size, occupancy.cluster.topology.fabric, apart=apart)
 
-    def gang_mapping(self, kind: Kind, gpus: Sequence[int], occupancy: Occupancy) -> Sequence[int]:
+    def task_order(self, kind: Kind, gpus: Sequence[int], occupancy: Occupancy) -> Sequence[int]:
         """The mapping of least communication."""
-        distance = finite(occupancy.shapes.distances(gpus, occupancy.cluster.topology))
-        found = kernels.map_graph(kind.job.graph, distance)
-        assert found is not None  # there are enough
-        order: list[int] = found.target_of.tolist()
-        return [gpus[i] for i in order]
+        return least_communication(kind, gpus, occupancy)
 
 
 class TopoAwareP(TopoAware):

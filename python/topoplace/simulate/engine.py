@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from topoplace import _checks
 from topoplace.cluster import Cluster
 from topoplace.placement import Deferred
-from topoplace.policies.base import Policy, QueuedJob
+from topoplace.policies.base import Plan, Policy, QueuedJob
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement
     from topoplace.simulate.workload import SubmittedJob
     from topoplace.topology import Topology
+
+
+_FOR_EVER = 1 << 30
+"""More often than any limit on postponements."""
+MAX_SECONDS = 1e15
 
 
 def simulate(
@@ -48,6 +53,8 @@ def simulate(
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
+    if isinstance(policy, type):
+        raise ValueError(f"policy = {policy.__name__} is a class; an object of it is needed")
     model = FixedTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
     run = _Run(topology, workload, policy, model, seed)
@@ -93,21 +100,34 @@ class _Run:
         return True
 
     def _schedule(self, now: float) -> None:
+        postponed: set[str] = set()
         while self.queue:
             plan = self.policy.plan(tuple(self.queue.values()), self.cluster, now)
-            for job_id, placement in plan.start:
-                self._start(self._leaving(job_id), placement, now)
-            for job_id, reason in plan.reject:
-                self._reject(self._leaving(job_id), reason)
-            for job_id, _ in plan.defer:
-                self._postpone(job_id)
+            self._follow(plan, now)
+            postponed |= {job_id for job_id, _ in plan.defer}
             if self.running or not self.queue:
                 break
             if not plan.start and not plan.reject:
-                # An idle cluster is as good as it gets: the head would block the queue for ever.
-                head = next(iter(self.queue.values()))
-                why = self.policy.explain(head.job, self.cluster, top=1).deferred
-                self._reject(self._leaving(head.job_id), why or Deferred("refused on an idle cluster"))
+                self._force_head(now)
+        for job_id in sorted(postponed & self.queue.keys()):
+            self._postpone(job_id)
+
+    def _follow(self, plan: Plan, now: float) -> None:
+        for job_id, placement in plan.start:
+            self._start(self._leaving(job_id), placement, now)
+        for job_id, reason in plan.reject:
+            self._reject(self._leaving(job_id), reason)
+        for job_id, _ in plan.defer:
+            self._check_waits(job_id)
+
+    def _force_head(self, now: float) -> None:
+        """An idle cluster is as good as it gets: start the head as if it had waited for ever, or reject it."""
+        head = next(iter(self.queue.values()))
+        plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
+        self._follow(plan, now)
+        if head.job_id in self.queue:
+            why = self.policy.explain(head.job, self.cluster, top=1).deferred
+            self._reject(self._leaving(head.job_id), why or Deferred("refused on an idle cluster"))
 
     def _leaving(self, job_id: str) -> JobRecord:
         """The record of a waiting job, which waits no longer."""
@@ -116,7 +136,6 @@ class _Run:
         return self.by_id[job_id]
 
     def _postpone(self, job_id: str) -> None:
-        self._check_waits(job_id)
         entry = self.queue[job_id]
         self.queue[job_id] = replace(entry, postponed=entry.postponed + 1)
         self.by_id[job_id].postponed += 1
@@ -140,9 +159,8 @@ class _Run:
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"performance: {seconds} s for {entry.job_id!r}, not a finite time from 0")
-        return seconds
+        what = f"performance: run time of {entry.job_id!r}"
+        return _checks.real(seconds, what, ValueError, high=MAX_SECONDS)
 
     def _reject(self, record: JobRecord, reason: Deferred) -> None:
         record.rejected = reason.reason

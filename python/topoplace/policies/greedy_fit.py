@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from topoplace.policies.gang import Gang, Room, fill
 from topoplace.policies.machine_policy import MachinePolicy
 from topoplace.policies.shapes import mask_of, members
+from topoplace.policies.shares import Room, Shares, in_order
 
 if TYPE_CHECKING:
     from topoplace.objectives.utility import Costs
@@ -32,9 +32,9 @@ class FirstComeFirstServed(MachinePolicy):
         """Nothing is better than anything else: the lowest ids count."""
         return ()
 
-    def gang(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Gang | None:
+    def shares(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Iterable[Shares]:
         """The first machines with room."""
-        return fill(rooms, kind.size, apart=kind.job.anti_affinity)
+        return in_order(rooms, kind.size, apart=kind.job.anti_affinity)
 
 
 class BestFit(MachinePolicy):
@@ -61,10 +61,10 @@ class BestFit(MachinePolicy):
         left = sum((free & socket).bit_count() for socket in touched)
         return (float(len(touched) > 1), float(left), float(free.bit_count()))
 
-    def gang(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Gang | None:
+    def shares(self, kind: Kind, rooms: Sequence[Room], occupancy: Occupancy) -> Iterable[Shares]:
         """The most used machines."""
         fullest_first = sorted(rooms, key=lambda room: (room.size, room.machine))
-        return fill(fullest_first, kind.size, apart=kind.job.anti_affinity)
+        return in_order(fullest_first, kind.size, apart=kind.job.anti_affinity)
 
 
 def _lowest(kind: Kind, shape: Shape, region: Mask) -> tuple[int, ...]:
