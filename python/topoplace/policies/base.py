@@ -246,7 +246,7 @@ def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
 
 def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
     if job.gpu_model or job.gpu_memory_gb:
-        wanted = set(topology.select(_suits(job)))
+        wanted = set(topology.select(suits_of(job)))
         gpus = [gpu for gpu in gpus if gpu in wanted]
     if job.anti_affinity and job.num_tasks > 1:
         alone = (gpu for gpu in gpus if topology.is_legal((gpu,)))
@@ -301,7 +301,7 @@ def _filled(parts: Iterable[GpuSet], most: int) -> GpuSet:
     return joined
 
 
-def _suits(job: JobGraph) -> Callable[[Gpu], bool]:
+def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
     """Whether one GPU is of the model, and has the memory, that `job` asks for; unknown memory does not suit."""
 
     def suits(gpu: Gpu) -> bool:

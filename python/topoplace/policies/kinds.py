@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from topoplace import kernels
 from topoplace.objectives import scores_from
+from topoplace.policies.base import suits_of
 from topoplace.policies.bounded import Bounded
 from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of, members
 
 if TYPE_CHECKING:
-    from topoplace.devices import Gpu
     from topoplace.jobgraph import JobGraph
 
 _MAX_COMPARED_EDGES = 256
@@ -88,7 +88,8 @@ class Kind:
     def suitable(self, shape: Shape) -> Mask:
         """The GPUs of the model, and with the memory, that it asks for."""
         if shape not in self._suitable:
-            wanted = (local for local, gpu in enumerate(shape.gpus) if _suits(self.job, gpu))
+            suits = suits_of(self.job)
+            wanted = (local for local, gpu in enumerate(shape.gpus) if suits(gpu))
             self._suitable[shape] = mask_of(wanted)
         return self._suitable[shape]
 
@@ -126,9 +127,3 @@ class Kind:
         found = kernels.map_graph(self.job.graph, target, method=method, free=free)
         assert found is not None  # the region is large enough
         return tuple(found.target_of.tolist())
-
-
-def _suits(job: JobGraph, gpu: Gpu) -> bool:
-    if job.gpu_model and gpu.model != job.gpu_model:
-        return False
-    return not job.gpu_memory_gb or (gpu.memory_gb or 0.0) >= job.gpu_memory_gb
