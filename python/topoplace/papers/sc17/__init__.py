@@ -17,7 +17,8 @@ from typing import Final
 
 from topoplace.papers.claims import Claim
 from topoplace.papers.sc17 import own, rows
-from topoplace.papers.sc17.measured import authors_profile
+from topoplace.papers.sc17.measured import authors_profile, check_complete
+from topoplace.papers.sc17.scenarios import ideal_times
 from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import Workload
 
@@ -38,11 +39,12 @@ def reproduce(
     """All rows: the measurements, the published simulator, and then the same in ours.
 
     quick: one drawn list of jobs instead of three, ten instead of 120 for averages, and no scenario 2. seed: of the
-    first. profile: instead of the published one.
+    first. profile: instead of the published one; ValueError naming the first measurement it lacks.
     lists: directory with published lists of jobs, to be run beside the drawn ones; ValueError if it has none.
     output: a directory for plots, which must exist.
     """
     measured = profile or authors_profile()
+    check_complete(measured)
     claims = list(rows.profile(measured))
     claims += rows.prototype()
     claims += rows.five_jobs_on_one_machine(measured)
@@ -83,5 +85,7 @@ def published_list(directory: Path, size: int, measured: PerformanceProfile) -> 
         if trace.exists():
             data = trace.read_bytes()
             text = zlib.decompress(data, wbits=31) if suffix == ".csv.gz" else data
-            return Workload.from_trace(text.decode(), bandwidth_sensitive=True)
+            jobs = Workload.from_trace(text.decode(), bandwidth_sensitive=True)
+            ideal = ideal_times(jobs.jobs, measured)  # not the file's, which are of the published profile
+            return Workload(jobs.jobs, jobs.submit_time, ideal, jobs.job_ids)
     return None

@@ -21,6 +21,7 @@ Memory and CPU cores are added to what is free, not taken from it, so they never
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -149,10 +150,12 @@ class Run:
         return count
 
     def slowdown(self, job: Job, profile: PerformanceProfile) -> float:
-        """How many times as long the job ran as it would alone at its best: the paper's QoS."""
+        """How many times as long the job ran as it would alone at its best: the paper's QoS; NaN if it never ran."""
         ideal = profile.ideal_time(job.name, job.num_gpus)
         return (
-            (job.end - job.start) / ideal if job.end is not None and job.start is not None and ideal else 0.0
+            (job.end - job.start) / ideal
+            if job.end is not None and job.start is not None and ideal
+            else math.nan
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import Final
 
 from topoplace.profiles import Pair, PerformanceProfile, Solo
@@ -60,6 +61,17 @@ _PAIRS: Final = (
     (3, 1, _THREE_GPUS_BESIDE_ONE),
 )
 """GPUs of the first job, of the one beside it, and the seconds of the first."""
+
+
+def check_complete(profile: PerformanceProfile) -> None:
+    """ValueError naming the first measurement that the rows need and a profile lacks."""
+    needed = [(name, *place) for name in NAMES for place in _SOLO_CLASSES]
+    for name, num_gpus, placement in needed:
+        if (name, num_gpus, placement) not in profile.solo:
+            raise ValueError(f"profile: no time of {name} on {num_gpus} GPUs alone, {placement}")
+    for name, other in product(NAMES[:4], repeat=2):
+        if (name, 2, other, 2) not in profile.colocation:
+            raise ValueError(f"profile: no time of {name} on 2 GPUs beside {other} on 2")
 
 
 @cache
