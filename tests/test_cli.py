@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import resource
@@ -257,6 +258,13 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     assert ends[trace] == ends[manifest]
     shown = succeed("compare", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
     assert "SLO violations" in shown
+    assert "rejected" not in shown
+    shown = succeed("compare", "summit", "--num-jobs", "5", "--policies", "fcfs", "--jobs", manifest)
+    assert "rejected" not in shown
+    simulated = ("simulate", "minsky", "--jobs", trace, "--json")
+    assert json.loads(succeed(*simulated))["policy"] == "mapa-preserve"
+    assert json.loads(succeed(*simulated, "--profile", times))["policy"] == "topo-aware"
+    assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
 
 
@@ -273,6 +281,29 @@ def test_simulate_and_compare(tmp_path: Path) -> None:
     )
     assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
     assert sorted(path.name for path in tmp_path.glob("*.png")) == ["comparison.png", "gantt.png"]
+
+
+def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text(JOBS.replace("4,ring", "99,ring"))
+    shown = succeed("compare", "summit", "--jobs", jobs, "--policies", "baseline, fcfs")
+    assert "rejected" in shown
+    assert [line.split()[-1] for line in shown.splitlines() if line.startswith(("baseline", "fcfs"))] == [
+        "1"
+    ] * 2
+
+
+def test_partition_reads_gzip(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "path.graph", tmp_path / "path.graph.gz"
+    plain.write_text("4 3\n2\n1 3\n2 4\n3\n")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    expected = json.loads(succeed("partition", plain, "--json"))
+    found = json.loads(succeed("partition", packed, "--json"))
+    assert found["cut"] == expected["cut"] == 1
+    packed.write_bytes(packed.read_bytes()[:-9])
+    done = run("partition", packed)
+    assert done.returncode == 2
+    assert "gzip, cut off" in done.stderr
 
 
 def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:
@@ -352,6 +383,7 @@ def odd(tmp_path: Path) -> Path:
         ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
         ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
         ("compare summit --policies baseline,worst", "'worst': no such policy"),
+        ("compare summit --policies ,", "--policies ',': a name is empty"),
         ("papers mapa --artifact folder", "folder: no results-MACHINE-POLICY-JOBS.txt"),
         ("papers mapa --jobs jobs.csv", "--topology and --policy missing"),
         ("papers mapa --jobs jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),

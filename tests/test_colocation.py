@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,15 +117,46 @@ def test_across_sockets_a_job_is_slower_and_shares_both() -> None:
     assert model.run_time(next(iter(unknown)), placement, random) == 7.0
 
 
-def test_a_bad_slowdown_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [
+        (0.0, "slowdown for '0' = 0.0 is not above 0"),
+        (math.nan, "slowdown for '0' = nan is not a finite number"),
+        (None, "slowdown for '0' = None is not a number"),
+        ("2", "slowdown for '0' = '2' is not a number"),
+        (np.ones(2), "slowdown for '0' = array"),
+        (1e14, "an end at 1e+16 s for '0', later than 1e+15 s"),
+        (1e307, "an end at inf s for '0'"),
+    ],
+)
+def test_a_bad_slowdown_is_refused(factor: Any, message: str) -> None:
     class Bad(FixedTime):
         def slowdown(self, job: object, placement: object, neighbours: object) -> float:
-            return 0.0
+            slowdown: float = factor
+            return slowdown
 
-    with pytest.raises(ValueError, match=r"performance: a slowdown of 0\.0 for '0', not a finite factor"):
+    with pytest.raises(ValueError, match=re.escape(f"performance: {message}")):
         simulate(
             tp.machines.get("minsky"), queue(1, submit=[0.0]), tp.policies.get("fcfs"), performance=Bad()
         )
+
+
+def test_a_job_that_is_better_off_across_sockets_has_its_base_time_there() -> None:
+    profile = PerformanceProfile({("net/1", 2, "intra-socket"): 100.0, ("net/1", 2, "inter-socket"): 80.0})
+    topology, job = tp.machines.get("minsky"), next(iter(queue(2, submit=[0.0])))
+    near, far = (tp.Placement(gpus, topology=topology) for gpus in ((0, 1), (1, 2)))
+    model, random = ProfiledTime(profile), np.random.default_rng(0)
+    assert [model.run_time(job, where, random) for where in (near, far)] == [125.0, 100.0]
+
+
+def test_a_job_of_an_unknown_name_disturbs_as_the_median_does() -> None:
+    topology = tp.machines.get("minsky")
+    known, unknown = Workload(
+        [tp.JobGraph.clique(1).with_(profile=name) for name in ("net/1", "new/1")], [0, 0], [100, 100]
+    )
+    model, where = ProfiledTime(PROFILE), [tp.Placement((gpu,), topology=topology) for gpu in (0, 1)]
+    assert model.slowdown(known, where[0], [(unknown, where[1])]) == 1.75  # of 1.5 and 2
+    assert model.slowdown(unknown, where[1], [(known, where[0])]) == pytest.approx(1.35)  # of 1.5 and 1.2
 
 
 def test_summary_of_service_levels() -> None:

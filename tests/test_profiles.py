@@ -19,7 +19,7 @@ from topoplace.profiles import PLACEMENTS, Measurement, PerformanceProfile
 
 NAMES = st.sampled_from(["alexnet/1", "alexnet/64", "vgg", "a/b/4", "/", 'odd, "name"\n/8', "é/", " x /2 "])
 KINDS = st.tuples(NAMES, st.integers(1, 3))
-SECONDS = st.floats(0, 1e6) | st.integers(0, 100)
+SECONDS = st.just(0.0) | st.floats(1e-9, 1e15) | st.integers(0, 100)
 HEADER = "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
 
 
@@ -129,6 +129,7 @@ def test_built_from_runs() -> None:
         (HEADER + "solo,a,1,1,intra-socket,,,,nan\n", "line 2: seconds = 'nan'"),
         (HEADER + "solo,a,1,1,intra-socket,,,,-1\n", "line 2: seconds = '-1'"),
         (HEADER + "solo,a,1,1,intra-socket,b,,,1\n", "line 2: a solo run with a value"),
+        (HEADER + "solo,a,1,1,intra-socket,,,,1e-300\n", "line 2: seconds = 1e-300 is neither 0 nor in"),
         (HEADER + "solo,,,1,intra-socket,,,,1\n", "line 2: name = ''"),
         (HEADER + "collocation,a,1,1,,b,1,,1\n", "line 2: with_gpus = ''"),
         (HEADER + "collocation,a,1,1,,b,1,1,{}\n", "line 2: seconds = '{}'"),
@@ -166,6 +167,8 @@ def test_bad_json_is_refused(text: str, message: str) -> None:
         (({("a", 1, "far"): 1.0},), "placement = 'far'"),
         (({("a", True, "intra-socket"): 1.0},), "num_gpus = True"),
         (({("a", 1, "intra-socket"): math.inf},), "seconds = inf"),
+        (({("a", 1, "intra-socket"): 1e-300},), "seconds = 1e-300 is neither 0 nor in"),
+        (({("a", 1, "intra-socket"): 2e15},), "is neither 0 nor in"),
         (({}, {("a", 1, "b"): 1.0}), "colocation"),
         (({}, {("a", 1, "", 1): 1.0}), "other = ''"),
         (({}, {}, {("a", 1, "b", 1): "intra-socket"}), "no such pair"),
@@ -242,8 +245,14 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
         (("build", "-", "-o", "p.txt"), RUNS.encode(), "-o p.txt: neither .csv nor .json"),
         (("build", "-", "-o", "p.csv", "--percentile", "101"), RUNS.encode(), "topoplace: percentile = 101"),
         (("build", "-", "-o", "p.csv"), HEADER.encode() + b"solo,a,1,x,,,,,1\n", "line 2: gpus = 'x'"),
+        (("build", "-", "-o", "p.csv"), HEADER.encode(), "standard input: no measurement"),
+        (
+            ("build", "-", "-o", "p.csv"),
+            HEADER.encode() + b"solo,a,1,1,intra-socket,,,,0\n",
+            "standard input: no measurement",
+        ),
     ],
-    ids=["columns", "json", "cut", "damaged", "twice", "suffix", "percentile", "gpus"],
+    ids=["columns", "json", "cut", "damaged", "twice", "suffix", "percentile", "gpus", "none", "unmeasured"],
 )
 def test_wrong_input_is_one_line(arguments: tuple[str, ...], stdin: bytes, message: str) -> None:
     code, out, err = topoplace(*arguments, stdin=stdin)

@@ -256,6 +256,25 @@ def test_compare_is_relative_to_the_first(runs: list[Result]) -> None:
     assert rows[3]["speedup"] > 1.0
 
 
+def test_without_a_utility_nobody_knows_what_was_violated(runs: list[Result]) -> None:
+    told = {run.policy: run.summary()["slo_violations"] for run in runs}
+    assert math.isnan(told["baseline"])
+    assert told["topo-aware"] == 0.0
+
+
+def test_compare_to_a_run_without_length() -> None:
+    topology, policy = tp.machines.get("summit"), tp.policies.Baseline()
+    ring = tp.JobGraph.ring(2).with_(bandwidth_sensitive=True)
+    instant, normal, none = (
+        simulate(topology, workload, policy)
+        for workload in (Workload([ring], [0], [0]), Workload([ring], [0], [9]), Workload([], [], []))
+    )
+    for first in (instant, none, simulate(topology, queue_of(99), policy)):
+        for row in first.compare([normal]):
+            assert math.isnan(row["speedup"])
+    assert normal.compare([instant])[1]["sensitive_p75_speedup"] != 1.0
+
+
 def test_to_pandas_has_a_column_per_score(runs: list[Result]) -> None:
     frame = runs[0].to_pandas()
     assert len(frame) == 60

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -84,7 +86,8 @@ def test_manifests_have_the_fields_of_the_prototype() -> None:
 def test_equal_arrivals_are_in_the_order_of_their_colours() -> None:
     colours = {"0": "#0000b0", "1": "#0000a0", "2": "#0000c0"}
     records = [
-        {"id": key, "gpus": 1, "arrival": 1 + (key == "2"), "color": color} for key, color in colours.items()
+        {"id": key, "gpus": 1, "arrival": 1 + (key == "2"), "time": 1, "color": color}
+        for key, color in colours.items()
     ]
     assert Workload.from_manifests(json.dumps(records[::-1])).job_ids == ("1", "0", "2")
 
@@ -101,7 +104,20 @@ def test_equal_arrivals_are_in_the_order_of_their_colours() -> None:
         ('[{"id": 0, "gpus": 1, "arrival": 0, "minimal_utility": 2}]', r"jobs\[0\]: min_utility = 2"),
         ('[{"id": 0, "gpus": 1, "arrival": 0, "job": {}}]', r"jobs\[0\]: format and version"),
         ('[{"id": 0, "gpus": 1, "arrival": 0, "time": -1}]', r"jobs\[0\]: time = -1"),
-        ('[{"id": 0, "gpus": 1, "arrival": 0}, {"id": "0", "gpus": 1, "arrival": 1}]', r"job_ids\[1\] = '0'"),
+        (
+            '[{"id": 0, "gpus": 1, "arrival": 0, "time": 1}, {"id": "0", "gpus": 1, "arrival": 1, "time": 1}]',
+            r"job_ids\[1\] = '0'",
+        ),
+        ('[{"id": "a7", "gpus": 1, "arrival": 0}]', r"jobs\[0\]: no 'time' of job 'a7', and no profile"),
+        ('[{"gpus": 1, "arrival": 0, "time": 1}]', r"jobs\[0\]: no 'id'"),
+        ('[{"id": null, "gpus": 1, "arrival": 0, "time": 1}]', r"jobs\[0\]: id = None is not a string"),
+        ('{"x": {"gpus": 1, "arrival": 0, "time": 1, "type": null}}', "job 'x': type = None is not a string"),
+        (
+            '{"x": {"gpus": 1, "arrival": 0, "time": 1, "size": [1]}}',
+            r"job 'x': size = \[1\] is not a string",
+        ),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ('[{"id": 0, "job": ' + "[" * 100_000 + "]" * 100_000 + "}]", "nested too deeply"),
     ],
 )
 def test_bad_manifests_are_refused(text: str, message: str) -> None:
@@ -109,8 +125,15 @@ def test_bad_manifests_are_refused(text: str, message: str) -> None:
         Workload.from_manifests(text)
 
 
+def test_a_manifest_in_an_object_by_id_need_not_repeat_the_id() -> None:
+    workload = Workload.from_manifests(
+        '{"x": {"gpus": 2, "arrival": 0, "time": 3, "type": "net", "size": 4}}'
+    )
+    assert (workload.job_ids, workload.jobs[0].profile) == (("x",), "net/4")
+
+
 def test_a_manifest_of_an_unknown_kind_is_refused_with_a_profile() -> None:
-    text = '[{"id": 0, "type": "vgg", "size": 1, "gpus": 2, "arrival": 0}]'
+    text = '[{"id": 0, "type": "vgg", "size": 1, "gpus": 2, "arrival": 0, "time": 1}]'
     assert Workload.from_manifests(text).jobs[0].profile == "vgg/1"
     with pytest.raises(ValueError, match=r"jobs\[0\]: 'vgg/1' on 2 GPUs is not in the profile"):
         Workload.from_manifests(text, authors_profile())
@@ -148,7 +171,13 @@ def test_a_trace_row_by_row() -> None:
         ("a,1,,1,,,,,,,,,,\n", "line 2: no duration_s, and neither"),
         ("\na,1,60,1.5,,,,,,,,,,\n", "line 3: num_gpus = '1.5'"),
         ("a,1,60,1,,,,,,,,,7,\n", "line 2: min_utility = 7"),
-        ("a,1,60,1,0,,,,,,,,,\n", "line 2: gpu_fraction = 0"),
+        ("a,1,60,1,0,,,,,,,,,\n", r"line 2: gpu_milli = '0', not a number 1\.\.1000"),
+        ("a,1,60,1,1001,,,,,,,,,\n", r"line 2: gpu_milli = '1001', not a number 1\.\.1000"),
+        ("a,1,60,1,,,,,0,,,,,\n", "line 2: nodes = '0', not a number from 1"),
+        ("a,1,60,1,,,,,1.5,,,,,\n", "line 2: nodes = '1.5', not a whole number"),
+        ("a,1,60,1,,,,,one,,,,,\n", "line 2: nodes = 'one'"),
+        (",1,60,1,,,,,,,,,,\n", "line 2: job_id = '' is not a non-empty string"),
+        ("a,1,60,1,,,,,,,,,,\n\n" * 2, "line 4: job_id = 'a', already in line 2"),
     ],
 )
 def test_bad_traces_are_refused_by_line(rows: str, message: str) -> None:
@@ -158,6 +187,34 @@ def test_bad_traces_are_refused_by_line(rows: str, message: str) -> None:
         ValueError, match=r"line 1: columns .*needed once each are job_id, submit_s, num_gpus"
     ):
         Workload.from_trace("job_id,num_gpus\n")
+
+
+@pytest.mark.parametrize(("nodes", "single"), [("1", True), ("1.0", True), ("2.0", False), ("", False)])
+def test_jobs_of_a_trace_on_one_machine(nodes: str, single: bool) -> None:
+    workload = Workload.from_trace(TRACE + f"a,1,60,2,,,,,{nodes},,,,,\n")
+    assert workload.jobs[0].single_node == single
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Workload.from_trace(TRACE, duration=math.nan), "^duration = nan"),
+        (lambda: Workload.from_trace(TRACE, duration=-1), "^duration = -1"),
+        (lambda: Workload.from_trace(TRACE, profile=cast("Any", 5)), "^profile = 5"),
+        (lambda: Workload.from_manifests("[]", cast("Any", 5)), "^profile = 5"),
+        (lambda: Workload.from_manifests("[]", weights=cast("Any", 5)), "^weights = 5"),
+        (lambda: Workload.from_manifests("[]", weights={"4": 0.0}), r"^weights\['4'\] = 0"),
+        (lambda: Workload.sc17(1, profile=cast("Any", None)), "^profile = None"),
+        (lambda: Workload.sc17(1, profile=authors_profile(), weights=cast("Any", 5)), "^weights = 5"),
+        (lambda: Workload.sc17(1, mean_gap=1e30, profile=authors_profile()), r"^mean_gap = 1e\+30"),
+        (lambda: Workload.poisson(1, 1e30, 1, [1]), r"^mean_gap = 1e\+30"),
+        (lambda: Workload.poisson(1, 1, 1e30, [1]), r"^mean_time = 1e\+30"),
+    ],
+    ids=map(str, range(11)),
+)
+def test_a_bad_argument_is_named(call: Callable[[], Workload], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @given(st.integers(0, 5), st.booleans())

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 from topoplace import _checks
-from topoplace._csv_rows import number, records
+from topoplace._csv_rows import MAX_NUMBER, number, records
 from topoplace.jobgraph import MAX_TASKS
 
 FORMAT: Final = "topoplace.profile"
@@ -21,6 +21,7 @@ _COLUMNS: Final = (
     *("kind", "model", "batch", "gpus", "placement"),
     *("with_model", "with_batch", "with_gpus", "seconds"),
 )
+_LEAST_SECONDS: Final = 1e-9
 _TIMES_ALONE: Final = re.compile(r"\{('(intra|inter)-socket': [0-9.]+(, )?)+\}")
 _WITH: Final = ("with_model", "with_batch", "with_gpus")
 
@@ -29,7 +30,7 @@ _WITH: Final = ("with_model", "with_batch", "with_gpus")
 class Measurement:
     """One run of a job: what ran on how many GPUs placed how, for how long, beside what if not alone.
 
-    ValueError names the field it refuses. 0 seconds: not measured.
+    ValueError names the field it refuses. Seconds from 1e-9 to 1e15, so that ratios are finite; 0: not measured.
     """
 
     name: str
@@ -43,7 +44,11 @@ class Measurement:
     def __post_init__(self) -> None:
         _checks.text(self.name, "name", ValueError)
         _checks.integer(self.num_gpus, "num_gpus", ValueError, low=1, high=MAX_TASKS)
-        object.__setattr__(self, "seconds", _checks.real(self.seconds, "seconds", ValueError))
+        seconds = _checks.real(self.seconds, "seconds", ValueError)
+        if seconds and not _LEAST_SECONDS <= seconds <= MAX_NUMBER:
+            limits = f"{_LEAST_SECONDS:g}..{MAX_NUMBER:g}"
+            raise ValueError(f"seconds = {_checks.shown(self.seconds)} is neither 0 nor in {limits}")
+        object.__setattr__(self, "seconds", seconds)
         if (self.other is None) != (self.other_gpus is None):
             raise ValueError(
                 f"other = {_checks.shown(self.other)}, other_gpus = {self.other_gpus}: both or none"

@@ -21,7 +21,9 @@ def add(commands: Any) -> None:
     parser = options.command(
         commands, "partition", "split a graph's vertices into two sides with little between them", _run
     )
-    parser.add_argument("graph", metavar="FILE", help="in METIS' format, or - for standard input")
+    parser.add_argument(
+        "graph", metavar="FILE", help="in METIS' format, gzipped or not, or - for standard input"
+    )
     parser.add_argument(
         "--fraction", type=float, default=0.5, help="share of the weight meant for side 0 (default: 0.5)"
     )
@@ -49,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace import kernels, metis_format
     from topoplace.errors import InfeasibleError, SearchTimeoutError
 
-    data = reading.content(arguments.graph)
+    data = reading.unpacked(arguments.graph)
     with reading.errors_of(arguments.graph):
         file = metis_format.parse(data)
     before = time.perf_counter()

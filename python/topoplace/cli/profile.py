@@ -55,6 +55,8 @@ def _build(arguments: argparse.Namespace) -> None:
     text = reading.text(arguments.measurements)
     with reading.errors_of(arguments.measurements):
         runs = list(read_measurements(text))
+        if not any(run.seconds for run in runs):
+            raise ValueError("no measurement")
     profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
     output.write_text(profile.to_csv() if output.suffix == ".csv" else profile.to_json(), encoding="utf-8")
     print(f"wrote {output}: {profile!r}")

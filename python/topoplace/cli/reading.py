@@ -146,6 +146,11 @@ def content(source: str) -> bytes:
     return data
 
 
+def unpacked(source: str) -> bytes:
+    """As `content`, or what it holds if it is gzipped."""
+    return _unpacked(content(source), _shown(source))
+
+
 def profile(source: str) -> PerformanceProfile:
     """A performance profile from a file of either form, or from standard input for `-`."""
     from topoplace.profiles import PerformanceProfile
@@ -173,8 +178,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 def text(source: str) -> str:
     """The text of a file, gzipped or not, or of standard input for `-`; ValueError where there is none."""
-    where = _shown(source)
-    data = _unpacked(content(source), where)
+    where, data = _shown(source), unpacked(source)
     try:
         decoded = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

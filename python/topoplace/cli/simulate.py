@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     """Both commands."""
     simulate = options.command(commands, "simulate", "run a queue of jobs under one policy", _simulate)
     options.add_topology(simulate)
-    options.add_policy(simulate)
+    simulate.add_argument("--policy", help="default: mapa-preserve, or topo-aware where there is a --profile")
     _add_workload(simulate)
     compare = options.command(
         commands, "compare", "run the same jobs under several policies, side by side", _compare
@@ -88,7 +88,7 @@ def _simulate(arguments: argparse.Namespace) -> None:
     topology = reading.topology(arguments)
     picture = reading.output(arguments.output, "gantt.png")
     study = _Study(topology, arguments)
-    result = study.run(arguments.policy)
+    result = study.run(arguments.policy or ("topo-aware" if arguments.profile else "mapa-preserve"))
     summary = result.summary()
     if arguments.json:
         writing.as_json({"topology": topology.name, "policy": result.policy, **summary})
@@ -106,20 +106,29 @@ def _compare(arguments: argparse.Namespace) -> None:
 
     topology = reading.topology(arguments)
     picture = reading.output(arguments.output, "comparison.png")
-    names = arguments.policies.split(",") if arguments.policies else policies.names()
+    names = policies.names() if arguments.policies is None else _listed(arguments.policies)
     study = _Study(topology, arguments)
     for name in names:
-        policies.get(name.strip())  # all names are known before the first run
-    results = [study.run(name.strip()) for name in names]
+        policies.get(name)  # all names are known before the first run
+    results = [study.run(name) for name in names]
     rows = results[0].compare(results[1:])
     if arguments.json:
         writing.as_json(rows)
     else:
         columns = _SERVICE if arguments.profile else _COMPARED
+        if any(row["rejected"] for row in rows):
+            columns = {**columns, "rejected": "rejected"}
         _print_comparison(rows, columns, f"{len(study.workload)} jobs on {topology.name}")
     if picture:
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
+
+
+def _listed(names: str) -> list[str]:
+    listed = [name.strip() for name in names.split(",")]
+    if not all(listed):
+        raise ValueError(f"--policies {names!r}: a name is empty")
+    return listed
 
 
 class _Study:

@@ -23,6 +23,13 @@ def read_manifests(
     text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]
 ) -> Columns:
     """The jobs of a manifest, as `Workload.from_manifests` describes them, in order of arrival and colour."""
+    try:
+        return _read(text, profile, weights)
+    except RecursionError:
+        raise ValueError("the text: nested too deeply") from None
+
+
+def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]) -> Columns:
     columns = Columns()
     rows = [(where, _fields(record, where)) for where, record in _records(text)]
     for where, fields in sorted(rows, key=lambda row: (row[1]["arrival"], str(row[1].get("color", "")))):
@@ -67,11 +74,12 @@ def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
     """Where each manifest is, and what it is."""
     try:
         data = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"not JSON: {error}") from None
     if isinstance(data, dict):
         for key, record in cast("dict[str, object]", data).items():
-            yield f"job {_checks.shown(key)}", record
+            keyed = {"id": key, **cast("dict[str, object]", record)} if isinstance(record, dict) else record
+            yield f"job {_checks.shown(key)}", keyed
     else:
         for i, record in enumerate(_checks.sequence(data, "the text", ValueError)):
             yield f"jobs[{i}]", record
@@ -85,14 +93,20 @@ def _fields(record: object, where: str) -> dict[str, Any]:
     if missing:
         raise ValueError(f"{where}: no {missing[0]!r}")
     fields["arrival"] = _checks.real(fields["arrival"], f"{where}: arrival", ValueError)
-    fields["id"] = str(fields["id"])
+    fields |= {key: _word(fields.get(key, ""), f"{where}: {key}") for key in ("id", "type", "size")}
     return fields
+
+
+def _word(value: object, what: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"{what} = {_checks.shown(value)} is not a string or a whole number")
+    return str(value)
 
 
 def _job(fields: Mapping[str, Any], weights: Mapping[str, float]) -> JobGraph:
     if "job" in fields:
         return JobGraph.from_json(json.dumps(fields["job"]))
-    kind, size = str(fields.get("type") or ""), str(fields.get("size") or "")
+    kind, size = fields["type"], fields["size"]
     num_gpus = _checks.integer(fields["gpus"], "gpus", ValueError, low=1, high=MAX_TASKS)
     profile = f"{kind}/{size}" if kind and size else kind or None
     return job_of("clique", num_gpus, True, profile, weights.get(size, 1.0)).with_(
@@ -105,7 +119,9 @@ def _job(fields: Mapping[str, Any], weights: Mapping[str, float]) -> JobGraph:
 
 def _base_time(job: JobGraph, fields: Mapping[str, Any], profile: PerformanceProfile | None) -> float:
     if profile is None:
-        return _checks.real(fields.get("time", 0.0), "time", ValueError)
+        if "time" not in fields:
+            raise ValueError(f"no 'time' of job {_checks.shown(fields['id'])}, and no profile that tells it")
+        return _checks.real(fields["time"], "time", ValueError)
     ideal = profile.ideal_time(job.profile or "", job.num_tasks)
     if ideal is None:
         raise ValueError(f"{_checks.shown(job.profile)} on {job.num_tasks} GPUs is not in the profile")

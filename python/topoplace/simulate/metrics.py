@@ -84,7 +84,7 @@ class Result:
         makespan (first submission to last end), throughput (jobs per hour of it), utilization (busy GPU seconds over
         all GPU seconds of it), nvlink_use (of the seconds that pairs of tasks talked, the share on NVLink), mean_wait,
         mean_slowdown, mean_slowdown_with_wait, mean_utility, slo_violations (jobs that started with less than their
-        min_utility), rejected (counts), and min, p25, p50, p75, max of
+        min_utility; NaN under a policy that tells no utility), rejected (counts), and min, p25, p50, p75, max of
         sensitive_run_time and of sensitive_effective_bandwidth over the bandwidth-sensitive jobs.
         """
         ran = self.jobs[~np.isnan(self.jobs["start"])]
@@ -100,7 +100,7 @@ class Result:
             "mean_slowdown": _mean(ran["slowdown"]),
             "mean_slowdown_with_wait": _mean(ran["slowdown_with_wait"]),
             "mean_utility": _mean(score_of(ran, "utility")),
-            "slo_violations": float((score_of(ran, "utility") < ran["min_utility"] - _ROUNDING).sum()),
+            "slo_violations": _slo_violations(ran),
             "rejected": float(len(self.jobs) - len(ran)),
             **_quantiles("sensitive_run_time", self.sensitive["run_time"]),
             **_quantiles("sensitive_effective_bandwidth", score_of(self.sensitive, "effective_bandwidth")),
@@ -122,15 +122,17 @@ class Result:
         """This run's summary and those of `others`, a row each, with its policy and two ratios to this run.
 
         speedup is throughput over this run's throughput; sensitive_p75_speedup the same for the 75th percentile of
-        the sensitive jobs' run time (above 1 is faster).
+        the sensitive jobs' run time (above 1 is faster). NaN where there is nothing to divide by.
         """
         rows: list[dict[str, Any]] = [
             {"policy": result.policy, **result.summary()} for result in (self, *others)
         ]
         base = rows[0]
         for row in rows:
-            row["speedup"] = row["throughput"] / base["throughput"]
-            row["sensitive_p75_speedup"] = base["sensitive_run_time_p75"] / row["sensitive_run_time_p75"]
+            row["speedup"] = _ratio(row["throughput"], base["throughput"])
+            row["sensitive_p75_speedup"] = _ratio(
+                base["sensitive_run_time_p75"], row["sensitive_run_time_p75"]
+            )
         return rows
 
     def to_pandas(self) -> pd.DataFrame:
@@ -170,6 +172,17 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
         *(record.postponed, record.rejected),
         tuple(scores.get(name, math.nan) for name in score_names),
     )
+
+
+def _slo_violations(ran: NDArray[np.void]) -> float:
+    utility = score_of(ran, "utility")
+    if np.isnan(utility).all():
+        return math.nan
+    return float((utility < ran["min_utility"] - _ROUNDING).sum())
+
+
+def _ratio(value: float, base: float) -> float:
+    return value / base if base else math.nan
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -100,10 +100,12 @@ class MapaSlowdown:
 class ProfiledTime:
     """Measured run times (SC'17): alone by placement class, and slower beside jobs that share a socket.
 
-    Alone, a job takes base_time * solo_time(placement class) / solo_time("intra-socket"): its base time is the one
-    with its GPUs as near as can be. Beside others it takes as much longer as beside the worst of those that share a
-    socket with it (the pairs of the profile ran side by side; what three do to each other was not measured). Jobs
-    without a profile, or with one of another name than any measured, run their base time and disturb nobody.
+    Alone, a job takes base_time * solo_time(placement class) / ideal_time: its base time is the one in the class that
+    is best for it, which need not be the nearest. Beside others it takes as much longer as beside the worst of those
+    that share a socket with it (the pairs of the profile ran side by side; what three do to each other was not
+    measured). A job without a profile runs its base time and disturbs nobody. One that was not measured runs its base
+    time alone; where two were not measured beside each other, the median of similar pairs counts
+    (`PerformanceProfile.slowdown`).
     """
 
     def __init__(self, profile: PerformanceProfile) -> None:
@@ -111,11 +113,11 @@ class ProfiledTime:
         self.profile = profile
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """The base time, longer where the placement class takes longer than the nearest one."""
+        """The base time, longer where the placement class takes longer than the best one."""
         name, size = job.job.profile or "", job.job.num_tasks
-        packed = self.profile.solo_time(name, size)
+        ideal = self.profile.ideal_time(name, size)
         alone = self.profile.solo_time(name, size, placement_class(placement))
-        return job.base_time * alone / packed if alone and packed else job.base_time
+        return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
         """That of the worst neighbour on one of its sockets."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from topoplace import _checks
+from topoplace._csv_rows import MAX_NUMBER
 from topoplace.simulate.performance import ColocationModel
 
 if TYPE_CHECKING:
@@ -101,14 +103,16 @@ class Running:
             (record.submitted, record.placement) for _, record in sorted(beside.items()) if record.placement
         ]
         factor = self._model.slowdown(job.record.submitted, job.record.placement, neighbours)
-        if not 0 < factor < math.inf:
-            name = job.record.submitted.job_id
-            raise ValueError(f"performance: a slowdown of {factor} for {name!r}, not a finite factor above 0")
-        return factor
+        what = f"performance: slowdown for {job.record.submitted.job_id!r}"
+        return _checks.positive(factor, what, ValueError)
 
     def _push(self, job: _Job) -> None:
-        submitted = job.record.submitted
-        heapq.heappush(self._ends, (job.record.end, submitted.index, job.stamp, submitted.job_id))
+        submitted, end = job.record.submitted, job.record.end
+        if not end <= MAX_NUMBER:
+            raise ValueError(
+                f"performance: an end at {end:g} s for {submitted.job_id!r}, later than {MAX_NUMBER:g} s"
+            )
+        heapq.heappush(self._ends, (end, submitted.index, job.stamp, submitted.job_id))
 
     def _is_old(self, entry: tuple[float, int, int, str]) -> bool:
         job = self._jobs.get(entry[3])

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from topoplace._csv_rows import number, records
+from topoplace import _checks
+from topoplace._csv_rows import MAX_NUMBER, number, records
 from topoplace.jobgraph import MAX_TASKS, JobGraph
 from topoplace.profiles import PerformanceProfile
 from topoplace.simulate.job_rows import job_of
@@ -41,10 +42,14 @@ def read_trace(
 ) -> Columns:
     """The rows that need GPUs, as `Workload.from_trace` describes them."""
     columns = Columns()
+    line_of: dict[str, int] = {}
+    if duration is not None:
+        duration = _checks.real(duration, "duration", ValueError, high=MAX_NUMBER)
     for line, row in records(text, NEEDED, None):
         size = int(number(row["num_gpus"], int, line, "num_gpus", high=MAX_TASKS))
         if not size:
             continue
+        _check_id(row["job_id"], line, line_of)
         try:
             job = _job(pattern, size, sensitive, row, line)
             base = _base_time(job, row, line, profile)
@@ -57,6 +62,13 @@ def read_trace(
     return columns
 
 
+def _check_id(job_id: str, line: int, line_of: dict[str, int]) -> None:
+    """Refuses an empty id, and one of an earlier line."""
+    _checks.text(job_id, f"line {line}: job_id", ValueError)
+    if line_of.setdefault(job_id, line) != line:
+        raise ValueError(f"line {line}: job_id = {_checks.shown(job_id)}, already in line {line_of[job_id]}")
+
+
 def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line: int) -> JobGraph:
     fields = {key: value.strip() for key, value in row.items() if value.strip()}
     model, batch = fields.get("model"), fields.get("batch")
@@ -64,11 +76,11 @@ def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line:
     job = job_of(pattern, size, sensitive, profile)
     kinds = fields.get("gpu_type", "").split("|")
     needs: dict[str, Any] = {
-        "gpu_fraction": min(_value(fields, "gpu_milli", line, 1000.0) / 1000, 1.0),
+        "gpu_fraction": _gpu_fraction(fields, line),
         "gpu_model": kinds[0] if len(kinds) == 1 and kinds[0] else None,
         "cpus": math.ceil(_value(fields, "cpus", line)) or None,
         "memory_gb": _value(fields, "mem_mib", line) * 2**20 / 1e9 or None,
-        "single_node": fields.get("nodes") == "1",
+        "single_node": _nodes(fields, line) == 1,
         "min_utility": _value(fields, "min_utility", line),
     }
     return _with(job, tuple(needs.items()))
@@ -79,8 +91,22 @@ def _with(job: JobGraph, needs: tuple[tuple[str, Any], ...]) -> JobGraph:
     return job.with_(**dict(needs))
 
 
-def _value(fields: Mapping[str, str], column: str, line: int, default: float = 0.0) -> float:
-    return number(fields[column], float, line, column) if column in fields else default
+def _gpu_fraction(fields: Mapping[str, str], line: int) -> float:
+    return number(fields.get("gpu_milli", "1000"), float, line, "gpu_milli", low=1, high=1000) / 1000
+
+
+def _nodes(fields: Mapping[str, str], line: int) -> float | None:
+    """How many machines the job asks for, None where the row does not tell."""
+    if "nodes" not in fields:
+        return None
+    nodes = number(fields["nodes"], float, line, "nodes", low=1)
+    if not nodes.is_integer():
+        raise ValueError(f"line {line}: nodes = {_checks.shown(fields['nodes'])}, not a whole number")
+    return nodes
+
+
+def _value(fields: Mapping[str, str], column: str, line: int) -> float:
+    return number(fields[column], float, line, column) if column in fields else 0.0
 
 
 def _base_time(

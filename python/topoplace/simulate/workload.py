@@ -131,8 +131,8 @@ class Workload:
         """Exponential gaps and run times (means in seconds), sizes uniform over `sizes`, half of the jobs sensitive."""
         num_jobs = _num_jobs(num_jobs)
         random = seeded(seed)
-        submit = np.cumsum(random.exponential(_checks.real(mean_gap, "mean_gap", ValueError), num_jobs))
-        times = random.exponential(_checks.real(mean_time, "mean_time", ValueError), num_jobs)
+        submit = np.cumsum(random.exponential(_mean(mean_gap, "mean_gap"), num_jobs))
+        times = random.exponential(_mean(mean_time, "mean_time"), num_jobs)
         choice = [
             _checks.integer(size, f"sizes[{i}]", ValueError, low=1, high=MAX_TASKS)
             for i, size in enumerate(_checks.sequence(sizes, "sizes", ValueError))
@@ -173,6 +173,7 @@ class Workload:
         batch (the profile `model/batch`), min_utility. Other columns are left out, and so are jobs without GPUs.
         pattern, bandwidth_sensitive: of every job, as no trace tells.
         """
+        _check_profile(profile)
         columns = traces.read_trace(text, pattern, bandwidth_sensitive, profile, duration)
         return cls(columns.jobs, columns.submit, columns.base, columns.ids)
 
@@ -187,13 +188,14 @@ class Workload:
         """Job manifests of SC'17's prototype: a JSON list of them, or an object by id; rows in order of arrival,
         and of equal arrivals in that of `color`, which is how the prototype queues them.
 
-        Fields id, type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks (CPU cores),
-        minimal_utility, arrival (s); others are ignored, but for `job`, which `to_manifests` adds where it must. Jobs
-        are cliques on one machine. profile: tells their run times, as the field `time` does otherwise.
+        Fields id (or else the key), type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks (CPU
+        cores), minimal_utility, arrival (s); others are ignored, but for `job`, which `to_manifests` adds where it
+        must. Jobs are cliques on one machine. profile: tells their run times, as the field `time` (s) does otherwise.
         weights: of a job's edges by its size, 1 where it is not in it. The prototype gives all jobs 1; the paper
         (section 5.1) has the weight fall with the batch size, which is `SC17_WEIGHTS`.
         """
-        columns = manifests.read_manifests(text, profile, weights)
+        _check_profile(profile)
+        columns = manifests.read_manifests(text, profile, _weights(weights))
         return cls(columns.jobs, columns.submit, columns.base, columns.ids)
 
     def to_manifests(self) -> str:
@@ -221,8 +223,10 @@ class Workload:
         weights: as for `from_manifests`.
         """
         num_jobs = _num_jobs(num_jobs)
+        _checks.instance(profile, PerformanceProfile, "profile", ValueError)
+        weights = _weights(weights)
         random = seeded(seed)
-        gap = _checks.real((6.0 if paper else 10.0) if mean_gap is None else mean_gap, "mean_gap", ValueError)
+        gap = _mean((6.0 if paper else 10.0) if mean_gap is None else mean_gap, "mean_gap")
         gaps = random.exponential(gap, num_jobs) if paper else random.poisson(gap, num_jobs)
         sizes, models = _SC17_OF_PAPER if paper else _SC17_OF_CODE
         size = [sizes[int(i)] for i in random.binomial(3, 0.5 if paper else 0.1, num_jobs)]
@@ -268,6 +272,23 @@ def _ideal(profile: PerformanceProfile, job: JobGraph) -> float:
     if ideal is None:
         raise ValueError(f"profile: no time of {job.profile} on {job.num_tasks} GPUs")
     return ideal
+
+
+def _check_profile(profile: PerformanceProfile | None) -> None:
+    if profile is not None:
+        _checks.instance(profile, PerformanceProfile, "profile", ValueError)
+
+
+def _weights(weights: Mapping[str, float]) -> dict[str, float]:
+    _checks.instance(weights, Mapping, "weights", ValueError)
+    return {
+        size: _checks.positive(weight, f"weights[{_checks.shown(size)}]", ValueError)
+        for size, weight in weights.items()
+    }
+
+
+def _mean(value: float, name: str) -> float:
+    return _checks.real(value, name, ValueError, high=MAX_NUMBER)
 
 
 def seeded(seed: int) -> np.random.Generator:
