@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.objectives import communication_cost, fragmentation, interference
+from topoplace.objectives.authors_utility import authors_utility
 from topoplace.objectives.utility import worst_ratio
 from topoplace.policies.base import QueuedJob
 from topoplace.profiles import PerformanceProfile
@@ -114,8 +115,12 @@ def test_what_is_kept_between_decisions_never_changes_one(name: str, data: st.Da
     topology = data.draw(st.sampled_from([racks(4), tp.machines.get("dgx1-v100"), tp.machines.get("dgx2")]))
     cluster, policy = tp.Cluster(topology), tp.policies.get(name, profile=PROFILE)
     sizes, names = st.integers(1, 5), st.sampled_from(["net/1", "big/9", "other"])
+    patterns = st.sampled_from(
+        [tp.JobGraph.clique, tp.JobGraph.star, tp.JobGraph.chain, tp.JobGraph.independent]
+    )
     for step in range(data.draw(st.integers(1, 8))):
-        job = job_of(data.draw(sizes), data.draw(names), data.draw(st.sampled_from([0.0, 0.4, 0.6])))
+        least = data.draw(st.sampled_from([0.0, 0.4, 0.6]))
+        job = data.draw(patterns)(data.draw(sizes)).with_(profile=data.draw(names), min_utility=least)
         if data.draw(st.booleans()) and cluster.allocations:
             cluster.release(data.draw(st.sampled_from(sorted(cluster.allocations))))
         if data.draw(st.integers(0, 5)) == 0:
@@ -285,6 +290,15 @@ def test_best_fit_fills_up_before_it_opens_a_machine() -> None:
     assert pair.gpus == (0, 1)
 
 
+def test_best_fit_fills_the_socket_with_the_least_left() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    cluster.allocate("other", [0, 1, 4, 5, 6])
+    for size, gpus in ((1, (7,)), (2, (2, 3)), (3, (7, 2, 3))):
+        placement = tp.policies.BestFit().place(job_of(size), cluster)
+        assert placement is not None
+        assert placement.gpus == gpus
+
+
 # ---- the formula -------------------------------------------------------------------------------------------------
 
 
@@ -331,6 +345,10 @@ def test_the_authors_formula_is_theirs() -> None:
     assert placement is not None
     assert placement.gpus == (0, 1)
     assert placement.scores["utility"] == pytest.approx(1.0)
+    costs = tp.objectives.Costs(2, 20.0, 1.0, 20.0, 0.8, 0.9, 0.6, 0.25)
+    formula = tp.objectives.AuthorsUtility()
+    assert formula.job(costs) == pytest.approx(authors_utility(19 / 40, 0.8))
+    assert formula.system(costs) == pytest.approx(authors_utility(19 / 40, 0.9, 0.25))
     with pytest.raises(ValueError, match="utility = 'mine'"):
         tp.policies.TopoAware(utility="mine")  # type: ignore[arg-type]
 
