@@ -75,7 +75,8 @@ pybind11::array_t<T> to_array(std::vector<T>&& values, std::vector<pybind11::ssi
 // Ctrl-C during a kernel: asked from the searching thread, which has released the GIL.
 inline bool signal_pending() {
     const pybind11::gil_scoped_acquire gil;
-    return PyErr_CheckSignals() != 0;
+    // Asked again after one was raised, the handler must not run on top of it.
+    return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
 inline Deadline to_deadline(std::optional<double> timeout, std::optional<std::uint64_t> max_nodes = {}) {
