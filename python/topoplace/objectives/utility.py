@@ -18,7 +18,8 @@ Where the paper is ambiguous or contradicts itself, these are the readings taken
 - What is compared with `min_utility` is the utility of the job: its own communication, and the interference it
   suffers, their weights scaled to sum to 1. Fragmentation and the harm to others belong to the system and decide
   between placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a
-  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8.
+  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8. (Without a profile nobody knows
+  which jobs are slower, and such a pair is at 0.5.)
 """
 
 from __future__ import annotations
