@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Final
@@ -50,3 +50,8 @@ def in_order(values: Sequence[float], paper: Sequence[float], tolerance: float) 
 def holds_order(values: Sequence[float], tolerance: float = 0.0) -> bool:
     """Whether no value is below the one before it by more than `tolerance`."""
     return all(later >= earlier - tolerance for earlier, later in pairwise(values))
+
+
+def listed(values: Iterable[float], digits: int = 1) -> str:
+    """Figures side by side in a row."""
+    return ", ".join(f"{value:.{digits}f}" for value in values)

@@ -31,9 +31,9 @@ States = Iterable[tuple[int, MachineState]]
 def candidates(policy: MachinePolicy, kind: Kind, occupancy: Occupancy) -> Iterator[Sequence[int]]:
     """The GPUs of each task, best first; last those that communicate least wherever they are."""
     machines = range(occupancy.shapes.num_machines)
-    states = [(machine, occupancy.state(machine)) for machine in machines]
-    yield from islice(_mapped(policy, kind, occupancy, states), _MOST_TRIED)
+    states = ((machine, occupancy.state(machine)) for machine in machines)
     rooms = _rooms(policy, kind, occupancy, states)
+    yield from islice(_mapped(policy, kind, occupancy, rooms), _MOST_TRIED)
     anywhere = _numbered([(room.machine, room.portion(room.most)) for room in rooms], occupancy)
     free_choice = not kind.job.anti_affinity and not any(room.partitions for room in rooms)
     if free_choice and kind.size <= len(anywhere) <= MAX_SEARCHED_GPUS:
@@ -74,8 +74,8 @@ def _idle_extremes(policy: MachinePolicy, kind: Kind, occupancy: Occupancy) -> t
     """The least as the policy would have it; the most: every edge as long as the way to the farthest machine."""
     shapes, topology = occupancy.shapes, occupancy.cluster.topology
     machines = range(shapes.num_machines)
-    idle = [(machine, MachineState(occupancy.shape(machine).healthy, (), 0.0)) for machine in machines]
-    gpus = next(_mapped(policy, kind, occupancy, idle), None)
+    idle = ((machine, MachineState(occupancy.shape(machine).healthy, (), 0.0)) for machine in machines)
+    gpus = next(_mapped(policy, kind, occupancy, _rooms(policy, kind, occupancy, idle)), None)
     least = 0.0 if gpus is None else communication_cost(kind.job, gpus, topology)
     firsts = [numbers[0] for numbers in shapes.gpus_of]
     ways = (topology.distance(firsts[0], other) for other in firsts[1:])
@@ -84,10 +84,10 @@ def _idle_extremes(policy: MachinePolicy, kind: Kind, occupancy: Occupancy) -> t
 
 
 def _mapped(
-    policy: MachinePolicy, kind: Kind, occupancy: Occupancy, states: States
+    policy: MachinePolicy, kind: Kind, occupancy: Occupancy, rooms: Sequence[Room]
 ) -> Iterator[Sequence[int]]:
-    """The GPUs of each task if the machines were in these states, best first."""
-    for shares in policy.shares(kind, _rooms(policy, kind, occupancy, states), occupancy):
+    """The GPUs of each task if the machines had that room, best first."""
+    for shares in policy.shares(kind, rooms, occupancy):
         yield policy.task_order(kind, _numbered(shares, occupancy), occupancy)
 
 

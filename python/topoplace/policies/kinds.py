@@ -62,7 +62,7 @@ class Kind:
         """The shapes with enough suitable GPUs for all of it; none for a job whose tasks must be apart."""
         apart = self.job.anti_affinity and self.size > 1
         shapes = [] if apart else self.shapes.shapes
-        return [shape for shape in shapes if any(self.regions(shape, self.suitable(shape) & shape.healthy))]
+        return [shape for shape in shapes if self._idle_regions(shape)]
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
@@ -70,15 +70,14 @@ class Kind:
 
         On machines of more than 8 GPUs both are what the search finds; on smaller ones they are proven.
         """
-        places = [
-            (shape, region)
-            for shape in self.fitting
-            for region in self.regions(shape, self.suitable(shape) & shape.healthy)
-        ]
+        places = [(shape, region) for shape in self.fitting for region in self._idle_regions(shape)]
         least = (self.communication(shape, self.mapped(shape, region)) for shape, region in places)
         most = (self._dearest(shape, region) for shape, region in places)
         lowest, highest = min(filter(math.isfinite, least), default=0.0), max(most, default=0.0)
         return lowest, max(lowest, highest)
+
+    def _idle_regions(self, shape: Shape) -> list[Mask]:
+        return self.regions(shape, self.suitable(shape) & shape.healthy)
 
     def _dearest(self, shape: Shape, region: Mask) -> float:
         gpus = self._map(shape.nearness, region)

@@ -198,11 +198,11 @@ class MachinePolicy(ABC):
             return ()
         found: list[Option] = []
         for gpus in self.mappings(kind, shape, usable):
-            if kind.communication(shape, gpus) == math.inf:
-                continue
             left = state.free & ~mask_of(gpus)
             costs = self.costing.on_machine(kind, shape, state, gpus, left)
-            found.append(Option(self.order(shape, left, gpus, costs), gpus, self.utility.job(costs), costs))
+            if costs.communication < math.inf:
+                order = self.order(shape, left, gpus, costs)
+                found.append(Option(order, gpus, self.utility.job(costs), costs))
         return sorted(found, key=lambda option: (option.order, sorted(option.gpus), option.gpus))
 
     def _placement(self, job: JobGraph, occupancy: Occupancy, machine: int, option: Option) -> Placement:

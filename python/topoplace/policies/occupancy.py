@@ -98,19 +98,16 @@ class Occupancy:
         return known
 
     def _read(self, machine: int) -> MachineState:
-        gpus, shape = self.shapes.gpus_of[machine], self.shape(machine)
-        free, held = self.cluster.occupants(gpus)
-        first = gpus[0]
-        local = {gpu: i for i, gpu in enumerate(gpus)} if gpus[-1] - first >= len(gpus) else None
+        shape, local = self.shape(machine), self.shapes.local_of
+        free, held = self.cluster.occupants(self.shapes.gpus_of[machine])
         graphs = self.cluster.jobs
         neighbours: list[Neighbour] = []
         bandwidth = 0.0
         for job_id, its in held.items():
-            where = mask_of(local[gpu] if local else gpu - first for gpu in its)
+            where = mask_of(local[gpu] for gpu in its)
             job = graphs.get(job_id)
             size = job.num_tasks if job else len(its)
             neighbours.append(Neighbour((job and job.profile) or "", size, shape.touched(where)))
             if job and job.memory_bandwidth:
                 bandwidth += job.memory_bandwidth * len(its) / size
-        mask = mask_of(local[gpu] if local else gpu - first for gpu in free)
-        return MachineState(mask, tuple(sorted(neighbours)), bandwidth)
+        return MachineState(mask_of(local[gpu] for gpu in free), tuple(sorted(neighbours)), bandwidth)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
+from topoplace._csv_rows import MAX_NUMBER
 from topoplace.cluster import Cluster
 from topoplace.placement import Deferred
 from topoplace.policies.base import Plan, Policy, QueuedJob
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _FOR_EVER = 1 << 30
 """More often than any limit on postponements."""
-MAX_SECONDS = 1e15
 
 
 def simulate(
@@ -160,7 +160,7 @@ class _Run:
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)
         what = f"performance: run time of {entry.job_id!r}"
-        return _checks.real(seconds, what, ValueError, high=MAX_SECONDS)
+        return _checks.real(seconds, what, ValueError, high=MAX_NUMBER)
 
     def _reject(self, record: JobRecord, reason: Deferred) -> None:
         record.rejected = reason.reason

@@ -23,6 +23,7 @@ from topoplace.papers.claims import (
     REPRODUCED,
     Claim,
     holds_order,
+    listed,
 )
 from topoplace.papers.sc17.rows import third_ends
 from topoplace.papers.sc17.scenarios import (
@@ -50,12 +51,6 @@ _WHAT_IF_TOLERANCE: Final = 10.0
 """Seconds."""
 _SAME_TIME: Final = 1e-6
 """Seconds."""
-
-
-_SLO_WHY: Final = (
-    "reproduced if none under TOPO-AWARE-P; there no job can start below its min_utility by construction, so what the "
-    "row tests is that it rejects none either"
-)
 
 
 def _run(topology: Topology, workload: Workload, policy: str, profile: PerformanceProfile) -> Result:
@@ -95,8 +90,8 @@ def _speedups(name: str, runs: Sequence[Result]) -> Claim:
     return Claim(
         f"1.8 own, {name}",
         "speedup of TOPO-AWARE-P over FCFS, BF, TOPO-AWARE; makespans (s)",
-        f"{_listed(SPEEDUPS, 2)}; {_listed(MAKESPANS, 1)}",
-        f"{_listed(ratios, 2)}; {_listed(makespans, 1)}",
+        f"{listed(SPEEDUPS, 2)}; {listed(MAKESPANS, 1)}",
+        f"{listed(ratios, 2)}; {listed(makespans, 1)}",
         REPRODUCED if near else ORDER_ONLY if min(ratios) >= GAIN else DIFFERS,
         f"reproduced within {_SPEEDUP_TOLERANCE:g}, order only if all are {GAIN:g} or more; "
         f"under TOPO-AWARE-P job 3 gets its pair when {_freed_by(runs[3])}",
@@ -233,20 +228,12 @@ def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> 
             f"1.23 own, {len(seeds)} lists, {key}",
             f"{quantity}, scenario 1: {POLICY_NAMES}",
             "falls in this order",
-            _listed(values, digits),
+            listed(values, digits),
             _order(values, tolerance, idle=False),
             f"order only if none is above the one before it by more than {tolerance:g}, averaged over lists that "
             "differ in their seed: on one list the order of two policies is luck",
         )
-    missed = [sum(map(_missed, runs)) for runs in summaries]
-    yield Claim(
-        f"1.23 own, {len(seeds)} lists, SLO",
-        f"jobs of all lists rejected, or started below their min_utility: {POLICY_NAMES}",
-        "any, any, any, 0",
-        ", ".join(map(str, missed)),
-        REPRODUCED if missed[3] == 0 else DIFFERS,
-        _SLO_WHY,
-    )
+    yield _service_levels(f"{len(seeds)} lists", "jobs of all lists", summaries)
 
 
 def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -> Iterator[Claim]:
@@ -292,20 +279,26 @@ def _orders(name: str, runs: Sequence[Result]) -> Iterator[Claim]:
             f"1.23 own, {name}, {key}",
             f"{quantity}: {POLICY_NAMES}",
             "falls in this order",
-            _listed(values, 4 if key == "mean_slowdown" else 1),
+            listed(values, 4 if key == "mean_slowdown" else 1),
             _order(values, tolerance, idle=key == "mean_wait" and max(values) <= tolerance),
             f"order only if none is above the one before it by more than {tolerance:g}, not comparable if "
             f"nothing waits; {details[key]}; "
-            f"makespans are {_listed([summary['makespan'] for summary in summaries], 1)} s",
+            f"makespans are {listed([summary['makespan'] for summary in summaries], 1)} s",
         )
-    violations = [*map(_missed, summaries)]
-    yield Claim(
+    yield _service_levels(name, "jobs", [[summary] for summary in summaries])
+
+
+def _service_levels(name: str, what: str, summaries: Sequence[Sequence[Mapping[str, float]]]) -> Claim:
+    """summaries: of each policy, those of its runs."""
+    missed = [sum(map(_missed, runs)) for runs in summaries]
+    return Claim(
         f"1.23 own, {name}, SLO",
-        f"jobs rejected, or started below their min_utility: {POLICY_NAMES}",
+        f"{what} rejected, or started below their min_utility: {POLICY_NAMES}",
         "any, any, any, 0",
-        ", ".join(map(str, violations)),
-        REPRODUCED if violations[3] == 0 else DIFFERS,
-        _SLO_WHY,
+        ", ".join(map(str, missed)),
+        REPRODUCED if missed[3] == 0 else DIFFERS,
+        "reproduced if none under TOPO-AWARE-P; there no job can start below its min_utility by construction, so what "
+        "the row tests is that it rejects none either",
     )
 
 
@@ -326,7 +319,7 @@ def _by_size(runs: Sequence[Result]) -> str:
     ahead = means[0] < means[1] and waits[0][0] < waits[1][0]
     cost = "large ones pay for it" if waits[0][1] > waits[1][1] else "not at the cost of large ones"
     return (
-        f"jobs of 1 and of 3 GPUs wait {_listed(waits[0], 1)} s under BF, {_listed(waits[1], 1)} s under TOPO-AWARE"
+        f"jobs of 1 and of 3 GPUs wait {listed(waits[0], 1)} s under BF, {listed(waits[1], 1)} s under TOPO-AWARE"
         + (f": BF is ahead by its small jobs, {cost}" if ahead else "")
     )
 
@@ -347,7 +340,3 @@ def _pairs_apart(run: Result) -> int:
     """How many jobs of two GPUs run on two sockets."""
     pairs = (record.placement for record in run.records if record.submitted.job.num_tasks == 2)
     return sum(placement is not None and placement_class(placement) != "intra-socket" for placement in pairs)
-
-
-def _listed(values: Sequence[float], digits: int) -> str:
-    return ", ".join(f"{value:.{digits}f}" for value in values)

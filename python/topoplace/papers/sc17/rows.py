@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from topoplace.papers.claims import DIFFERS, ORDER_ONLY, REPRODUCED, Claim, exactly, holds_order
+from topoplace.papers.claims import DIFFERS, ORDER_ONLY, REPRODUCED, Claim, exactly, holds_order, listed
 from topoplace.papers.sc17 import authors
 from topoplace.papers.sc17.authors import POLICIES, Job, Run
 from topoplace.papers.sc17.measured import NAMES
@@ -130,8 +130,8 @@ def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
     yield Claim(
         "1.7 code",
         f"published simulator, published list on one machine, makespan (s): {POLICY_NAMES}",
-        _joined(_FIVE_JOBS),
-        _joined(makespans),
+        listed(_FIVE_JOBS),
+        listed(makespans),
         exactly(list(_FIVE_JOBS), makespans),
         "reproduced if all are equal; the paper column is what the published program prints",
     )
@@ -139,8 +139,8 @@ def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
     yield Claim(
         "1.7",
         f"makespan (s) of the prototype, and of the published simulator: {POLICY_NAMES}",
-        _joined(MAKESPANS),
-        _joined(makespans),
+        listed(MAKESPANS),
+        listed(makespans),
         ORDER_ONLY if holds_order([-ours for _, ours in paper]) and makespans[3] < makespans[2] else DIFFERS,
         "order only if no policy overtakes one that the paper has slower, and TOPO-AWARE-P is faster than all",
     )
@@ -180,7 +180,7 @@ def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: Perfor
         claim_id,
         f"{jobs}, end of job 3 (s): TOPO-AWARE-P; the others",
         f"{last:g}; {others:g}",
-        f"{ends[3]:.1f}; {_joined(ends[:3])}",
+        f"{ends[3]:.1f}; {listed(ends[:3])}",
         REPRODUCED if near else first,
         f"reproduced if all are within 10 s, order only if it ends first by {100 * (GAIN - 1):.0f} % under "
         f"TOPO-AWARE-P; 4,000 iterations of job 3 take {alone:.0f} s alone in the profile, so started at "
@@ -230,7 +230,7 @@ def _orders(name: str, runs: Mapping[str, Run], measured: PerformanceProfile) ->
             ORDER_ONLY if falls else DIFFERS,
             f"order only if none is above the one before it by more than {tolerance:g} and every job is placed; never "
             f"placed, and in no mean: {', '.join(map(str, left))}; makespans are "
-            f"{_joined([run.makespan for run in runs.values()])} s",
+            f"{listed([run.makespan for run in runs.values()])} s",
         )
 
 
@@ -279,8 +279,8 @@ def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator
         yield Claim(
             f"1.22 code {machines}",
             f"published simulator, list of 100 jobs, {machines} machines, makespan (s): {POLICY_NAMES}",
-            _joined(paper),
-            _joined(makespans),
+            listed(paper),
+            listed(makespans),
             exactly(list(paper), makespans),
             "reproduced if all are equal; the paper column is what the published program prints under CPython 2.7 "
             "(its dictionary of sockets kept in order: their addresses decide otherwise)",
@@ -311,7 +311,3 @@ def _largest_loss(run: Run, measured: PerformanceProfile, jobs: Sequence[int]) -
     chosen = [run.jobs[job] for job in jobs]
     losses = (job.time / (measured.ideal_time(job.name, job.num_gpus) or 1.0) for job in chosen)
     return max(losses) - 1
-
-
-def _joined(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.1f}" for value in values)
