@@ -69,7 +69,8 @@ struct FlowResult {
     std::vector<std::int64_t> flow;
     std::vector<std::int64_t> potential;
     Total cost = 0;
-    // infeasible: nodes which together supply more than their outgoing arcs, less what must come in, can take.
+    // infeasible: nodes which together supply more than their outgoing arcs, less what must come in, can
+    // take.
     std::vector<std::int32_t> cut;
     // unbounded: arcs of infinite capacity that close a cycle of negative cost.
     std::vector<std::int32_t> cycle;
