@@ -22,6 +22,10 @@ def processor() -> str:
 
 def pytest_report_header() -> list[str]:
     names = ["topoplace", "numpy", "igraph", "rustworkx", "networkx"]
-    names += [name for name in ("pymetis", "kahip", "mtkahypar") if importlib.util.find_spec(name)]
+    names += [
+        name
+        for name in ("pymetis", "kahip", "mtkahypar", "ortools", "pylmcf")
+        if importlib.util.find_spec(name)
+    ]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     return [f"processor: {processor()}, one thread", f"versions: {versions}"]
