@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from topoplace.devices import Component, ComponentKind, Gpu, Nic
     from topoplace.errors import AllocationError, JobGraphError, SnapshotError, TopologyError, TopoplaceError
     from topoplace.fabric import Fabric, Level
+    from topoplace.hosts import HostResources, HostShare
     from topoplace.jobgraph import JobGraph
     from topoplace.links import DistanceWeights, Link, LinkKind
     from topoplace.placement import Deferred, Placement
@@ -35,6 +36,8 @@ _HOME = {
     "DistanceWeights": "topoplace.links",
     "Fabric": "topoplace.fabric",
     "Gpu": "topoplace.devices",
+    "HostResources": "topoplace.hosts",
+    "HostShare": "topoplace.hosts",
     "JobGraph": "topoplace.jobgraph",
     "JobGraphError": "topoplace.errors",
     "Level": "topoplace.fabric",
@@ -68,6 +71,8 @@ __all__ = [
     "DistanceWeights",
     "Fabric",
     "Gpu",
+    "HostResources",
+    "HostShare",
     "JobGraph",
     "JobGraphError",
     "Level",

@@ -12,11 +12,14 @@ from typing import Any, Protocol, Self, TypeVar
 from topoplace import _checks
 from topoplace._core import ClusterState
 from topoplace.errors import AllocationError, SnapshotError
+from topoplace.hosts import GivenHosts, Held, Hosts, resources_of
 from topoplace.jobgraph import JobGraph
 from topoplace.placement import Placement
 from topoplace.topology import Topology
 
 _MAGIC = b"topoplace-cluster 2 "
+_NO_HOSTS: Mapping[str, Any] = MappingProxyType({"resources": (), "drained": (), "held": {}})
+Undo = Callable[[], None]
 
 
 class View(Protocol):
@@ -33,16 +36,23 @@ AnyView = TypeVar("AnyView", bound=View)
 class Cluster:
     """The state of a topology's GPUs: each is held by at most one job, and healthy or drained.
 
-    Every change is all or nothing: an AllocationError leaves the state untouched. Changes cost O(1) per GPU they
-    name, at any size of the cluster. A cluster is for one thread at a time.
+    Where `hosts` are given, also what is left of the CPUs, memory and drives of its machines. Every change is all or
+    nothing: an AllocationError leaves the state untouched. Changes cost O(1) per GPU they name, at any size of the
+    cluster. A cluster is for one thread at a time.
     """
 
-    __slots__ = ("_jobs", "_log", "_open", "_state", "_topology", "_views")
+    __slots__ = ("_hosts", "_jobs", "_log", "_open", "_state", "_topology", "_views")
 
-    def __init__(self, topology: Topology) -> None:
-        """All GPUs of `topology` free; those that it calls unhealthy are drained."""
+    def __init__(self, topology: Topology, hosts: GivenHosts | None = None) -> None:
+        """All GPUs of `topology` free; those that it calls unhealthy are drained.
+
+        hosts: what the machines have besides GPUs: one `HostResources` for all of them, one per machine in their
+        order, or by name. Without them nothing but GPUs is counted.
+        """
         _checks.instance(topology, Topology, "topology", AllocationError)
-        self._start(topology, ClusterState(topology.num_gpus), {})
+        names = topology.machine_names
+        ledger = Hosts(names, resources_of(hosts, names))
+        self._start(topology, ClusterState(topology.num_gpus), {}, ledger)
         for gpu in topology.unhealthy_gpus:
             self._state.drain(gpu)
 
@@ -84,6 +94,11 @@ class Cluster:
         """Of these GPUs, the free ones, and those that jobs hold by job id, jobs in the order of their ids."""
         return self._state.occupants([self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)])
 
+    @property
+    def hosts(self) -> Hosts:
+        """The host resources of the machines: what is left, and which job holds what; to be read only."""
+        return self._hosts
+
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
         """`build(self)`, built on first use and told of every change since: for tables of those who read it.
 
@@ -104,46 +119,46 @@ class Cluster:
 
         job: what runs there, so that policies can tell how it gets on with others; by default that of `placement`.
 
+        The job also takes the shares of machines that `placement.hosts` and `placement.storage` name; with these, it
+        may do without GPUs.
+
         Raises AllocationError, and changes nothing, for a job that holds GPUs already, for no GPU at all, and for
         a GPU that is unknown, named twice, drained, or held by another job, and for GPUs that are no partition of a
-        topology that has partitions.
+        topology that has partitions, and for more of a machine's CPUs, memory or drives than it has left.
         """
         job_id = _checked_job(job_id)
-        if isinstance(placement, Placement) and placement.topology is self._topology:
-            gpus = placement.gpus  # checked when it was made
-        else:
-            given = placement.gpus if isinstance(placement, Placement) else placement
-            listed = _checks.sequence(given, "gpus", AllocationError)
-            gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
-        if gpus and not self._topology.is_legal(gpus):
-            raise AllocationError(f"gpus = {gpus!r} is no partition of {self._topology.name}")
+        gpus = self._checked_gpus(placement)
+        held = self._checked_held(job_id, placement)
         graph = job or (placement.job if isinstance(placement, Placement) else None)
         if graph is not None:
             _checks.instance(graph, JobGraph, "job", AllocationError)
-            if graph.num_tasks != len(gpus) > 0:
+            if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
-        status, position = self._state.allocate(job_id, gpus)
-        if status != "ok":
-            raise AllocationError(self._reason(job_id, gpus, status, position))
-        self._tell(gpus, job_id, graph)
+        if gpus or not held:
+            status, position = self._state.allocate(job_id, gpus)
+            if status != "ok":
+                raise AllocationError(self._reason(job_id, gpus, status, position))
+        self._tell(gpus, job_id, graph, self._hosts.put(job_id, held) if held else None)
 
     def release(self, job_id: str) -> None:
-        """Take all GPUs of the job back; AllocationError for a job that holds none."""
+        """Take the job's GPUs and shares of machines back; AllocationError for a job that holds nothing."""
         gpus = self._state.gpus_of(_checked_job(job_id))
-        if self._state.release(job_id) != "ok":
+        holds_hosts = job_id in self._hosts.held
+        if self._state.release(job_id) != "ok" and not holds_hosts:
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
-        self._tell(gpus, job_id, None)
+        self._tell(gpus, job_id, None, self._hosts.put(job_id, None) if holds_hosts else None)
 
     def drain(self, gpu_or_machine: int | str) -> None:
         """Withdraw a GPU, or all of the machine of that name, from what is free; jobs on them keep them.
 
-        Draining what is drained changes nothing. AllocationError for a GPU or machine that is not there.
+        A machine then takes no processes either. Draining what is drained changes nothing. AllocationError for a GPU
+        or machine that is not there.
         """
-        self._for_each(gpu_or_machine, self._state.drain)
+        self._for_each(gpu_or_machine, self._state.drain, on=True)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
         """Take back a `drain`; of what is not drained, it changes nothing."""
-        self._for_each(gpu_or_machine, self._state.undrain)
+        self._for_each(gpu_or_machine, self._state.undrain, on=False)
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
@@ -176,12 +191,14 @@ class Cluster:
 
     def copy(self) -> Self:
         """An independent cluster in the same state, on the same topology."""
-        return self._with_state(self._topology, self._state.copy(), dict(self._jobs))
+        return self._with_state(self._topology, self._state.copy(), dict(self._jobs), self._hosts.copy())
 
     def snapshot(self) -> bytes:
         """The state, its topology and its jobs as bytes for `restore`; equal states give equal bytes."""
         jobs = {job_id: self._jobs[job_id].to_json() for job_id in sorted(self._jobs)}
-        text = "\n".join((self._topology.to_json(), json.dumps(jobs))).encode("ascii")
+        hosts = self._hosts.to_dict()
+        known = [jobs, hosts] if any(hosts.values()) else jobs
+        text = "\n".join((self._topology.to_json(), json.dumps(known))).encode("ascii")
         return b"\n".join((_header(text), text, self._state.snapshot()))
 
     @classmethod
@@ -199,11 +216,13 @@ class Cluster:
         try:
             topology = Topology.from_json(text.decode("ascii"))
             restored = ClusterState.restore(state, topology.num_gpus)
-            jobs = {job_id: JobGraph.from_json(job) for job_id, job in json.loads(described).items()}
-            if unknown := jobs.keys() - restored.allocations().keys():
+            told, kept = _described(described)
+            hosts = Hosts.from_dict(topology.machine_names, kept)
+            jobs = {job_id: JobGraph.from_json(job) for job_id, job in told.items()}
+            if unknown := jobs.keys() - restored.allocations().keys() - hosts.held.keys():
                 raise SnapshotError(f"snapshot: job {_checks.shown(min(unknown))} holds no GPUs")
-            return cls._with_state(topology, restored, jobs)
-        except (ValueError, AttributeError, RecursionError) as error:
+            return cls._with_state(topology, restored, jobs, hosts)
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
             raise SnapshotError(str(error)) from None
 
     def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:
@@ -213,28 +232,41 @@ class Cluster:
         return f"Cluster({self._topology.name!r}, {self.num_free} of {self._topology.num_gpus} GPUs free)"
 
     @classmethod
-    def _with_state(cls, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph]) -> Self:
+    def _with_state(
+        cls, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph], hosts: Hosts
+    ) -> Self:
         cluster = cls.__new__(cls)
-        cluster._start(topology, state, jobs)
+        cluster._start(topology, state, jobs, hosts)
         return cluster
 
     # ---- inside --------------------------------------------------------------------------------------------
 
-    def _start(self, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph]) -> None:
-        self._topology, self._state, self._jobs = topology, state, jobs
+    def _start(
+        self, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph], hosts: Hosts
+    ) -> None:
+        self._topology, self._state, self._jobs, self._hosts = topology, state, jobs, hosts
         self._views: dict[Callable[[Cluster], View], View] = {}
-        self._log: list[tuple[Sequence[int], str | None, JobGraph | None]] = []
+        self._log: list[tuple[Sequence[int], str | None, JobGraph | None, Undo | None]] = []
         self._open = 0
 
-    def _tell(self, gpus: Sequence[int], job_id: str | None = None, job: JobGraph | None = None) -> None:
-        """Note that `job_id`, where given, is now `job`, and tell the views that `gpus` have changed."""
+    def _tell(
+        self,
+        gpus: Sequence[int],
+        job_id: str | None = None,
+        job: JobGraph | None = None,
+        undo: Undo | None = None,
+    ) -> None:
+        """Note that `job_id`, where given, is now `job`, and tell the views that `gpus` have changed.
+
+        undo: takes back what has changed in `hosts`.
+        """
         before = None
         if job_id is not None:
             before = self._jobs.pop(job_id, None)
             if job is not None:
                 self._jobs[job_id] = job
         if self._open:
-            self._log.append((gpus, job_id, before))
+            self._log.append((gpus, job_id, before, undo))
         for view in self._views.values():
             view.changed(gpus)
 
@@ -246,7 +278,9 @@ class Cluster:
         self._state.rollback(mark)
         self._open -= 1
         undone, self._log[known:] = self._log[known:], []
-        for gpus, job_id, before in reversed(undone):
+        for gpus, job_id, before, undo in reversed(undone):
+            if undo is not None:
+                undo()
             if job_id is not None:
                 self._jobs.pop(job_id, None)
                 if before is not None:
@@ -257,16 +291,42 @@ class Cluster:
     def _checked_gpu(self, gpu: object, what: str) -> int:
         return _checks.integer(gpu, what, AllocationError, low=0, high=self._topology.num_gpus - 1)
 
-    def _for_each(self, target: int | str, change: Callable[[int], bool]) -> None:
+    def _checked_gpus(self, placement: Placement | Sequence[int]) -> tuple[int, ...]:
+        if isinstance(placement, Placement) and placement.topology is self._topology:
+            gpus = placement.gpus  # checked when it was made
+        else:
+            given = placement.gpus if isinstance(placement, Placement) else placement
+            listed = _checks.sequence(given, "gpus", AllocationError)
+            gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
+        if gpus and not self._topology.is_legal(gpus):
+            raise AllocationError(f"gpus = {gpus!r} is no partition of {self._topology.name}")
+        return gpus
+
+    def _for_each(self, target: int | str, change: Callable[[int], bool], *, on: bool) -> None:
+        undo = None
         if isinstance(target, str):
             gpus = self._topology.gpus_of.get(target)
             if gpus is None:
                 raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
+            if self._hosts.resources:
+                undo = self._hosts.drain(self._topology.machine_names.index(target), on=on)
         else:
             gpus = (self._checked_gpu(target, "gpu"),)
         for gpu in gpus:
             change(gpu)
-        self._tell(gpus)
+        self._tell(gpus, undo=undo)
+
+    def _checked_held(self, job_id: str, placement: Placement | Sequence[int]) -> Held | None:
+        """What the job will hold of machines; None where the placement says nothing of them."""
+        if job_id in self._hosts.held:
+            raise AllocationError(f"job {_checks.shown(job_id)} holds a share of machines already")
+        if not (isinstance(placement, Placement) and (placement.hosts or placement.storage)):
+            return None
+        if not placement.gpus and self._state.gpus_of(job_id):
+            raise AllocationError(self._reason(job_id, (), "job_exists", 0))
+        held = Held(placement.hosts, placement.storage)
+        self._hosts.check(held)
+        return held
 
     def _reason(self, job_id: str, gpus: Sequence[int], status: str, position: int) -> str:
         if status == "no_gpus":
@@ -281,6 +341,15 @@ class Cluster:
 
 def _header(topology: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(topology).hexdigest().encode("ascii")
+
+
+def _described(text: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The jobs of a snapshot, and its host resources."""
+    told: Any = json.loads(text)
+    if isinstance(told, Mapping):
+        return told, _NO_HOSTS  # pyright: ignore[reportUnknownVariableType]
+    jobs, hosts = told
+    return jobs, hosts
 
 
 def _checked_job(job_id: object) -> str:

@@ -65,10 +65,17 @@ class JobGraph:
     """The name of its performance profile, such as "alexnet/1"."""
     memory_bandwidth: float | None = None
     """Bandwidth of host memory needed by the whole job, GB/s (SC'17's t_bw)."""
+    processes: int = 1
+    """How many host processes drive the GPUs, each with an equal share of `cpus` and `memory_gb`; tasks are dealt to
+    them in blocks: task i belongs to process i * processes // num_tasks."""
+    drives: int = 0
+    """How many storage devices the job needs to itself."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
-        keep(self, "num_tasks", _checked_size(self.num_tasks, "num_tasks"))
+        least = 0 if self.cpus or self.memory_gb else 1  # without GPUs it has to need something else
+        size = _checks.integer(self.num_tasks, "num_tasks", JobGraphError, low=least, high=MAX_TASKS)
+        keep(self, "num_tasks", size)
         keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
         for field, check in _REQUIREMENTS.items():
             keep(self, field, check(getattr(self, field), field))
@@ -122,6 +129,11 @@ class JobGraph:
     def independent(cls, k: int) -> Self:
         """k tasks that do not talk."""
         return cls._pattern("independent", _checked_size(k, "k"))
+
+    @classmethod
+    def without_gpus(cls, *, cpus: int | None = None, memory_gb: float | None = None) -> Self:
+        """A job of no task, which needs CPUs or memory only; for clusters whose host resources are known."""
+        return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
 
     # ---- any graph -----------------------------------------------------------------------------------------
 
@@ -194,6 +206,10 @@ class JobGraph:
     def _refuse_contradiction(self) -> None:
         if self.single_node and self.anti_affinity and self.num_tasks > 1:
             raise JobGraphError("single_node and anti_affinity exclude each other for more than one task")
+        if not self.num_tasks and not (self.cpus or self.memory_gb):
+            raise JobGraphError("a job of no task needs cpus or memory_gb")
+        if self.processes > max(self.num_tasks, 1):
+            raise JobGraphError(f"processes = {self.processes} for {self.num_tasks} tasks")
 
 
 def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
@@ -335,4 +351,6 @@ _REQUIREMENTS: dict[str, Check] = {
     "anti_affinity": _flag,
     "profile": _or_none(_text),
     "memory_bandwidth": _or_none(_positive),
+    "processes": lambda value, what: _checks.integer(value, what, JobGraphError, low=1, high=MAX_TASKS),
+    "drives": lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=MAX_TASKS),
 }

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from topoplace import _checks
 from topoplace.errors import AllocationError
+from topoplace.hosts import HostShare
 from topoplace.jobgraph import JobGraph
 from topoplace.topology import Topology
 
 Environment = dict[str, str]
 _NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU as a process sees it."""
+
+    machine: str
+    """Where it is."""
+    device: str
+    """What CUDA calls it there."""
+    remote: bool
+    """Whether the process reaches it over the network."""
+
+
+Servers = Callable[[Sequence[Device]], Mapping[str, str]]
+"""From the devices of a machine's processes, in task order, to the variables that tell the middleware's client where
+to find those that are remote. Which server listens where is the caller's knowledge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +46,12 @@ class Placement:
     """True only where the search proved that no placement is better for the policy's objective."""
     job: JobGraph | None = field(default=None, repr=False, compare=False)
     """The job it was made for; the cluster remembers it, so that later jobs can be kept from disturbing this one."""
+    hosts: tuple[HostShare, ...] = ()
+    """Where each process of the job runs and what it takes there; () where the policy chooses GPUs only."""
+    remote: tuple[int, ...] = ()
+    """The GPUs that their process reaches over the network: neither on its machine nor in its pool."""
+    storage: tuple[int, ...] = ()
+    """The machine, by number, of each drive."""
 
     def __post_init__(self) -> None:
         gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
@@ -38,27 +62,48 @@ class Placement:
                 _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
                 for i, gpu in enumerate(gpus)
             )
-        if not gpus or len(set(gpus)) != len(gpus):
+        if not (gpus or self.hosts) or len(set(gpus)) != len(gpus):
             raise AllocationError(f"gpus = {gpus} names no GPU, or one twice")
         object.__setattr__(self, "gpus", gpus)
+        if self.hosts or self.remote or self.storage:
+            self._check_hosts()
 
-    def env(self) -> Environment | dict[str, Environment]:
+    def host_of(self, task: int) -> int | None:
+        """The number of the machine on which the process of a task runs; None where the policy chose GPUs only."""
+        task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
+        return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
+
+    def env(self, servers: Servers | None = None) -> Environment | dict[str, Environment]:
         """The environment that makes process-local device i the GPU of task i.
 
         On one machine the variables themselves; on several, a dict of them by machine name, each with the
         tasks of that machine in task order. GPUs are numbered as their own machine numbers them: by the number in a
-        name such as "GPU3" or "nvidia3", or else by their place. Where a slice (MIG) is among them, all are named by
-        their UUIDs; AllocationError where these are not known.
+        name such as "GPU3" or "nvidia3", or else by their place. Where a slice (MIG) or a GPU that its pool lends to
+        another machine is among them, all are named by their UUIDs; AllocationError where these are not known.
+
+        servers: for remote GPUs, which are not visible to CUDA: what it returns for a machine's devices is added to
+        its variables. AllocationError where it is missing.
         """
-        visible: dict[str, list[str]] = {}
-        for gpu in self.gpus:
-            machine = self.topology.gpus[gpu].machine
-            visible.setdefault(machine, []).append(self._device(gpu))
-        by_machine = {
-            machine: {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(ids)}
-            for machine, ids in visible.items()
-        }
+        if self.remote and servers is None:
+            raise AllocationError(
+                f"remote = {self.remote}: env needs servers=, which says where these are served"
+            )
+        by_machine: dict[str, Environment] = {}
+        for machine, gpus in self._by_host().items():
+            devices = [self._seen(gpu, gpus, machine) for gpu in gpus]
+            by_machine[machine] = _visible([d.device for d in devices if not d.remote])
+            if servers is not None and any(d.remote for d in devices):
+                by_machine[machine].update(servers(devices))
         return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
+
+    def server_env(self) -> dict[str, Environment]:
+        """The environment of the middleware's servers by machine name: each sees the GPUs it has to serve."""
+        served: dict[str, list[int]] = {}
+        for gpu in self.remote:
+            served.setdefault(self.topology.gpus[gpu].machine, []).append(gpu)
+        return {
+            machine: _visible([self._device(gpu, gpus) for gpu in gpus]) for machine, gpus in served.items()
+        }
 
     def numactl(self) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
         """The command to put before a job's own so that it keeps to the NUMA nodes of its GPUs.
@@ -75,19 +120,68 @@ class Placement:
         commands = {machine: _bound(nodes) for machine, nodes in by_machine.items()}
         return next(iter(commands.values())) if len(commands) == 1 else commands
 
-    def _device(self, index: int) -> str:
-        """What CUDA calls a GPU on its machine."""
+    def _check_hosts(self) -> None:
+        hosts = _checks.sequence(self.hosts, "hosts", AllocationError)
+        last = self.topology.num_machines - 1
+        for i, share in enumerate(hosts):
+            _checks.instance(share, HostShare, f"hosts[{i}]", AllocationError)
+            _checks.integer(share.machine, f"hosts[{i}].machine", AllocationError, low=0, high=last)
+        if len(hosts) > max(len(self.gpus), 1):
+            raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
+        remote = _checks.sequence(self.remote, "remote", AllocationError)
+        if strange := [gpu for gpu in remote if gpu not in self.gpus]:
+            raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
+        if remote and not hosts:
+            raise AllocationError(f"remote = {remote}: from where, hosts does not say")
+        storage = _checks.sequence(self.storage, "storage", AllocationError)
+        for i, machine in enumerate(storage):
+            _checks.integer(machine, f"storage[{i}]", AllocationError, low=0, high=last)
+        for name, value in (("hosts", hosts), ("remote", remote), ("storage", storage)):
+            object.__setattr__(self, name, value)
+
+    def _by_host(self) -> dict[str, list[int]]:
+        """The GPUs of the processes on each machine, in task order; where there are none, of each machine's own."""
+        found: dict[str, list[int]] = {}
+        names = self.topology.machine_names if self.hosts else ()
+        for share in self.hosts:
+            found.setdefault(names[share.machine], [])
+        for task, gpu in enumerate(self.gpus):
+            host = self.host_of(task)
+            machine = self.topology.gpus[gpu].machine if host is None else names[host]
+            found.setdefault(machine, []).append(gpu)
+        return found
+
+    def _seen(self, index: int, beside: Sequence[int], machine: str) -> Device:
+        """A GPU as the processes on `machine` see it that have all of `beside`."""
+        own = self.topology.gpus[index].machine
+        if index in self.remote:
+            return Device(own, self._device(index, [index]), remote=True)
+        local = [gpu for gpu in beside if gpu not in self.remote]
+        lent = any(self.topology.gpus[gpu].machine != machine for gpu in local)
+        return Device(own, self._uuid(index) if lent else self._device(index, local), remote=False)
+
+    def _uuid(self, index: int) -> str:
         gpu = self.topology.gpus[index]
-        beside = [self.topology.gpus[other] for other in self.gpus]
-        if any(other.parent and other.machine == gpu.machine for other in beside):
-            if gpu.uuid is None:
-                raise AllocationError(f"gpus: {gpu.name} has no known UUID, by which slices are named")
-            return gpu.uuid
+        if gpu.uuid is None:
+            raise AllocationError(
+                f"gpus: {gpu.name} has no known UUID, by which slices and lent GPUs are named"
+            )
+        return gpu.uuid
+
+    def _device(self, index: int, beside: Sequence[int]) -> str:
+        """What CUDA calls a GPU on its machine, for one who sees those `beside`, too."""
+        gpu = self.topology.gpus[index]
+        if any(self.topology.gpus[other].parent for other in beside):
+            return self._uuid(index)
         single = self.topology.num_machines == 1 or self.topology.fabric is not None
         number = (
             _NUMBERED.fullmatch(gpu.name) if single else None
         )  # else GPUs may be numbered across machines
         return number[1] if number else str(self.topology.local_index[index])
+
+
+def _visible(devices: Sequence[str]) -> Environment:
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(devices)}
 
 
 def _bound(nodes: set[int | None]) -> tuple[str, ...]:

@@ -219,6 +219,8 @@ def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
 
 def never_fits(job: JobGraph, topology: Topology) -> Deferred | None:
     """Why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
+    if not job.num_tasks:
+        return Deferred("never fits: it needs no GPU, and this policy gives nothing else")
     most = max(map(len, _domains(job, topology, range(topology.num_gpus))), default=0)
     return _shortage("never fits", job, most, "the topology has") if most < job.num_tasks else None
 
@@ -245,6 +247,8 @@ def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
 
 
 def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+    if not job.num_tasks:
+        return []
     if job.gpu_model or job.gpu_memory_gb:
         wanted = set(topology.select(suits_of(job)))
         gpus = [gpu for gpu in gpus if gpu in wanted]

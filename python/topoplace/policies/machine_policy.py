@@ -122,7 +122,7 @@ class MachinePolicy(ABC):
 
     def search(self, job: JobGraph, occupancy: Occupancy, least_utility: float) -> Placement | None:
         """The best placement that is worth at least that much to the job; None where there is none."""
-        if job.num_tasks > occupancy.cluster.num_free:
+        if not 0 < job.num_tasks <= occupancy.cluster.num_free:
             return None
         kind = occupancy.kind(job)
         if not job.anti_affinity or job.num_tasks == 1:
@@ -192,7 +192,7 @@ class MachinePolicy(ABC):
     def _options(self, kind: Kind, shape: Shape, state: MachineState) -> Options:
         """The options of a machine, best first."""
         usable = state.free & kind.suitable(shape)
-        if usable.bit_count() < kind.size:
+        if not 0 < kind.size <= usable.bit_count():
             return ()
         if self.costing.most_gpus(kind.job, state.memory_bandwidth) < kind.size:
             return ()

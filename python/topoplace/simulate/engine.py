@@ -24,6 +24,7 @@ from topoplace.simulate.running import Running
 from topoplace.simulate.workload import Workload, seeded
 
 if TYPE_CHECKING:
+    from topoplace.hosts import GivenHosts
     from topoplace.placement import Placement
     from topoplace.simulate.workload import SubmittedJob
     from topoplace.topology import Topology
@@ -41,9 +42,11 @@ def simulate(
     performance: PerformanceModel | None = None,
     seed: int = 0,
     progress: bool = False,
+    hosts: GivenHosts | None = None,
 ) -> Result:
     """Run `workload` on an idle `topology` under `policy`.
 
+    hosts: what the machines have besides GPUs, as for `Cluster`; a policy that does not look at it takes none of it.
     performance: run times, `FixedTime()` by default. seed: of the generator the performance model may draw from.
     progress: show a bar when the run takes over a second and rich is installed.
 
@@ -57,7 +60,7 @@ def simulate(
         raise ValueError(f"policy = {policy.__name__} is a class; an object of it is needed")
     model = FixedTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
-    run = _Run(topology, workload, policy, model, seed)
+    run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
     with Progress(len(workload), enabled=progress) as shown:
         while run.step():
             shown.update(run.num_done)
@@ -68,9 +71,9 @@ class _Run:
     """One simulation under way; `step` handles one point in time."""
 
     def __init__(
-        self, topology: Topology, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
+        self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
     ) -> None:
-        self.cluster = Cluster(topology)
+        self.cluster = cluster
         self.policy = policy
         self.performance = performance
         self.random = seeded(seed)
@@ -81,7 +84,7 @@ class _Run:
         )
         self.arrivals = [record.submitted for record in reversed(order)]
         self.queue: dict[str, QueuedJob] = {}
-        self.running = Running(topology, performance)
+        self.running = Running(cluster.topology, performance)
         self.num_done = 0
 
     def step(self) -> bool:

@@ -54,7 +54,9 @@ class Running:
     def start(self, record: JobRecord, now: float) -> None:
         """Run a job whose record has its placement, and its run time at full speed."""
         assert record.placement is not None
-        machines = tuple(sorted({self._machine_of[gpu] for gpu in record.placement.gpus}))
+        used = {self._machine_of[gpu] for gpu in record.placement.gpus}
+        used.update(share.machine for share in record.placement.hosts)
+        machines = tuple(sorted(used))
         job = _Job(record, machines, record.run_time, now)
         self._jobs[record.submitted.job_id] = job
         self._push(job)

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import contextlib
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import topoplace as tp
+from topoplace.hosts import HostResources, HostShare
+from topoplace.placement import Device
+from topoplace.policies.base import QueuedJob
+
+TOPOLOGY = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])
+SIZE = HostResources(cpus=10, memory_gb=8.5, drives=2)
+JOBS = st.sampled_from(["p", "q", "r"])
+SHARES = st.lists(
+    st.builds(HostShare, st.integers(0, 1), st.integers(0, 6), st.sampled_from([0.0, 0.1, 4.2, 8.5])),
+    min_size=1,
+    max_size=2,
+)
+DRIVES = st.lists(st.integers(0, 1), max_size=3)
+GPUS = st.lists(st.integers(0, 3), unique=True, max_size=3)
+
+
+def placed(
+    gpus: list[int] | tuple[int, ...] = (),
+    hosts: list[HostShare] | tuple[HostShare, ...] = (),
+    storage: list[int] | tuple[int, ...] = (),
+    remote: tuple[int, ...] = (),
+) -> tp.Placement:
+    return tp.Placement(
+        tuple(gpus), topology=TOPOLOGY, hosts=tuple(hosts), storage=tuple(storage), remote=remote
+    )
+
+
+class HostMachine(RuleBasedStateMachine):
+    """The host resources of a cluster against a model that adds up what each job holds."""
+
+    @initialize()
+    def start(self) -> None:
+        self.cluster = tp.Cluster(TOPOLOGY, SIZE)
+        self.held: dict[str, tp.Placement] = {}
+        self.open: list[tuple[contextlib.ExitStack, dict[str, tp.Placement]]] = []
+
+    def left(self) -> list[list[int]]:
+        left = [[10, 8500, 2], [10, 8500, 2]]
+        for placement in self.held.values():
+            for share in placement.hosts:
+                left[share.machine][0] -= share.cpus
+                left[share.machine][1] -= round(share.memory_gb * 1000)
+            for machine in placement.storage:
+                left[machine][2] -= 1
+        return left
+
+    @rule(job=JOBS, gpus=GPUS, hosts=SHARES, drives=DRIVES)
+    def allocate(self, job: str, gpus: list[int], hosts: list[HostShare], drives: list[int]) -> None:
+        placement = placed(gpus, hosts[: max(len(gpus), 1)], drives)
+        known, self.held = self.held, {**self.held, job: placement}
+        fits = min(map(min, self.left())) >= 0
+        busy = {gpu for other in known.values() for gpu in other.gpus}
+        if job not in known and fits and not busy & set(gpus):
+            self.cluster.allocate(job, placement)
+        else:
+            self.held = known
+            with pytest.raises(tp.AllocationError):
+                self.cluster.allocate(job, placement)
+
+    @rule(job=JOBS)
+    def release(self, job: str) -> None:
+        if self.held.pop(job, None):
+            self.cluster.release(job)
+        else:
+            with pytest.raises(tp.AllocationError, match="holds no GPUs"):
+                self.cluster.release(job)
+
+    @precondition(lambda self: len(self.open) < 3)
+    @rule()
+    def begin(self) -> None:
+        stack = contextlib.ExitStack()
+        stack.enter_context(self.cluster.transaction())
+        self.open.append((stack, dict(self.held)))
+
+    @precondition(lambda self: self.open)
+    @rule(error=st.sampled_from([None, ValueError, KeyboardInterrupt]))
+    def end(self, error: type[BaseException] | None) -> None:
+        stack, held = self.open.pop()
+        if error is None:
+            stack.close()
+            return
+        self.held = held
+        with pytest.raises(error), stack:
+            raise error
+
+    @precondition(lambda self: not self.open)
+    @rule(way=st.sampled_from([tp.Cluster.copy, lambda c: tp.Cluster.restore(c.snapshot())]))
+    def replace(self, way: Any) -> None:
+        old, self.cluster = self.cluster, way(self.cluster)
+        assert self.cluster.snapshot() == old.snapshot()
+        old.drain("a")  # must not show in the copy
+
+    @invariant()
+    def agrees(self) -> None:
+        assert self.cluster.hosts.free.tolist() == self.left()
+        assert self.cluster.hosts.held.keys() == self.held.keys()
+        assert set(self.cluster.allocations) == {job for job, placed in self.held.items() if placed.gpus}
+        assert not self.cluster.hosts.drained
+
+
+TestHosts = HostMachine.TestCase
+
+SHORT: list[tuple[tp.Placement, str]] = [
+    (placed(hosts=[HostShare(1, 11)]), r"hosts\[0\]: 11 CPUs on machine 'b', which has 10 free"),
+    (
+        placed([0, 1], [HostShare(0, 6), HostShare(0, 6)]),
+        r"hosts\[1\]: 6 CPUs on machine 'a', which has 4 free",
+    ),
+    (
+        placed([0], [HostShare(0, 1, 8.6)]),
+        r"hosts\[0\]: 8600 MB of memory on machine 'a', which has 8500 free",
+    ),
+    (placed([0], [HostShare(0)], [1, 1, 1]), r"storage\[2\]: 1 drives on machine 'b', which has 0 free"),
+]
+
+
+@pytest.mark.parametrize(("placement", "message"), SHORT, ids=[message for _, message in SHORT])
+def test_what_is_short_is_named_and_nothing_is_taken(placement: tp.Placement, message: str) -> None:
+    cluster = tp.Cluster(TOPOLOGY, SIZE)
+    before = cluster.snapshot()
+    with pytest.raises(tp.AllocationError, match=message):
+        cluster.allocate("p", placement)
+    assert cluster.snapshot() == before
+
+
+@given(st.lists(st.sampled_from([0.1, 0.2, 0.3, 1.7, 1e-4]), max_size=20))
+def test_memory_comes_back_to_the_megabyte(sizes: list[float]) -> None:
+    cluster = tp.Cluster(TOPOLOGY, HostResources(0, 100.0))
+    for i, size in enumerate(sizes):
+        cluster.allocate(str(i), placed(hosts=[HostShare(0, 0, size)]))
+    for i, _ in enumerate(sizes):
+        cluster.release(str(i))
+    assert cluster.hosts.free.tolist() == [[0, 100_000, 0]] * 2
+
+
+def test_hosts_are_given_for_all_for_each_or_by_name() -> None:
+    small = HostResources(1, 1.0)
+    for given_hosts in ([SIZE, small], {"b": small, "a": SIZE}):
+        assert tp.Cluster(TOPOLOGY, given_hosts).hosts.resources == (SIZE, small)
+    assert tp.Cluster(TOPOLOGY, SIZE).hosts.resources == (SIZE, SIZE)
+    assert tp.Cluster(TOPOLOGY).hosts.free.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("given_hosts", "message"),
+    [
+        ([SIZE], "hosts: 1 entries for 2 machines"),
+        ([SIZE, 3], r"hosts\[1\] = 3 is not a HostResources"),
+        ({"a": SIZE, "c": SIZE}, "hosts: 'c' is no machine"),
+        ({"a": SIZE}, "hosts: 'b' is missing"),
+    ],
+)
+def test_hosts_that_do_not_match_the_machines_are_refused(given_hosts: Any, message: str) -> None:
+    with pytest.raises(tp.AllocationError, match=message):
+        tp.Cluster(TOPOLOGY, given_hosts)
+
+
+def test_without_limits_shares_are_noted_and_never_short() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("p", placed([0, 3], [HostShare(0, 1 << 20, 1e6)], [1] * 9, remote=(3,)))
+    assert cluster.hosts.held["p"].shares[0].machine == 0
+    assert tp.Cluster.restore(cluster.snapshot()).snapshot() == cluster.snapshot()
+
+
+def test_a_drained_machine_takes_no_process_until_it_is_taken_back() -> None:
+    cluster = tp.Cluster(TOPOLOGY, SIZE)
+    cluster.drain("b")
+    with pytest.raises(tp.AllocationError, match=r"hosts\[0\]: machine 'b' is drained"):
+        cluster.allocate("p", placed([0], [HostShare(1, 1)]))
+    assert tp.Cluster.restore(cluster.snapshot()).hosts.drained == {1}
+    with cluster.trial():
+        cluster.undrain("b")
+        cluster.allocate("p", placed([0], [HostShare(1, 1)]))
+    assert cluster.hosts.drained == {1}
+
+
+def test_a_job_id_is_in_use_whatever_the_job_holds() -> None:
+    cluster = tp.Cluster(TOPOLOGY, SIZE)
+    cluster.allocate("cpu", placed(hosts=[HostShare(0, 1)]))
+    cluster.allocate("gpu", [0])
+    with pytest.raises(tp.AllocationError, match="holds a share of machines already"):
+        cluster.allocate("cpu", [1])
+    with pytest.raises(tp.AllocationError, match=r"holds GPUs \(0,\) already"):
+        cluster.allocate("gpu", placed(hosts=[HostShare(0, 1)]))
+    assert cluster.allocations == {"gpu": (0,)}
+
+
+def test_damaged_host_part_of_a_snapshot_is_refused() -> None:
+    import hashlib
+
+    cluster = tp.Cluster(TOPOLOGY, SIZE)
+    cluster.allocate("p", placed([0], [HostShare(0, 3)]))
+    _, topology, described, state = cluster.snapshot().split(b"\n", 3)
+    for wrong in (b'"cpus": 30', b'"cpus": "3"', b'"cups": 3'):
+        text = topology + b"\n" + described.replace(b'"cpus": 3', wrong)
+        head = b"topoplace-cluster 2 " + hashlib.sha256(text).hexdigest().encode()
+        with pytest.raises(tp.SnapshotError):
+            tp.Cluster.restore(b"\n".join((head, text, state)))
+
+
+# ---- placements ------------------------------------------------------------------------------------------------
+
+
+def servers(devices: Any) -> dict[str, str]:
+    remote = [device for device in devices if device.remote]
+    return {
+        "REMOTE_COUNT": str(len(remote)),
+        **{f"REMOTE_{i}": f"{device.machine}:{device.device}" for i, device in enumerate(remote)},
+    }
+
+
+def test_environment_of_a_job_with_remote_gpus() -> None:
+    placement = placed([1, 3, 2], [HostShare(0, 2)], remote=(3, 2))
+    with pytest.raises(tp.AllocationError, match=r"remote = \(3, 2\): env needs servers="):
+        placement.env()
+    assert placement.env(servers) == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "REMOTE_COUNT": "2",
+        "REMOTE_0": "b:1",
+        "REMOTE_1": "b:0",
+    }
+    assert placement.server_env() == {"b": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1,0"}}
+
+
+def test_the_hook_sees_all_devices_of_a_machine_in_task_order() -> None:
+    seen: list[Device] = []
+
+    def hook(devices: Any) -> dict[str, str]:
+        seen.extend(devices)
+        return {}
+
+    placed([2, 0], [HostShare(0)], remote=(2,)).env(hook)
+    assert seen == [Device("b", "0", remote=True), Device("a", "0", remote=False)]
+
+
+def test_environment_by_the_machines_of_the_processes() -> None:
+    placement = placed([0, 3], [HostShare(0), HostShare(1)])
+    assert placement.env() == {
+        "a": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"},
+        "b": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"},
+    }
+    assert [placement.host_of(task) for task in range(2)] == [0, 1]
+    only_cpus = placed(hosts=[HostShare(1, 2)])
+    assert only_cpus.env() == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def test_a_gpu_lent_by_the_pool_is_named_by_its_uuid() -> None:
+    placement = placed([0, 2], [HostShare(0)])
+    with pytest.raises(tp.AllocationError, match="no known UUID, by which slices and lent GPUs are named"):
+        placement.env()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hosts": (HostShare(2),)}, r"hosts\[0\].machine = 2 is not in 0\.\.1"),
+        ({"hosts": (3,)}, r"hosts\[0\] = 3 is not a HostShare"),
+        ({"hosts": (HostShare(0), HostShare(1))}, "hosts: 2 processes for 1 GPUs"),
+        ({"hosts": (HostShare(0),), "remote": (3,)}, r"remote: GPU 3 is not among gpus = \(0,\)"),
+        ({"remote": (0,)}, "from where, hosts does not say"),
+        ({"storage": (5,)}, r"storage\[0\] = 5 is not in 0\.\.1"),
+    ],
+)
+def test_a_placement_that_contradicts_itself_is_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(tp.AllocationError, match=message):
+        tp.Placement((0,), topology=TOPOLOGY, **arguments)
+
+
+def test_a_placement_with_hosts_can_be_kept() -> None:
+    placement = placed([0, 2], [HostShare(0, 3, 1.5)], [1], remote=(2,))
+    assert pickle.loads(pickle.dumps(placement)) == placement
+    assert hash(placement) == hash(placed([0, 2], [HostShare(0, 3, 1.5)], [1], remote=(2,)))
+
+
+# ---- jobs without GPUs -----------------------------------------------------------------------------------------
+
+
+def test_a_job_without_gpus_needs_something_else() -> None:
+    job = tp.JobGraph.without_gpus(cpus=4)
+    assert (job.num_tasks, job.cpus) == (0, 4)
+    assert tp.JobGraph.from_json(job.to_json()) == job
+    for build in (tp.JobGraph.without_gpus, lambda: job.with_(cpus=None), lambda: tp.JobGraph(0)):
+        with pytest.raises(tp.JobGraphError):
+            build()
+    with pytest.raises(tp.JobGraphError, match="processes = 3 for 2 tasks"):
+        tp.JobGraph.ring(2).with_(processes=3)
+
+
+@pytest.mark.parametrize(
+    "name", ["baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve", "best-fit", "topo-aware-p"]
+)
+def test_policies_of_gpus_set_a_job_without_gpus_aside(name: str) -> None:
+    cluster, job = tp.Cluster(TOPOLOGY, SIZE), tp.JobGraph.without_gpus(cpus=4)
+    policy = tp.policies.get(name)
+    assert policy.place(job, cluster) is None
+    deferred = policy.explain(job, cluster).deferred
+    assert deferred is not None
+    assert deferred.reason == "never fits: it needs no GPU, and this policy gives nothing else"
+    plan = policy.plan([QueuedJob("p", job), QueuedJob("q", tp.JobGraph.ring(2))], cluster, 0.0)
+    assert [job_id for job_id, _ in plan.reject] == ["p"]
+    assert [job_id for job_id, _ in plan.start] == ["q"]
