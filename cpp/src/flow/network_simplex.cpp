@@ -5,21 +5,25 @@
 // Potentials make the reduced costs of tree arcs zero. A pivot takes in an arc outside that would pay, sends
 // around the cycle it closes what fits, and drops the last arc on it to block, counted from the cycle's
 // topmost node: then from every node something can always be sent towards the root, and no basis comes twice.
-// The entering arc is the best of a block of about sqrt(m) arcs that has one; blocks follow each other (block
-// search).
 //
-// The tree is kept as parents, subtree sizes and a thread: all nodes in preorder, in which a subtree is one
-// stretch. A pivot touches the path between the two arcs' ends and the potentials of the subtree that moves.
-// What a tree arc can still carry up and down is kept at its lower node, so that a walk towards the root
-// reads one array; flow of other arcs is not kept at all.
+// Nearly all time goes into three loops, which is why things are stored as they are:
+// - The search for the entering arc, the best of a block (block search), reads the arcs alone. A full arc is
+//   stored turned around, so that every arc pays whose reduced cost is below zero, and tree arcs never do.
+//   A node's arcs stand together, but neighbouring nodes' do not: a block samples all of the network.
+// - The walks along the cycle read one array: what a tree arc can still carry is kept at its lower node. The
+//   flow of other arcs is not kept at all.
+// - The potentials of the subtree that moves change. All nodes in preorder are a thread, in which a subtree
+// is
+//   one stretch; its links are an array of their own. Numbers have 32 bits where they fit.
 //
 // The first tree joins every node to the root by an artificial arc of cost `big` (at demands) or 0, larger
-// than what any path costs: where one ends with flow, the supplies cannot be sent. Potentials stay within big
-// + n * cost, so all numbers fit Cost where 4 (n + 1) * (cost + 1) does.
+// than what any path costs: where one ends with flow, the supplies cannot be sent. Potentials stay between -n
+// * cost and big + n * cost, so all numbers fit where 4 (n + 1) (cost + 1) does.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -32,7 +36,42 @@ namespace {
 
 using Id = std::int32_t;
 
-enum State : std::int8_t { kFull = -1, kInTree = 0, kEmpty = 1 };
+constexpr double kBlock = 2;  // in roots of the number of arcs
+constexpr Id kTogether = 16;  // at most so many arcs of a node stand next to each other
+
+std::size_t at(Id id) { return static_cast<std::size_t>(id); }
+
+// The arcs by tail.
+std::vector<Id> sorted_by_tail(const Problem& problem) {
+    std::vector<Id> first(at(problem.num_nodes) + 1), sorted(problem.tail.size());
+    for (const Id tail : problem.tail) ++first[at(tail) + 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    for (std::size_t arc = 0; arc < sorted.size(); ++arc) {
+        sorted[at(first[at(problem.tail[arc])]++)] = static_cast<Id>(arc);
+    }
+    return sorted;
+}
+
+// The arcs in the order in which they are searched: runs of one tail's arcs, and between two that follow each
+// other about a root of all runs that come later.
+std::vector<Id> search_order(const Problem& problem) {
+    const std::vector<Id> sorted = sorted_by_tail(problem);
+    std::vector<std::size_t> runs;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const bool same = i > 0 && problem.tail[at(sorted[i])] == problem.tail[at(sorted[i - 1])];
+        if (!same || i - runs.back() == kTogether) runs.push_back(i);
+    }
+    const auto step = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(runs.size()))));
+    runs.push_back(sorted.size());
+    std::vector<Id> order;
+    order.reserve(sorted.size());
+    for (std::size_t first = 0; first < step; ++first) {
+        for (std::size_t run = first; run + 1 < runs.size(); run += step) {
+            for (std::size_t i = runs[run]; i < runs[run + 1]; ++i) order.push_back(sorted[i]);
+        }
+    }
+    return order;
+}
 
 template <class Number>
 class NetworkSimplex {
@@ -42,11 +81,17 @@ class NetworkSimplex {
           counter_(counter),
           root_(problem.num_nodes),
           num_arcs_(static_cast<Id>(problem.tail.size())),
-          block_(std::max<Id>(10, static_cast<Id>(std::sqrt(static_cast<double>(num_arcs_))))) {
-        for (Id arc = 0; arc < num_arcs_; ++arc) {
-            const auto i = static_cast<std::size_t>(arc);
-            add_arc(problem.tail[i], problem.head[i], static_cast<Number>(problem.capacity[i]),
-                    static_cast<Number>(problem.cost[i]));
+          block_(static_cast<Id>(10 + kBlock * std::sqrt(static_cast<double>(num_arcs_)))),
+          order_(search_order(problem)),
+          turned_(order_.size()),
+          links_(at(root_) + 1),
+          places_(at(root_) + 1),
+          next_(at(root_) + 1),
+          potential_(at(root_) + 1) {
+        arcs_.reserve(order_.size() + at(root_));
+        for (const Id arc : order_) {
+            arcs_.push_back(
+                {problem.tail[at(arc)], problem.head[at(arc)], static_cast<Number>(problem.cost[at(arc)])});
         }
         join_all_to_root();
     }
@@ -63,43 +108,32 @@ class NetworkSimplex {
   private:
     static constexpr Id kNone = -1;
 
-    struct Arc {
+    struct Arc {  // turned around where it is full
         Id tail;
         Id head;
         Number cost;
     };
-    struct Link {  // to the parent
+    struct Link {  // of a node to its parent
         Id parent;
         Id size;      // nodes of the subtree
         Number up;    // what the tree arc can still carry towards the root
         Number down;  // and away from it
     };
-    struct Place {  // in the thread
-        Id next;
-        Id previous;
-        Id last;  // of the subtree
-        Id arc;   // to the parent
+    struct Place {
+        Id previous;  // in the thread
+        Id last;      // of the subtree
+        Id arc;       // to the parent
     };
-
-    static std::size_t at(Id id) { return static_cast<std::size_t>(id); }
-
-    void add_arc(Id tail, Id head, Number capacity, Number cost) {
-        arcs_.push_back({tail, head, cost});
-        capacity_.push_back(capacity);
-        state_.push_back(kEmpty);
-    }
 
     void join_all_to_root() {
         Number dearest = 0;
         for (const Arc& arc : arcs_) dearest = std::max(dearest, std::abs(arc.cost));
         const Number big = (dearest + 1) * (root_ + 1);
-        links_.resize(at(root_) + 1);
-        places_.resize(at(root_) + 1);
-        potential_.resize(at(root_) + 1);
         links_[at(root_)] = {kNone, root_ + 1, 0, 0};
         for (Id node = 0; node <= root_; ++node) {
-            const Id next = node == root_ ? 0 : node + 1, previous = node == 0 ? root_ : node - 1;
-            places_[at(node)] = {next, previous, node == root_ ? previous : node, num_arcs_ + node};
+            connect(node, node == root_ ? 0 : node + 1);
+            places_[at(node)].last = node == root_ ? root_ - 1 : node;
+            places_[at(node)].arc = num_arcs_ + node;
             if (node != root_) join_to_root(node, static_cast<Number>(problem_.supply[at(node)]), big);
         }
     }
@@ -107,36 +141,40 @@ class NetworkSimplex {
     void join_to_root(Id node, Number supply, Number big) {
         constexpr Number kMost = std::numeric_limits<Number>::max() / 2;
         if (supply >= 0) {
-            add_arc(node, root_, kMost, 0);
+            arcs_.push_back({node, root_, 0});
             links_[at(node)] = {root_, 1, kMost - supply, supply};
         } else {
-            add_arc(root_, node, kMost, big);
+            arcs_.push_back({root_, node, big});
             links_[at(node)] = {root_, 1, -supply, kMost + supply};
             potential_[at(node)] = big;
         }
-        state_.back() = kInTree;
     }
 
     // ---- pivots ----
 
-    // Below zero where it pays to fill an empty arc or to empty a full one.
-    Number violation(Id arc) const {
-        const Arc& a = arcs_[at(arc)];
-        return state_[at(arc)] * (a.cost + potential_[at(a.tail)] - potential_[at(a.head)]);
+    // Below zero where it pays to send something; zero for arcs of the tree.
+    Number reduced_cost(const Arc& arc) const {
+        return arc.cost + potential_[at(arc.tail)] - potential_[at(arc.head)];
     }
 
+    // The best arc of the next block that has one that pays, or kNone.
     Id entering() {
-        Id best = kNone, left = block_;
-        Number least = 0;
-        for (Id seen = 0; seen < num_arcs_; ++seen) {
+        for (Id seen = 0; seen < num_arcs_;) {
+            const Id begin = std::exchange(next_arc_, std::min(next_arc_ + block_, num_arcs_));
+            const Id best = best_of(begin, next_arc_);
+            if (best != kNone) return best;
+            seen += next_arc_ - begin;
             if (next_arc_ == num_arcs_) next_arc_ = 0;
-            const Number found = violation(next_arc_);
-            if (found < least) least = found, best = next_arc_;
-            ++next_arc_;
-            if (--left == 0) {
-                if (best != kNone) return best;
-                left = block_;
-            }
+        }
+        return kNone;
+    }
+
+    Id best_of(Id begin, Id end) const {
+        Id best = kNone;
+        Number least = 0;
+        for (Id arc = begin; arc < end; ++arc) {
+            const Number reduced = reduced_cost(arcs_[at(arc)]);
+            if (reduced < least) least = reduced, best = arc;
         }
         return best;
     }
@@ -144,49 +182,52 @@ class NetworkSimplex {
     // Which tree arc blocks a cycle, and after how many units.
     struct Blocking {
         Number units;
-        Id node = kNone;      // below the arc; kNone: the entering arc
-        bool at_end = false;  // on the way from the end of the entering arc, not from its beginning
+        Id node = kNone;       // below the arc; kNone: the entering arc itself
+        bool at_head = false;  // on the way up from the entering arc's head, not from its tail
     };
 
-    Blocking find_blocking(Id from, Id to, Id top, Number capacity) const {
+    Blocking find_blocking(const Arc& arc, Id top, Number capacity) const {
         Blocking found{capacity};
-        for (Id node = from; node != top; node = links_[at(node)].parent) {
+        for (Id node = arc.tail; node != top; node = links_[at(node)].parent) {
             if (links_[at(node)].down < found.units) found = {links_[at(node)].down, node, false};
         }
-        for (Id node = to; node != top; node = links_[at(node)].parent) {
+        for (Id node = arc.head; node != top; node = links_[at(node)].parent) {
             if (links_[at(node)].up <= found.units) found = {links_[at(node)].up, node, true};
         }
         return found;
     }
 
     void pivot(Id arc) {
-        const Arc& a = arcs_[at(arc)];
-        const bool fills = state_[at(arc)] == kEmpty;
-        const Id from = fills ? a.tail : a.head, to = fills ? a.head : a.tail;
-        const Id top = join(from, to);
-        const Blocking blocking = find_blocking(from, to, top, capacity_[at(arc)]);
-        send(from, top, -blocking.units);
-        send(to, top, blocking.units);
-        if (blocking.node == kNone) {
-            state_[at(arc)] = fills ? kFull : kEmpty;
+        const Arc a = arcs_[at(arc)];
+        const Id top = join(a.tail, a.head);
+        const Number capacity = capacity_of(arc);
+        const auto [units, leaving, at_head] = find_blocking(a, top, capacity);
+        send(a.tail, top, -units);
+        send(a.head, top, units);
+        if (leaving == kNone) {
+            turn_arc(arc);
             return;
         }
-        drop(blocking.node);
-        const Id inner = blocking.at_end ? to : from, outer = blocking.at_end ? from : to;
-        resize(links_[at(blocking.node)].parent, outer, top, links_[at(blocking.node)].size);
-        const Number left = capacity_[at(arc)] - blocking.units;
-        const Link link =
-            blocking.at_end ? Link{outer, 0, blocking.units, left} : Link{outer, 0, left, blocking.units};
-        move_subtree(blocking.node, inner, link, arc);
+        if (carried(leaving) != 0) turn_arc(places_[at(leaving)].arc);
+        const Id inner = at_head ? a.head : a.tail, outer = at_head ? a.tail : a.head;
+        resize(links_[at(leaving)].parent, outer, top, links_[at(leaving)].size);
+        Link link{outer, 0, capacity - units, units};
+        if (at_head) std::swap(link.up, link.down);
+        move_subtree(leaving, inner, link, arc);
+    }
+
+    Number capacity_of(Id arc) const { return static_cast<Number>(problem_.capacity[at(order_[at(arc)])]); }
+
+    void turn_arc(Id arc) {
+        Arc& a = arcs_[at(arc)];
+        a = {a.head, a.tail, -a.cost};
+        turned_[at(arc)] = !turned_[at(arc)];
     }
 
     Id join(Id a, Id b) const {
         while (a != b) {
-            if (links_[at(a)].size < links_[at(b)].size) {
-                a = links_[at(a)].parent;
-            } else {
-                b = links_[at(b)].parent;
-            }
+            Id& lower = links_[at(a)].size < links_[at(b)].size ? a : b;
+            lower = links_[at(lower)].parent;
         }
         return a;
     }
@@ -199,10 +240,11 @@ class NetworkSimplex {
         }
     }
 
-    bool leads_up(Id node) const { return arcs_[at(places_[at(node)].arc)].tail == node; }
-    Number carried(Id node) const { return leads_up(node) ? links_[at(node)].down : links_[at(node)].up; }
-
-    void drop(Id node) { state_[at(places_[at(node)].arc)] = carried(node) == 0 ? kEmpty : kFull; }
+    // What the arc above a node carries in the direction in which it is stored.
+    Number carried(Id node) const {
+        const bool leads_up = arcs_[at(places_[at(node)].arc)].tail == node;
+        return leads_up ? links_[at(node)].down : links_[at(node)].up;
+    }
 
     // A subtree of `size` nodes leaves its parent `old` for the parent `now`; both are below `top`.
     void resize(Id old, Id now, Id top, Id size) {
@@ -210,48 +252,48 @@ class NetworkSimplex {
         for (Id node = now; node != top; node = links_[at(node)].parent) links_[at(node)].size += size;
     }
 
+    // ---- the tree ----
+
     // The subtree below `cut` hangs from now on by `arc` at its node `inner`, whose link that becomes.
     void move_subtree(Id cut, Id inner, const Link& link, Id arc) {
-        const Arc& a = arcs_[at(arc)];
-        const Number reduced = a.cost + potential_[at(a.tail)] - potential_[at(a.head)];
+        const Number reduced = reduced_cost(arcs_[at(arc)]);
         take_out(cut);
         const Id last = turn(cut, inner);
         put_in(inner, last, link.parent);
         turn_links(cut, inner, last, link, arc);
-        shift(inner, last, a.tail == inner ? -reduced : reduced);
-        state_[at(arc)] = kInTree;
+        shift(inner, last, arcs_[at(arc)].tail == inner ? -reduced : reduced);
     }
 
     void shift(Id node, Id last, Number by) {
-        for (; node != last; node = places_[at(node)].next) potential_[at(node)] += by;
+        for (; node != last; node = next_[at(node)]) potential_[at(node)] += by;
         potential_[at(last)] += by;
     }
 
     void connect(Id node, Id next) {
-        places_[at(node)].next = next;
+        next_[at(node)] = next;
         places_[at(next)].previous = node;
     }
 
     // Takes the subtree's stretch out of the thread.
     void take_out(Id cut) {
         const Id last = places_[at(cut)].last, previous = places_[at(cut)].previous;
-        connect(previous, places_[at(last)].next);
+        connect(previous, next_[at(last)]);
         for (Id node = links_[at(cut)].parent; node != kNone && places_[at(node)].last == last;
              node = links_[at(node)].parent) {
             places_[at(node)].last = previous;
         }
     }
 
-    // Puts the stretch of a subtree taken out in the preorder it has with `inner` as its root: the subtree of
-    // `inner`, then what is left of its parent's, and so on up to `cut`. Returns the last node.
+    // Puts the stretch taken out into the preorder it has with `inner` as its root: the subtree of `inner`,
+    // then what is left of its parent's, and so on up to `cut`. Returns the last node.
     Id turn(Id cut, Id inner) {
         Place old = places_[at(inner)];
-        Id last = old.last, after = places_[at(last)].next;  // after the stretch of `old`
+        Id last = old.last, after = next_[at(last)];  // after the stretch of `old`
         for (Id node = inner; node != cut;) {
             node = links_[at(node)].parent;
             const Place place = places_[at(node)];
             const bool at_end = place.last == old.last;
-            const Id place_after = at_end ? after : places_[at(place.last)].next;
+            const Id place_after = at_end ? after : next_[at(place.last)];
             if (!at_end) connect(old.previous, after);
             connect(last, node);
             last = at_end ? old.previous : place.last;
@@ -263,16 +305,16 @@ class NetworkSimplex {
 
     // Puts the stretch in behind `outer`, its new parent.
     void put_in(Id inner, Id last, Id outer) {
-        const Id next = places_[at(outer)].next;
+        const Id after = next_[at(outer)];
         connect(outer, inner);
-        connect(last, next);
+        connect(last, after);
         for (Id node = outer; node != kNone && places_[at(node)].last == outer;
              node = links_[at(node)].parent) {
             places_[at(node)].last = last;
         }
     }
 
-    // Turns the links between `cut` and `inner` around; `link` and `arc` are those of `inner` from now on.
+    // Turns the links between `inner` and `cut` around; `link` and `arc` are those of `inner` from now on.
     void turn_links(Id cut, Id inner, Id last, Link link, Id arc) {
         const Id size = links_[at(cut)].size;
         Id below = 0;
@@ -299,12 +341,14 @@ class NetworkSimplex {
     }
 
     std::vector<std::int64_t> flow() const {
-        std::vector<std::int64_t> flow(problem_.capacity);
-        for (std::size_t arc = 0; arc < flow.size(); ++arc) {
-            if (state_[arc] != kFull) flow[arc] = 0;
+        std::vector<std::int64_t> flow(order_.size());
+        for (Id arc = 0; arc < num_arcs_; ++arc) {
+            if (turned_[at(arc)]) flow[at(order_[at(arc)])] = capacity_of(arc);
         }
         for (Id node = 0; node < root_; ++node) {
-            if (places_[at(node)].arc < num_arcs_) flow[at(places_[at(node)].arc)] = carried(node);
+            const Id arc = places_[at(node)].arc;
+            if (arc >= num_arcs_) continue;
+            flow[at(order_[at(arc)])] = turned_[at(arc)] ? capacity_of(arc) - carried(node) : carried(node);
         }
         return flow;
     }
@@ -312,18 +356,19 @@ class NetworkSimplex {
     const Problem& problem_;
     NodeCounter& counter_;
     Id root_;
-    Id num_arcs_;
+    Id num_arcs_;  // the artificial ones follow
     Id block_;
     Id next_arc_ = 0;
+    std::vector<Id> order_;  // the problem's arcs in ours
+    std::vector<bool> turned_;
     std::vector<Arc> arcs_;
-    std::vector<Number> capacity_;
-    std::vector<std::int8_t> state_;
     std::vector<Link> links_;
     std::vector<Place> places_;
+    std::vector<Id> next_;  // in the thread
     std::vector<Number> potential_;
 };
 
-constexpr Total kNarrow = Total{1} << 29, kWide = Total{1} << 61;
+constexpr Total kNarrow = Total{1} << 29;  // sums of two still fit 32 bits
 
 // 4 (n + 1) (cost + 1) for the dearest arc: no sum the algorithm makes of costs is larger.
 Total largest_sum(const Problem& problem) {
