@@ -1,0 +1,71 @@
+#include <numeric>
+#include <utility>
+
+#include "flow/problem.hpp"
+
+namespace topoplace::flow {
+namespace {
+
+Solution run(Algorithm algorithm, const Problem& problem, NodeCounter& counter) {
+    switch (algorithm) {
+        case Algorithm::automatic:
+        case Algorithm::cost_scaling:
+            break;
+        case Algorithm::network_simplex:
+            return network_simplex(problem, counter);
+        case Algorithm::successive_shortest_path:
+            return successive_shortest_path(problem, counter);
+        case Algorithm::cycle_canceling:
+            return cycle_canceling(problem, counter);
+    }
+    return cost_scaling(problem, counter);
+}
+
+FlowResult infeasible(std::vector<std::int32_t>&& cut) {
+    FlowResult result;
+    result.status = Status::infeasible;
+    result.cut = std::move(cut);
+    return result;
+}
+
+// The proof that not all can be sent, if that is so; `timeout` where it cannot be told in time.
+FlowResult prove_infeasible(const Network& network, const Problem& problem, NodeCounter& counter) {
+    auto cut = blocking_cut(problem, counter);
+    if (cut.empty()) return {};
+    std::erase_if(cut, [&](std::int32_t v) { return v >= network.num_nodes; });
+    return infeasible(std::move(cut));
+}
+
+FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& counter) {
+    const Normal normal(network, params);
+    if (normal.oversupplied()) {
+        std::vector<std::int32_t> all(static_cast<std::size_t>(network.num_nodes));
+        std::iota(all.begin(), all.end(), 0);
+        return infeasible(std::move(all));
+    }
+    auto cycle = endless_cycle(network, counter);
+    if (counter.stopped()) return {};
+    if (!cycle.empty()) {
+        FlowResult result = prove_infeasible(network, normal.problem(), counter);
+        if (counter.stopped() || result.status == Status::infeasible) return result;
+        result.status = Status::unbounded;
+        result.cycle = std::move(cycle);
+        return result;
+    }
+    Solution solution = run(params.algorithm, normal.problem(), counter);
+    if (solution.status == Status::infeasible) return prove_infeasible(network, normal.problem(), counter);
+    return normal.restore(std::move(solution));
+}
+
+}  // namespace
+
+FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
+    check(network, params);
+    NodeCounter counter(params.deadline);
+    FlowResult result = solve(network, params, counter);
+    result.algorithm = params.algorithm;
+    result.steps = counter.nodes();
+    return result;
+}
+
+}  // namespace topoplace::flow
