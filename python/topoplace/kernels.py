@@ -17,12 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
+from topoplace._flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
 from topoplace.errors import InfeasibleError, SearchTimeoutError
 
 __all__ = [
+    "INFINITE",
     "MAX_EXACT_VERTICES",
     "Bipartition",
     "Embedding",
+    "FlowSolution",
     "Graph",
     "LinkCountScore",
     "Mapping",
@@ -34,7 +37,9 @@ __all__ = [
     "count_subgraphs",
     "enumerate_subgraphs",
     "map_graph",
+    "min_cost_flow",
     "verify_bipartition",
+    "verify_flow",
     "verify_map",
     "verify_mapping",
 ]

@@ -90,6 +90,7 @@ class Scaling {
     std::int32_t extend(std::int32_t tip);
     void push(std::size_t length);
     void relabel(std::int32_t v);
+    bool update_due() const { return relabels_ >= num_nodes_; }
     bool update_prices();
     void scan(std::int32_t v);
     void settle(std::int32_t v, std::int64_t distance);
@@ -213,13 +214,14 @@ Status Scaling<Int>::refine() {
     fill_negative();
     relabels_ = num_nodes_;
     while (queue_size_ > 0) {
-        if (relabels_ >= num_nodes_ && !update_prices())
+        if (update_due() && !update_prices())
             return counter_.stopped() ? Status::timeout : Status::infeasible;
         const std::int32_t v = queue_[queue_head_];
         queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
         --queue_size_;
         queued_[at(v)] = 0;
-        while (excess_[at(v)] > 0) augment(v);
+        while (excess_[at(v)] > 0 && !update_due()) augment(v);
+        activate(v);
         if (counter_.stopped()) return Status::timeout;
     }
     return Status::optimal;
@@ -255,7 +257,7 @@ template <class Int>
 void Scaling<Int>::augment(std::int32_t source) {
     std::size_t length = 0;
     std::int32_t tip = source;
-    while (length < kLongest && (length == 0 || excess_[at(tip)] >= 0)) {
+    while (length < kLongest && (length == 0 || excess_[at(tip)] >= 0) && !update_due()) {
         const std::int32_t a = extend(tip);
         if (a >= 0) {
             path_[length++] = a;

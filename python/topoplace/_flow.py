@@ -1,0 +1,198 @@
+"""Minimum-cost flow as `topoplace.kernels` offers it: what goes in, what comes out, and the proof of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+
+Algorithm: TypeAlias = Literal[
+    "auto", "cost_scaling", "network_simplex", "successive_shortest_path", "cycle_canceling"
+]
+Status: TypeAlias = Literal["optimal", "infeasible", "unbounded", "timeout"]
+Units: TypeAlias = NDArray[np.int64]
+Indices: TypeAlias = NDArray[np.int32]
+
+INFINITE = 2**63 - 1
+"""The capacity of an arc without limit; a float infinity is taken for it."""
+
+
+class _Network(NamedTuple):
+    num_nodes: int
+    tail: Indices
+    head: Indices
+    lower: Units | None
+    capacity: Units
+    cost: Units
+    supply: Units
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FlowSolution:
+    """What `min_cost_flow` found, with its proof.
+
+    `flow` and `potential` prove each other: with the reduced cost cost[a] + potential[tail[a]] - potential[head[a]],
+    an arc below its capacity has none below zero, an arc above its lower bound none above zero. They are empty where
+    `status` is not "optimal".
+    """
+
+    status: Status
+    """"optimal"; "infeasible", proven by `cut`; "unbounded", proven by `cycle`; "timeout": nothing is known."""
+    flow: Units
+    """(m,): what each arc carries."""
+    potential: Units
+    """(n,): what a unit more at each node would save, up to a constant; where demands exceed supplies, absolute."""
+    cost: int
+    """Sum of cost times flow, exact; 0 where there is no flow."""
+    cut: Indices
+    """Infeasible: nodes that together supply more than their outgoing arcs, less what must come in, can take."""
+    cycle: Indices
+    """Unbounded: arcs of infinite capacity that close a cycle of negative cost; some feasible flow exists."""
+    algorithm: str
+    """What ran; "auto" for a recognised structure."""
+    steps: int
+    """Pushes and relabels, pivots, or nodes searched."""
+    _network: _Network = field(repr=False)
+
+    def verify(self) -> bool:
+        """Whether the answer is proven, in one pass over nodes and arcs, by the definition alone.
+
+        For the arguments as they are now: arrays that needed no conversion were not copied. False for a timeout.
+        """
+        if self.status == "optimal":
+            return _core.verify_flow(*self._network, self.flow, self.potential, self.cost)
+        if self.status == "infeasible":
+            return _core.verify_infeasible(*self._network, self.cut)
+        return self.status == "unbounded" and _core.verify_unbounded(*self._network, self.cycle)
+
+
+def min_cost_flow(
+    num_nodes: int,
+    tail: ArrayLike,
+    head: ArrayLike,
+    capacity: ArrayLike,
+    cost: ArrayLike,
+    supply: ArrayLike,
+    *,
+    lower: ArrayLike | None = None,
+    algorithm: Algorithm = "auto",
+    warm_start: FlowSolution | None = None,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+) -> FlowSolution:
+    """Sends every supply to the demands over arcs of limited capacity, at the least total cost.
+
+    Arc a leads from `tail`[a] to `head`[a] and carries `lower`[a] (0 by default) to `capacity`[a] units at `cost`[a]
+    each; `INFINITE` is no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a demand.
+    Where demands exceed supplies, a demand is the most its node may take, and all supplies still have to be sent.
+    All are integers; parallel arcs, loops, negative costs and cycles are allowed. The flow is integral.
+
+    `algorithm`: "auto" takes what is fastest for networks that look like this one; the others are push-relabel cost
+    scaling (Goldberg, J. Algorithms 22, 1997), the primal network simplex, and two textbook methods (Amaral's thesis,
+    table 8). All agree on the cost; of several optimal flows each returns its own, the same every time.
+
+    `warm_start` is the solution of a network with the same arcs and nodes, whose capacities, costs and supplies may
+    have been others; cost scaling starts from there. At `timeout` seconds, or after `max_nodes` steps, the same on
+    every machine, `status` is "timeout". Raises ValueError naming argument, index and value that are refused.
+    """
+    n = _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2)
+    network = _network(n, tail, head, lower, capacity, cost, supply)
+    start_flow, start_potential = _start(warm_start)
+    status, flow, potential, total, cut, cycle, ran, steps = _core.min_cost_flow(
+        *network,
+        algorithm,
+        start_flow,
+        start_potential,
+        None if timeout is None else _checks.real(timeout, "timeout", ValueError),
+        None
+        if max_nodes is None
+        else _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=INFINITE),
+    )
+    known: Any = status
+    return FlowSolution(known, flow, potential, total, cut, cycle, ran, steps, network)
+
+
+def verify_flow(
+    num_nodes: int,
+    tail: ArrayLike,
+    head: ArrayLike,
+    capacity: ArrayLike,
+    cost: ArrayLike,
+    supply: ArrayLike,
+    flow: ArrayLike,
+    potential: ArrayLike,
+    total: int,
+    *,
+    lower: ArrayLike | None = None,
+) -> bool:
+    """Whether `flow` (m,) is a flow of this network, `potential` (n,) proves it optimal, and `total` is its cost.
+
+    By the definition alone, in one pass over nodes and arcs; shares no code with the solvers. Raises ValueError on
+    bad input.
+    """
+    n = _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2)
+    network = _network(n, tail, head, lower, capacity, cost, supply)
+    units = _integers(flow, "flow", np.int64)
+    return _core.verify_flow(*network, units, _integers(potential, "potential", np.int64), total)
+
+
+def _network(
+    num_nodes: int,
+    tail: ArrayLike,
+    head: ArrayLike,
+    lower: ArrayLike | None,
+    capacity: ArrayLike,
+    cost: ArrayLike,
+    supply: ArrayLike,
+) -> _Network:
+    return _Network(
+        num_nodes,
+        _integers(tail, "tail", np.int32),
+        _integers(head, "head", np.int32),
+        None if lower is None else _integers(lower, "lower", np.int64),
+        _integers(_limits(capacity), "capacity", np.int64),
+        _integers(cost, "cost", np.int64),
+        _integers(supply, "supply", np.int64),
+    )
+
+
+def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]:
+    if warm_start is None:
+        return None, None
+    _checks.instance(warm_start, FlowSolution, "warm_start", ValueError)
+    return (warm_start.flow, warm_start.potential) if warm_start.status == "optimal" else (None, None)
+
+
+def _limits(capacity: ArrayLike) -> ArrayLike:
+    """Capacities with `INFINITE` for every float infinity."""
+    array = np.asarray(capacity)
+    if array.dtype.kind != "f" or array.ndim != 1 or not np.isposinf(array).any():
+        return array
+    limits = _integers(np.where(np.isposinf(array), 0, array), "capacity", np.int64)
+    return np.where(np.isposinf(array), INFINITE, limits)
+
+
+def _integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """A row of integers; the array itself where it is one already."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}; one dimension is needed")
+    if array.dtype != dtype and array.size:
+        _check_integers(array, name, np.iinfo(dtype))
+    return np.require(array.astype(dtype, copy=False), requirements=["C", "A"])
+
+
+def _check_integers(array: NDArray[Any], name: str, limits: Any) -> None:
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} has dtype {array.dtype}; integers of 64 bits are needed")
+    whole = np.floor(array) == array if array.dtype.kind == "f" else np.ones(array.shape, dtype=bool)
+    top = float(limits.max) if array.dtype.kind == "f" else limits.max  # 2**63 as a float: excluded below
+    inside = (array >= limits.min) & (array <= top)
+    if array.dtype == np.float64:
+        inside &= array < 2.0**63
+    for i in np.flatnonzero(~(whole & inside))[:1]:
+        raise ValueError(f"{name}[{i}] = {array[i]} is not an integer in {limits.min}..{limits.max}")
