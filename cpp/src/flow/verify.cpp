@@ -48,6 +48,18 @@ bool nodes_agree(const Network& network, std::span<const std::int64_t> flow,
     return unmet >= 0;
 }
 
+// What nodes supply together. Demands in excess of all supplies do not count where no other node has a
+// demand that could be left unmet in their place.
+Total supplied_by(const Network& network, const std::vector<bool>& inside) {
+    Total supplied = 0;
+    bool all_demands = true;
+    for (std::size_t v = 0; v < inside.size(); ++v) {
+        if (inside[v]) supplied += network.supply[v];
+        all_demands = all_demands && (inside[v] || network.supply[v] >= 0);
+    }
+    return all_demands ? supplied + std::max<Total>(0, unmet_demand(network)) : supplied;
+}
+
 }  // namespace
 
 bool verify_flow(const Network& network, std::span<const std::int64_t> flow,
@@ -64,22 +76,15 @@ bool verify_infeasible(const Network& network, std::span<const std::int32_t> cut
         if (!is_node(network, v) || inside[at(v)]) return false;
         inside[at(v)] = true;
     }
-    Total too_much = 0;
-    bool all_demands = true;
-    for (std::size_t v = 0; v < inside.size(); ++v) {
-        if (inside[v]) too_much += network.supply[v];
-        all_demands = all_demands && (inside[v] || network.supply[v] >= 0);
-    }
-    // Demands that need not be met take less where nobody else could.
-    if (all_demands) too_much += std::max<Total>(0, unmet_demand(network));
+    const Total supplied = supplied_by(network, inside);
+    Total taken = 0;
     for (std::size_t a = 0; a < network.tail.size(); ++a) {
-        const bool from = inside[at(network.tail[a])];
-        const bool into = inside[at(network.head[a])];
-        if (from && !into && network.capacity[a] == kInfinite) return false;
-        if (from && !into) too_much -= network.capacity[a];
-        if (into && !from) too_much += lower_bound(network, a);
+        if (inside[at(network.tail[a])] == inside[at(network.head[a])]) continue;
+        const bool leaves = inside[at(network.tail[a])];
+        if (leaves && network.capacity[a] == kInfinite) return false;
+        taken += leaves ? network.capacity[a] : -lower_bound(network, a);
     }
-    return too_much > 0;
+    return supplied > taken;
 }
 
 bool verify_unbounded(const Network& network, std::span<const std::int32_t> cycle) {
