@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from topoplace import __version__
-from topoplace.cli import demo, diff, discover, machines, papers, partition, place, profile, show, simulate
+from topoplace.cli import demo, diff, discover, flow, machines, papers, partition, place, profile, show, simulate
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
 
 _INTERRUPTED = 130
@@ -46,7 +46,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (discover, show, diff, machines, place, simulate, profile, partition, papers, demo):
+    for module in (discover, show, diff, machines, place, simulate, profile, partition, flow, papers, demo):
         module.add(commands)
     return parser
 
