@@ -1,8 +1,8 @@
 """Minimum-cost flow problems and solutions as text, in the format of the first DIMACS challenge (1991).
 
-A line begins with a letter: `c` and anything is a comment; `p min NODES ARCS` comes once, before those that follow;
-`n NODE SUPPLY` says what a node sends (below zero: receives; 0 where no line says); `a TAIL HEAD LOWER CAPACITY COST` is
-an arc. Nodes are numbered from 1; a capacity of -1 is none. A solution is `s COST` and, for each arc, `f TAIL HEAD FLOW`.
+A line begins with a letter. `c` is a comment. `p min NODES ARCS` comes once, before those that follow: `n NODE SUPPLY`
+says what a node sends (below zero: receives; 0 where no line says), `a TAIL HEAD LOWER CAPACITY COST` is an arc. Nodes
+are numbered from 1; a capacity of -1 is none. A solution is `s COST` and, for each arc, `f TAIL HEAD FLOW`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def _values(words: list[bytes], number: int) -> list[int]:
         del words[1]
     if len(words) != len(fields) + 1:
         letter = words[0].decode()
-        raise ValueError(f"line {number}: {len(words) - 1} values after {letter}; expected {' '.join(fields)}")
+        raise ValueError(
+            f"line {number}: {len(words) - 1} values after {letter}; expected {' '.join(fields)}"
+        )
     return [_value(word, field, number) for word, field in zip(words[1:], fields, strict=True)]
 
 
@@ -174,7 +176,9 @@ def _network(problem: _Problem, supplies: dict[int, int], arcs: list[list[int]])
     if len(arcs) != problem.arcs:
         raise ValueError(f"line {problem.line} promises {problem.arcs} arcs; {len(arcs)} follow")
     if problem.nodes > _MOST_ISOLATED + 2 * len(arcs) + len(supplies):
-        raise ValueError(f"line {problem.line}: of {problem.nodes} nodes more than {_MOST_ISOLATED} have no line")
+        raise ValueError(
+            f"line {problem.line}: of {problem.nodes} nodes more than {_MOST_ISOLATED} have no line"
+        )
     tail, head, lower, capacity, cost = np.array(arcs, dtype=np.int64).reshape(-1, 5).T.copy()
     supply = np.zeros(problem.nodes, dtype=np.int64)
     supply[np.fromiter(supplies, dtype=np.int64, count=len(supplies)) - 1] = list(supplies.values())

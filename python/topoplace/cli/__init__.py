@@ -12,7 +12,19 @@ import sys
 from collections.abc import Sequence
 
 from topoplace import __version__
-from topoplace.cli import demo, diff, discover, flow, machines, papers, partition, place, profile, show, simulate
+from topoplace.cli import (
+    demo,
+    diff,
+    discover,
+    flow,
+    machines,
+    papers,
+    partition,
+    place,
+    profile,
+    show,
+    simulate,
+)
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
 
 _INTERRUPTED = 130
