@@ -1,0 +1,124 @@
+"""Minimum-cost flow against OR-tools and LEMON's network simplex: the same networks, one process, one thread.
+
+`python benchmarks/bench_flow.py` solves scheduling graphs and DRMaestro's phase-2 graphs at 50, 95 and 150 % load, and
+families after NETGEN, GRIDGEN and GOTO and dense assignments of 2^8 to 2^14 nodes; prints the least CPU time of solving
+and geometric means of ratios, and checks that all agree on every optimum. `--quick` leaves out 10,000 machines and 2^14
+nodes. `pip install --group peers` gets ortools and pylmcf.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+
+from flow_instances import FAMILIES, LOADS, POWERS, Instance, workload
+from flow_libraries import LIBRARIES, OURS, Measured, installed, measure
+
+MACHINES = (1_000, 10_000)
+BUILD = Callable[[], Instance]
+
+
+# ---- measuring ---------------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """One network and who solved it."""
+
+    instance: Instance
+    measured: dict[str, Measured]
+
+    def over(self, peer: str, ours: str = "auto") -> float:
+        """The peer's time over ours."""
+        return self.measured[peer].milliseconds / self.measured[ours].milliseconds
+
+    def over_best(self, ours: str = "auto") -> float:
+        """The time of the fastest other library over ours."""
+        return min(self.over(peer, ours) for peer in self.measured if peer not in OURS)
+
+
+def solve(build: BUILD, libraries: Sequence[str]) -> Row:
+    instance = build()
+    row = Row(instance, {name: measure(LIBRARIES[name], instance) for name in libraries})
+    costs = {name: found.cost for name, found in row.measured.items()}
+    if len(set(costs.values())) != 1:
+        raise AssertionError(f"{instance.name}: not the same optimum: {costs}")
+    return row
+
+
+def mean(rows: Sequence[Row], ratio: Callable[[Row], float]) -> float:
+    return statistics.geometric_mean(map(ratio, rows))
+
+
+def schedules(family: str, load: float, machines: Sequence[int] = MACHINES) -> list[BUILD]:
+    """Networks of one kind and load, one for each number of machines."""
+    return [lambda count=count: workload(family, count, load).instance() for count in machines]
+
+
+def powers(family: str, most: int = POWERS[-1]) -> list[BUILD]:
+    return [partial(FAMILIES[family], power) for power in POWERS if power <= most]
+
+
+# ---- pytest-benchmark --------------------------------------------------------------------------------------------
+
+QUICK = [workload(family, 1000, load).instance() for family in ("scheduling", "phase 2") for load in LOADS]
+QUICK += [build(10) for build in FAMILIES.values()]
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("instance", QUICK, ids=lambda instance: instance.name)
+def test_flow(benchmark: Any, instance: Instance, name: str) -> None:
+    if not LIBRARIES[name].installed:
+        pytest.skip(f"{name} is not installed")
+    benchmark.group = instance.name
+    prepared = []
+
+    def setup() -> None:
+        prepared[:] = [LIBRARIES[name].prepare(instance)]
+
+    answer = benchmark.pedantic(lambda: prepared[0].solve(), setup=setup, rounds=5)
+    assert prepared[0].cost(answer) > 0
+
+
+# ---- as a program ------------------------------------------------------------------------------------------------
+
+
+def report(title: str, builds: Sequence[BUILD], libraries: Sequence[str]) -> list[Row]:
+    """Print a table; returns its rows."""
+    print(f"\n{title}: CPU ms\n")
+    print(f"| network | nodes / arcs | {' | '.join(libraries)} |\n|---|---|{'---|' * len(libraries)}")
+    rows = []
+    for build in builds:
+        rows.append(solve(build, libraries))
+        instance = rows[-1].instance
+        times = " | ".join(f"{found.milliseconds:,.2f}" for found in rows[-1].measured.values())
+        size = f"{instance.num_nodes:,} / {len(instance.tail):,}"
+        print(f"| {instance.name} | {size} | {times} |", flush=True)
+    for peer in (name for name in libraries if name not in OURS):
+        print(f"{peer} over ours, geometric mean: {mean(rows, lambda row, peer=peer: row.over(peer)):.2f}")
+    return rows
+
+
+def tables(quick: bool) -> Iterator[tuple[str, list[BUILD]]]:
+    machines = MACHINES[:1] if quick else MACHINES
+    for family in ("scheduling", "phase 2"):
+        yield family, [build for load in LOADS for build in schedules(family, load, machines)]
+    for family in FAMILIES:
+        yield family, powers(family, POWERS[-2] if quick else POWERS[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="leave out 10,000 machines and 2^14 nodes")
+    arguments = parser.parse_args()
+    libraries = [*OURS, *installed()]
+    for title, builds in tables(arguments.quick):
+        report(title, builds, libraries)
+
+
+if __name__ == "__main__":
+    main()
