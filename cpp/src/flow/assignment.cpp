@@ -1,0 +1,302 @@
+#include "flow/assignment.hpp"
+
+#include <algorithm>
+
+namespace topoplace::flow {
+
+void Assignment::reserve(std::size_t targets, std::size_t tasks, std::size_t options) {
+    places_.reserve(targets);
+    key_.reserve(targets);
+    hub_of_.reserve(targets);
+    labels_.reserve(targets);
+    tasks_.reserve(tasks);
+    options_.reserve(options);
+}
+
+std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost) {
+    Place place;
+    place.capacity = static_cast<std::int32_t>(
+        std::min<std::int64_t>(capacity, std::numeric_limits<std::int32_t>::max()));
+    place.exit_cost = exit_cost;
+    places_.push_back(place);
+    key_.push_back(key(exit_cost, capacity == 0));
+    hub_of_.push_back(-1);
+    labels_.emplace_back();
+    return static_cast<std::int32_t>(places_.size()) - 1;
+}
+
+std::int32_t Assignment::add_hub(std::span<const Member> members) {
+    const auto hub = static_cast<std::int32_t>(hubs_.size());
+    const std::int32_t target = add_place(0, 0);
+    std::vector<std::int64_t> keys;
+    for (const Member& member : members) {
+        Place& place = places_[index(member.place)];
+        keys.push_back(2 * member.distance + key_[index(member.place)]);
+        memberships_.push_back(
+            {hub, static_cast<std::int32_t>(keys.size()) - 1, place.first_membership});
+        place.first_membership = static_cast<std::int32_t>(memberships_.size()) - 1;
+    }
+    hubs_.push_back({target, {members.begin(), members.end()}, Tournament(keys)});
+    hub_of_[index(target)] = hub;
+    key_[index(target)] = hubs_.back().best.least();
+    return target;
+}
+
+std::int32_t Assignment::add_task() {
+    Task task;
+    task.first = static_cast<std::int32_t>(options_.size());
+    tasks_.push_back(task);
+    return num_tasks() - 1;
+}
+
+void Assignment::start_search() {
+    ++searches_;
+    heap_.clear();
+    level_.clear();
+    done_.clear();
+    reached_ = -kFar;
+    limit_ = kFar;
+    goal_ = -1;
+}
+
+void Assignment::push(std::int64_t distance, std::int32_t event) {
+    if (distance == reached_) {
+        level_.push_back({distance, event});
+    } else {
+        heap_.push_back({distance, event});
+        std::push_heap(heap_.begin(), heap_.end());
+    }
+}
+
+bool Assignment::pop(Event& event) {
+    if (!level_.empty()) {
+        event = level_.back();
+        level_.pop_back();
+        return true;
+    }
+    if (heap_.empty()) return false;
+    event = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end());
+    heap_.pop_back();
+    reached_ = event.distance;
+    return true;
+}
+
+void Assignment::relax(std::int32_t target, std::int64_t distance, const Label& from) {
+    Label& label = labels_[index(target)];
+    if (distance >= limit_ || (label.search == searches_ && label.distance <= distance)) return;
+    label = from;
+    label.search = searches_;
+    label.distance = distance;
+    const bool hub = hub_of_[index(target)] >= 0;
+    if (!hub && !places_[index(target)].full()) {
+        limit_ = distance;
+        goal_ = target;
+    } else {
+        push(distance, target);
+    }
+}
+
+void Assignment::scan_options(std::int32_t task, std::int64_t base) {
+    const Task& from = tasks_[index(task)];
+    Label label;
+    label.task = task;
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const Option& to = options_[index(option)];
+        label.option = option;
+        relax(to.target, base + to.cost + value(to.target), label);
+    }
+}
+
+void Assignment::scan_place(std::int32_t place) {
+    const std::int64_t distance = labels_[index(place)].distance;
+    const std::int64_t base = labels_[index(place)].distance - value(place);
+    std::int32_t task = places_[index(place)].first_task;
+    for (; task >= 0; task = tasks_[index(task)].next) {
+        scan_options(task, base - tasks_[index(task)].cost);
+        if (limit_ <= distance) return;
+    }
+}
+
+void Assignment::scan_hub(std::int32_t hub) {
+    Hub& through = hubs_[index(hub)];
+    const Label& at = labels_[index(through.target)];
+    Label label;
+    label.task = at.task;
+    label.option = at.option;
+    label.hub = hub;
+    const std::int64_t offset = at.distance - value(through.target);
+    while (through.best.next_key() != Tournament::kNone) {
+        const std::int64_t distance = offset + (through.best.next_key() >> 1);
+        if (distance >= limit_) return;
+        if (distance > reached_) return push(distance, ~hub);
+        label.leaf = through.best.next();
+        relax(through.members[index(label.leaf)].place, distance, label);
+    }
+}
+
+bool Assignment::search(NodeCounter& counter) {
+    Event event;
+    while (limit_ > reached_ && pop(event) && event.distance < limit_) {
+        if (counter.visit()) return false;
+        if (event.target < 0) {
+            scan_hub(~event.target);
+            continue;
+        }
+        Label& label = labels_[index(event.target)];
+        if (label.done || label.distance != event.distance) continue;
+        label.done = true;
+        done_.push_back(event.target);
+        const std::int32_t hub = hub_of_[index(event.target)];
+        if (hub >= 0) {
+            hubs_[index(hub)].best.rewind();
+            scan_hub(hub);
+        } else {
+            scan_place(event.target);
+        }
+    }
+    return goal_ >= 0;
+}
+
+void Assignment::set_value(std::int32_t place, std::int64_t value) {
+    const Place& changed = places_[index(place)];
+    key_[index(place)] = key(value, changed.full());
+    for (std::int32_t i = changed.first_membership; i >= 0; i = memberships_[index(i)].next) {
+        const Membership& membership = memberships_[index(i)];
+        Hub& hub = hubs_[index(membership.hub)];
+        const std::int64_t distance = hub.members[index(membership.leaf)].distance;
+        hub.best.set(membership.leaf, 2 * distance + key_[index(place)]);
+        key_[index(hub.target)] = hub.best.least();
+    }
+}
+
+void Assignment::raise_values() {
+    for (const std::int32_t target : done_) {
+        const std::int64_t raise = limit_ - labels_[index(target)].distance;
+        if (raise <= 0 || hub_of_[index(target)] >= 0) continue;
+        set_value(target, value(target) + raise);
+    }
+}
+
+void Assignment::unseat(std::int32_t task) {
+    Task& leaving = tasks_[index(task)];
+    Place& place = places_[index(leaving.place)];
+    --place.load;
+    (leaving.previous >= 0 ? tasks_[index(leaving.previous)].next : place.first_task) = leaving.next;
+    if (leaving.next >= 0) tasks_[index(leaving.next)].previous = leaving.previous;
+    leaving.place = -1;
+}
+
+void Assignment::seat(std::int32_t task, std::int32_t place, const Label& label) {
+    Task& coming = tasks_[index(task)];
+    Place& at = places_[index(place)];
+    coming.place = place;
+    coming.option = label.option;
+    coming.leaf = label.leaf;
+    coming.cost = options_[index(label.option)].cost;
+    if (label.hub >= 0) coming.cost += hubs_[index(label.hub)].members[index(label.leaf)].distance;
+    coming.previous = -1;
+    coming.next = at.first_task;
+    if (at.first_task >= 0) tasks_[index(at.first_task)].previous = task;
+    at.first_task = task;
+    if (++at.load == at.capacity) set_value(place, value(place));
+}
+
+void Assignment::augment(std::int32_t root) {
+    std::int32_t place = goal_;
+    for (;;) {
+        const Label label = labels_[index(place)];
+        const std::int32_t left = tasks_[index(label.task)].place;
+        if (left >= 0) unseat(label.task);
+        seat(label.task, place, label);
+        if (label.task == root) return;
+        place = left;
+    }
+}
+
+// Takes a place out of its hubs until its value is set again.
+void Assignment::hide(std::int32_t place) {
+    std::int32_t i = places_[index(place)].first_membership;
+    for (; i >= 0; i = memberships_[index(i)].next) {
+        Hub& hub = hubs_[index(memberships_[index(i)].hub)];
+        hub.best.set(memberships_[index(i)].leaf, Tournament::kNone);
+        key_[index(hub.target)] = hub.best.least();
+    }
+}
+
+Assignment::Choice Assignment::best_choice(std::int32_t task, std::int32_t but_place) const {
+    const Task& from = tasks_[index(task)];
+    Choice choice;
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const Option& to = options_[index(option)];
+        const std::int64_t key = 2 * to.cost + key_[index(to.target)];
+        if (key >= choice.key || to.target == but_place) continue;
+        choice.key = key;
+        choice.label.option = option;
+    }
+    if (choice.label.option < 0) return choice;
+    choice.place = options_[index(choice.label.option)].target;
+    choice.label.hub = hub_of_[index(choice.place)];
+    if (choice.label.hub >= 0) {
+        const Hub& hub = hubs_[index(choice.label.hub)];
+        choice.label.leaf = hub.best.first();
+        choice.place = hub.members[index(choice.label.leaf)].place;
+    }
+    return choice;
+}
+
+std::int32_t Assignment::displace(std::int32_t task, Choice& choice) {
+    const std::int32_t place = choice.place;
+    const std::int64_t here = value(place);
+    hide(place);
+    const Choice taken = choice;
+    choice = best_choice(task, place);
+    std::int32_t leaving = task;
+    std::int64_t least = choice.key - (taken.key & ~std::int64_t{1});
+    std::int32_t at = places_[index(place)].first_task;
+    for (; at >= 0; at = tasks_[index(at)].next) {
+        const Choice other = best_choice(at, place);
+        const std::int64_t margin = other.key - 2 * (tasks_[index(at)].cost + here);
+        if (margin >= least) continue;
+        least = margin;
+        leaving = at;
+        choice = other;
+    }
+    if (choice.place >= 0) {
+        if (leaving != task) {
+            unseat(leaving);
+            seat(task, place, taken.label);
+        }
+        set_value(place, here + (least >> 1));
+    } else {
+        set_value(place, here);
+    }
+    return leaving;
+}
+
+bool Assignment::insert_nearby(std::int32_t& task) {
+    Choice choice = best_choice(task, -1);
+    for (int standing = 0; choice.place >= 0 && standing < 8;) {
+        if (choice.key % 2 == 0) {
+            seat(task, choice.place, choice.label);
+            return true;
+        }
+        const std::int64_t before = value(choice.place);
+        const std::int32_t place = choice.place;
+        task = displace(task, choice);
+        standing = value(place) > before ? 0 : standing + 1;
+    }
+    return false;
+}
+
+bool Assignment::insert(std::int32_t task, NodeCounter& counter) {
+    if (insert_nearby(task)) return true;
+    start_search();
+    scan_options(task, 0);
+    if (!search(counter)) return false;
+    raise_values();
+    augment(task);
+    return true;
+}
+
+}  // namespace topoplace::flow

@@ -1,0 +1,158 @@
+// Tasks of one unit each on places of limited capacity: what a scheduling graph is once its pass-through nodes
+// are taken out, solved by successive shortest paths.
+//
+// A target is a place or a hub. A place takes up to `capacity` tasks at `exit_cost` each; a hub stands for all
+// its member places, each at a distance of its own. A task has options, each a target and a cost. Every target
+// has a value: what one more unit there would cost on its way out, for a place its exit cost plus a price, for
+// a hub the least of distance plus value over its members. What is kept true between calls:
+//
+//   1. a price is never negative, and zero at a place that is not full;
+//   2. an assigned task is where cost plus value is the least of all its options.
+//
+// Together they prove that no assignment of these tasks costs less. `insert` assigns one more task along the
+// shortest path that displaces others (Dijkstra on reduced costs; Jonker and Volgenant, "A shortest augmenting
+// path algorithm for dense and sparse linear assignment problems", Computing 38 (1987)); `settle` mends what
+// left: a place that is no longer full lowers its price until tasks come, or until it is zero.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "flow/tournament.hpp"
+#include "topoplace/deadline.hpp"
+
+namespace topoplace::flow {
+
+inline constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() / 4;
+
+struct Option {
+    std::int64_t cost = 0;
+    std::int32_t target = 0;
+    std::int32_t arc = 0;  // the caller's number
+};
+
+struct Member {
+    std::int32_t place = 0;
+    std::int64_t distance = 0;
+};
+
+class Assignment {
+  public:
+    struct Task {
+        std::int32_t first = 0;  // of its options
+        std::int32_t count = 0;
+        std::int32_t place = -1;  // where it is, by which option and, through a hub, as which member
+        std::int32_t option = -1;
+        std::int32_t leaf = -1;
+        std::int32_t next = -1;  // at the same place
+        std::int32_t previous = -1;
+        std::int64_t cost = 0;  // from the task to its place
+    };
+
+    // Targets are numbered in the order they are made, tasks too.
+    void reserve(std::size_t targets, std::size_t tasks, std::size_t options);
+    std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);
+    std::int32_t add_hub(std::span<const Member> members);
+    std::int32_t add_task();
+    void add_option(const Option& option) {  // of the task added last
+        options_.push_back(option);
+        ++tasks_.back().count;
+    }
+
+    // False if there is no way for one more task; then nothing has changed. Stops with `counter`.
+    bool insert(std::int32_t task, NodeCounter& counter);
+
+    std::int64_t value(std::int32_t target) const { return key_[index(target)] >> 1; }
+    std::int32_t load(std::int32_t place) const { return places_[index(place)].load; }
+    std::int64_t exit_cost(std::int32_t place) const { return places_[index(place)].exit_cost; }
+    const Task& task(std::int32_t task) const { return tasks_[index(task)]; }
+    const Option& option(std::int32_t option) const { return options_[index(option)]; }
+    std::int32_t num_tasks() const { return static_cast<std::int32_t>(tasks_.size()); }
+
+  private:
+    struct Place {
+        std::int32_t capacity = 0;  // -1: this is a hub
+        std::int32_t load = 0;
+        std::int32_t first_task = -1;
+        std::int32_t first_membership = -1;
+        std::int64_t exit_cost = 0;
+        bool full() const { return load >= capacity; }
+    };
+    struct Membership {
+        std::int32_t hub = 0;  // index in hubs_
+        std::int32_t leaf = 0;
+        std::int32_t next = -1;
+    };
+    struct Hub {
+        std::int32_t target = 0;
+        std::vector<Member> members;
+        Tournament best;
+    };
+    // How a search came to a target.
+    struct Label {
+        std::int64_t distance = 0;
+        std::uint32_t search = 0;
+        std::int32_t task = -1;
+        std::int32_t option = -1;
+        std::int32_t hub = -1;  // through this hub as the member `leaf`
+        std::int32_t leaf = -1;
+        bool done = false;
+    };
+    // Where a task would go.
+    struct Choice {
+        std::int64_t key = kFar;  // twice the cost to the end, one more if the place is full
+        std::int32_t place = -1;
+        Label label;
+    };
+    struct Event {
+        std::int64_t distance = 0;
+        std::int32_t target = 0;  // or ~hub: its next member
+        bool operator<(const Event& other) const {
+            return distance != other.distance ? distance > other.distance : target > other.target;
+        }
+    };
+
+    static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+    static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
+    void set_value(std::int32_t place, std::int64_t value);
+    void hide(std::int32_t place);
+
+    Choice best_choice(std::int32_t task, std::int32_t but_place) const;
+    std::int32_t displace(std::int32_t task, Choice& choice);
+    bool insert_nearby(std::int32_t& task);
+    void start_search();
+    void scan_options(std::int32_t task, std::int64_t base);
+    void scan_place(std::int32_t place);
+    void scan_hub(std::int32_t hub);
+    void relax(std::int32_t target, std::int64_t distance, const Label& from);
+    void push(std::int64_t distance, std::int32_t event);
+    bool pop(Event& event);
+    bool search(NodeCounter& counter);
+    void raise_values();
+    void augment(std::int32_t root);
+    void seat(std::int32_t task, std::int32_t place, const Label& label);
+    void unseat(std::int32_t task);
+
+    std::vector<Place> places_;        // by target
+    // By target: twice the value, and one more if the place, or the best member of the hub, is full.
+    std::vector<std::int64_t> key_;
+    std::vector<std::int32_t> hub_of_;
+    std::vector<Hub> hubs_;
+    std::vector<Membership> memberships_;
+    std::vector<Task> tasks_;
+    std::vector<Option> options_;
+
+    // The search under way.
+    std::vector<Label> labels_;
+    std::vector<Event> heap_;
+    std::vector<Event> level_;  // at the distance of the one taken last
+    std::vector<std::int32_t> done_;
+    std::uint32_t searches_ = 0;
+    std::int64_t reached_ = 0;
+    std::int64_t limit_ = kFar;
+    std::int32_t goal_ = -1;
+};
+
+}  // namespace topoplace::flow

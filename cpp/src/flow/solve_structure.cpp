@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <numeric>
+
+#include "flow/structure.hpp"
+
+namespace topoplace::flow {
+namespace {
+
+std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+// The arcs in the order of their tails; empty if that is the order they are in.
+std::vector<std::int32_t> by_tail(const Network& network) {
+    if (std::is_sorted(network.tail.begin(), network.tail.end())) return {};
+    std::vector<std::int32_t> starts(network.supply.size() + 1, 0);
+    for (const std::int32_t tail : network.tail) ++starts[index(tail) + 1];
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    std::vector<std::int32_t> order(network.tail.size());
+    for (std::size_t arc = 0; arc < order.size(); ++arc) {
+        std::int32_t& next = starts[index(network.tail[arc])];
+        order[index(next++)] = static_cast<std::int32_t>(arc);
+    }
+    return order;
+}
+
+// Adds the tasks with their options; false if these lead to places in too many ways.
+bool add_tasks(const Network& network, Infrastructure& infrastructure, Assignment& assignment,
+               std::vector<std::int32_t>& node_of) {
+    assignment.reserve(network.supply.size(), network.supply.size(), network.tail.size());
+    const std::vector<std::int32_t> order = by_tail(network);
+    for (std::size_t i = 0; i < network.tail.size(); ++i) {
+        const std::size_t arc = order.empty() ? i : index(order[i]);
+        const std::int32_t tail = network.tail[arc];
+        if (infrastructure.role(tail) != Role::task || network.capacity[arc] == 0) continue;
+        if (node_of.empty() || node_of.back() != tail) {
+            assignment.add_task();
+            node_of.push_back(tail);
+        }
+        const std::int32_t target = infrastructure.target(network.head[arc], network, assignment);
+        if (target == Infrastructure::kTooMany) return false;
+        if (target >= 0) assignment.add_option({network.cost[arc], target, static_cast<std::int32_t>(arc)});
+    }
+    return true;
+}
+
+}  // namespace
+
+std::optional<FlowResult> solve_structure(const Network& network, const FlowParams& params) {
+    Infrastructure infrastructure;
+    Assignment assignment;
+    std::vector<std::int32_t> node_of;
+    if (!infrastructure.recognise(network)) return std::nullopt;
+    if (!add_tasks(network, infrastructure, assignment, node_of)) return std::nullopt;
+    if (assignment.num_tasks() < infrastructure.num_tasks()) return std::nullopt;
+    FlowResult result;
+    NodeCounter counter(params.deadline);
+    std::vector<std::int32_t> order(assignment.num_tasks()); std::iota(order.begin(),order.end(),0);
+    std::vector<int64_t> ex(assignment.num_tasks());
+    for (std::int32_t t : order) { auto& k=assignment.task(t); ex[t]=assignment.option(k.first+k.count-1).cost; if (getenv("ORD") && atoi(getenv("ORD"))==2) { int64_t b=1e9; for(int i=0;i<k.count-1;++i) b=std::min(b,assignment.option(k.first+i).cost); ex[t]-=b; } }
+    if (getenv("ORD")) std::stable_sort(order.begin(),order.end(),[&](int a,int b){return ex[a]>ex[b];});
+    for (std::int32_t task : order) {
+        if (assignment.insert(task, counter)) continue;
+        if (counter.stopped()) return result;
+        return std::nullopt;
+    }
+    infrastructure.expand(network, assignment, node_of, result);
+    result.steps = counter.nodes();
+    result.status = Status::optimal;
+    return result;
+}
+
+}  // namespace topoplace::flow

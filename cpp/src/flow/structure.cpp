@@ -1,0 +1,234 @@
+#include "flow/structure.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace topoplace::flow {
+namespace {
+
+std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+// Twice a value is a key of an Assignment, and distances add two values and a cost.
+bool costs_fit(const Network& network) {
+    const std::int64_t most = kFar / (8 * (std::int64_t{network.num_nodes} + 1));
+    return std::all_of(network.cost.begin(), network.cost.end(),
+                       [&](std::int64_t cost) { return -most <= cost && cost <= most; });
+}
+
+}  // namespace
+
+bool Infrastructure::roles(const Network& network) {
+    roles_.assign(network.supply.size(), Role::dead);
+    std::vector<std::uint8_t> entered(network.supply.size(), 0);
+    for (std::size_t arc = 0; arc < network.head.size(); ++arc) {
+        if (network.capacity[arc] > 0) entered[index(network.head[arc])] = 1;
+    }
+    std::int32_t sinks = 0;
+    for (std::int32_t node = 0; node < network.num_nodes; ++node) {
+        const std::int64_t supply = network.supply[index(node)];
+        if (supply > 1 || (supply == 1 && entered[index(node)] != 0)) return false;
+        if (supply == 1) roles_[index(node)] = Role::task;
+        if (supply < 0) roles_[index(node)] = Role::place;
+        num_tasks_ += supply == 1 ? 1 : 0;
+        sinks += supply < 0 ? 1 : 0;
+        if (supply < 0) sink_ = node;
+    }
+    if (sinks == 1) {
+        roles_[index(sink_)] = Role::sink;
+    } else {
+        sink_ = -1;
+    }
+    return num_tasks_ > 0 && sinks > 0;
+}
+
+bool Infrastructure::arcs(const Network& network) {
+    arc_starts_.assign(network.supply.size() + 1, 0);
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        const std::int32_t tail = network.tail[arc];
+        if (roles_[index(tail)] == Role::task || network.capacity[arc] == 0) continue;
+        if (roles_[index(tail)] != Role::dead) return false;  // a sink passes nothing on
+        arcs_.push_back(static_cast<std::int32_t>(arc));
+        ++arc_starts_[index(tail) + 1];
+    }
+    std::partial_sum(arc_starts_.begin(), arc_starts_.end(), arc_starts_.begin());
+    std::stable_sort(arcs_.begin(), arcs_.end(), [&](std::int32_t a, std::int32_t b) {
+        return network.tail[index(a)] < network.tail[index(b)];
+    });
+    return true;
+}
+
+std::span<const std::int32_t> Infrastructure::arcs_from(std::int32_t node) const {
+    const auto first = static_cast<std::size_t>(arc_starts_[index(node)]);
+    const auto last = static_cast<std::size_t>(arc_starts_[index(node) + 1]);
+    return {arcs_.data() + first, last - first};
+}
+
+bool Infrastructure::order(const Network& network) {
+    std::vector<std::int32_t> open(network.supply.size(), 0);
+    for (const std::int32_t arc : arcs_) ++open[index(network.head[index(arc)])];
+    nodes_.reserve(network.supply.size() - static_cast<std::size_t>(num_tasks_));
+    for (std::int32_t node = 0; node < network.num_nodes; ++node) {
+        if (open[index(node)] == 0 && roles_[index(node)] != Role::task) nodes_.push_back(node);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        for (const std::int32_t arc : arcs_from(nodes_[i])) {
+            const std::int32_t head = network.head[index(arc)];
+            if (--open[index(head)] == 0) nodes_.push_back(head);
+        }
+    }
+    return nodes_.size() + static_cast<std::size_t>(num_tasks_) == network.supply.size();
+}
+
+// Whether all but places can pass on whatever comes; tells places, hubs and dead ends apart on the way.
+bool Infrastructure::capacities(const Network& network) {
+    std::vector<std::int64_t> room(network.supply.size(), 0);
+    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+        Role& role = roles_[index(*node)];
+        if (role == Role::sink) continue;
+        if (role == Role::place) room[index(*node)] = std::min(num_tasks_, -network.supply[index(*node)]);
+        for (const std::int32_t arc : arcs_from(*node)) {
+            const std::int32_t head = network.head[index(arc)];
+            std::int64_t passed = network.capacity[index(arc)];
+            if (head != sink_) {
+                if (passed < room[index(head)]) return false;
+                passed = room[index(head)];
+            }
+            room[index(*node)] = std::min(num_tasks_, room[index(*node)] + std::min(num_tasks_, passed));
+        }
+        if (role != Role::dead || room[index(*node)] == 0) continue;
+        const auto arcs = arcs_from(*node);
+        const bool place = arcs.size() == 1 && network.head[index(arcs[0])] == sink_;
+        role = place ? Role::place : Role::hub;
+    }
+    return true;
+}
+
+bool Infrastructure::recognise(const Network& network) {
+    const bool lower = std::any_of(network.lower.begin(), network.lower.end(),
+                                   [](std::int64_t bound) { return bound != 0; });
+    if (lower || !costs_fit(network)) return false;
+    if (!roles(network) || !arcs(network) || !order(network) || !capacities(network)) return false;
+    target_.assign(network.supply.size(), -1);
+    place_of_.assign(arcs_.size(), -1);
+    return true;
+}
+
+std::int32_t Infrastructure::make_place(std::int32_t node, std::int32_t arc, const Network& network,
+                                        Assignment& assignment) {
+    exit_arc_.push_back(arc);
+    last_step_.emplace_back();
+    if (node == sink_) return assignment.add_place(num_tasks_, 0);
+    if (arc < 0) return assignment.add_place(-network.supply[index(node)], 0);
+    return assignment.add_place(network.capacity[index(arc)], network.cost[index(arc)]);
+}
+
+std::int32_t Infrastructure::make_hub(std::int32_t hub, const Network& network, Assignment& assignment) {
+    const std::size_t most_steps = 4 * (network.tail.size() + network.supply.size());
+    std::vector<Member> members;
+    std::vector<std::int32_t> last;
+    std::vector<Reached> open{{0, hub, -1}};
+    while (!open.empty()) {
+        const Reached at = open.back();
+        open.pop_back();
+        if (role(at.node) == Role::place) {
+            members.push_back({target(at.node, network, assignment), at.distance});
+            last.push_back(at.step);
+        }
+        if (role(at.node) != Role::hub) continue;
+        for (const std::int32_t& arc : arcs_from(at.node)) {
+            const std::int32_t head = network.head[index(arc)];
+            if (head == sink_) {
+                std::int32_t& place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
+                if (place < 0) place = make_place(at.node, arc, network, assignment);
+                members.push_back({place, at.distance});
+                last.push_back(at.step);
+                continue;
+            }
+            if (steps_.size() >= most_steps) return kTooMany;
+            steps_.push_back({arc, at.step});
+            open.push_back({at.distance + network.cost[index(arc)], head,
+                            static_cast<std::int32_t>(steps_.size()) - 1});
+        }
+    }
+    const std::int32_t target = assignment.add_hub(members);
+    exit_arc_.push_back(-1);
+    last_step_.push_back(std::move(last));
+    return target;
+}
+
+std::int32_t Infrastructure::target(std::int32_t node, const Network& network, Assignment& assignment) {
+    std::int32_t& target = target_[index(node)];
+    if (target >= 0 || role(node) == Role::dead) return target;
+    if (role(node) == Role::hub) return target = make_hub(node, network, assignment);
+    const auto arcs = arcs_from(node);
+    return target = make_place(node, arcs.empty() ? -1 : arcs[0], network, assignment);
+}
+
+void Infrastructure::add_flow(const Assignment::Task& task, const Option& option, std::int64_t units,
+                              std::span<std::int64_t> flow) const {
+    flow[index(option.arc)] += units;
+    if (task.leaf >= 0) {
+        std::int32_t step = last_step_[index(option.target)][index(task.leaf)];
+        for (; step >= 0; step = steps_[index(step)].previous) flow[index(steps_[index(step)].arc)] += units;
+    }
+    const std::int32_t exit = exit_arc_[index(task.place)];
+    if (exit >= 0) flow[index(exit)] += units;
+}
+
+void Infrastructure::set_potentials(const Network& network, const Assignment& assignment,
+                                    std::span<std::int64_t> potential) const {
+    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+        const std::int32_t target = target_[index(*node)];
+        std::int64_t& value = potential[index(*node)];
+        value = 0;
+        if (role(*node) == Role::place && target >= 0) {
+            value = -assignment.value(target);
+        } else if (role(*node) == Role::place || role(*node) == Role::hub) {
+            value = -kFar;
+            const auto arcs = arcs_from(*node);
+            for (const std::int32_t& arc : arcs) {
+                const std::int32_t place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
+                const std::int64_t through =
+                    place >= 0 ? -assignment.value(place)
+                               : potential[index(network.head[index(arc)])] - network.cost[index(arc)];
+                value = std::max(value, through);
+            }
+            if (arcs.empty()) value = 0;  // a sink that no task looks for
+        }
+    }
+}
+
+// Where nothing leaves, nothing may want to come: a dead end's potential is as low as its arcs ask.
+void Infrastructure::set_dead_potentials(const Network& network, std::span<std::int64_t> potential) const {
+    const bool none = std::none_of(nodes_.begin(), nodes_.end(),
+                                   [&](std::int32_t node) { return role(node) == Role::dead; });
+    if (none) return;
+    const auto lower = [&](std::size_t arc) {
+        std::int64_t& head = potential[index(network.head[arc])];
+        if (role(network.head[arc]) != Role::dead || network.capacity[arc] == 0) return;
+        head = std::min(head, potential[index(network.tail[arc])] + network.cost[arc]);
+    };
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        if (role(network.tail[arc]) == Role::task) lower(arc);
+    }
+    for (const std::int32_t node : nodes_) {
+        for (const std::int32_t arc : arcs_from(node)) lower(index(arc));
+    }
+}
+
+void Infrastructure::expand(const Network& network, const Assignment& assignment,
+                            std::span<const std::int32_t> node_of, FlowResult& result) const {
+    result.flow.assign(network.tail.size(), 0);
+    result.potential.resize(network.supply.size());
+    set_potentials(network, assignment, result.potential);
+    for (std::int32_t i = 0; i < assignment.num_tasks(); ++i) {
+        const Assignment::Task& task = assignment.task(i);
+        const Option& option = assignment.option(task.option);
+        add_flow(task, option, 1, result.flow);
+        result.potential[index(node_of[index(i)])] = -option.cost - assignment.value(option.target);
+        result.cost += task.cost + assignment.exit_cost(task.place);
+    }
+    set_dead_potentials(network, result.potential);
+}
+
+}  // namespace topoplace::flow

@@ -1,0 +1,75 @@
+// The least of some keys that change one at a time, and the others in order from there.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace topoplace::flow {
+
+class Tournament {
+  public:
+    static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+
+    Tournament() = default;
+    explicit Tournament(const std::vector<std::int64_t>& keys)
+        : leaves_(std::bit_ceil(std::max<std::size_t>(keys.size(), 1))), tree_(2 * leaves_, kNone) {
+        std::copy(keys.begin(), keys.end(), tree_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+        for (std::size_t node = leaves_ - 1; node > 0; --node) {
+            tree_[node] = std::min(tree_[2 * node], tree_[2 * node + 1]);
+        }
+    }
+
+    std::int64_t least() const { return tree_[1]; }
+    std::int64_t key(std::int32_t leaf) const { return tree_[leaves_ + static_cast<std::size_t>(leaf)]; }
+
+    // A leaf of the least key.
+    std::int32_t first() const {
+        std::size_t node = 1;
+        while (node < leaves_) node = 2 * node + (tree_[2 * node] == tree_[1] ? 0 : 1);
+        return static_cast<std::int32_t>(node - leaves_);
+    }
+
+    void set(std::int32_t leaf, std::int64_t key) {
+        std::size_t node = leaves_ + static_cast<std::size_t>(leaf);
+        tree_[node] = key;
+        for (node /= 2; node > 0; node /= 2) {
+            const std::int64_t least = std::min(tree_[2 * node], tree_[2 * node + 1]);
+            if (tree_[node] == least) return;
+            tree_[node] = least;
+        }
+    }
+
+    // All leaves from the least key on; keys must not change between `rewind` and the last `next`.
+    void rewind() { open_.assign(1, {tree_[1], 1}); }
+    std::int64_t next_key() const { return open_.empty() ? kNone : open_.front().first; }
+    std::int32_t next() {
+        std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+        auto [key, node] = open_.back();
+        open_.pop_back();
+        while (node < leaves_) {
+            const std::size_t left = 2 * node;
+            const bool goes_left = tree_[left] == key;
+            add(goes_left ? left + 1 : left);
+            node = goes_left ? left : left + 1;
+        }
+        return static_cast<std::int32_t>(node - leaves_);
+    }
+
+  private:
+    void add(std::size_t node) {
+        if (tree_[node] == kNone) return;
+        open_.emplace_back(tree_[node], node);
+        std::push_heap(open_.begin(), open_.end(), std::greater<>());
+    }
+
+    std::size_t leaves_ = 1;
+    std::vector<std::int64_t> tree_;  // node i over 2i and 2i + 1, leaves from leaves_ on
+    std::vector<std::pair<std::int64_t, std::size_t>> open_;
+};
+
+}  // namespace topoplace::flow
