@@ -135,6 +135,72 @@ void Assignment::scan_hub(std::int32_t hub) {
     }
 }
 
+void Assignment::open_exits() {
+    exits_open_ = true;
+    exit_.assign(tasks_.size(), -1);
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        const Task& from = tasks_[index(task)];
+        std::int64_t least = kFar;
+        for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+            const Option& to = options_[index(option)];
+            if (is_hub(to.target) || !is_exit(to.target) || to.cost + value(to.target) >= least) continue;
+            least = to.cost + value(to.target);
+            exit_[index(task)] = option;
+        }
+    }
+    for (Hub& hub : hubs_) {
+        hub.leaving = Tournament(std::vector<std::int64_t>(tasks_.size(), Tournament::kNone));
+    }
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        if (tasks_[index(task)].place >= 0) refresh_exits(task);
+    }
+}
+
+// Call it whenever a task has come to a place or left it.
+void Assignment::refresh_exits(std::int32_t task) {
+    const std::int32_t exit = exit_[index(task)];
+    if (exit < 0) return;
+    const Task& at = tasks_[index(task)];
+    const Option& out = options_[index(exit)];
+    std::int32_t i = places_[index(at.place)].first_membership;
+    for (; i >= 0; i = memberships_[index(i)].next) {
+        Hub& hub = hubs_[index(memberships_[index(i)].hub)];
+        const std::int64_t distance = hub.members[index(memberships_[index(i)].leaf)].distance;
+        hub.leaving.set(task, distance + out.cost + value(out.target) - at.cost);
+    }
+}
+
+void Assignment::forget_exits(std::int32_t task) {
+    std::int32_t i = places_[index(tasks_[index(task)].place)].first_membership;
+    for (; i >= 0; i = memberships_[index(i)].next) {
+        hubs_[index(memberships_[index(i)].hub)].leaving.set(task, Tournament::kNone);
+    }
+}
+
+// The best way through a hub that displaces only one task, and that to its exit.
+void Assignment::scan_exits(std::int32_t hub) {
+    const Hub& through = hubs_[index(hub)];
+    const Label at = labels_[index(through.target)];
+    if (through.leaving.least() == Tournament::kNone) return;
+    const std::int64_t base = at.distance - value(through.target);
+    if (base + through.leaving.least() >= limit_) return;
+    const std::int32_t task = through.leaving.first();
+    const Task& leaving = tasks_[index(task)];
+    std::int32_t i = places_[index(leaving.place)].first_membership;
+    while (memberships_[index(i)].hub != hub) i = memberships_[index(i)].next;
+    Label label;
+    label.task = at.task;
+    label.option = at.option;
+    label.hub = hub;
+    label.leaf = memberships_[index(i)].leaf;
+    const std::int64_t distance = through.members[index(label.leaf)].distance + value(leaving.place);
+    relax(leaving.place, base + distance, label);
+    Label exit;
+    exit.task = task;
+    exit.option = exit_[index(task)];
+    relax(options_[index(exit.option)].target, base + through.leaving.least(), exit);
+}
+
 bool Assignment::search(NodeCounter& counter) {
     Event event;
     while (limit_ > reached_ && pop(event) && event.distance < limit_) {
@@ -149,6 +215,8 @@ bool Assignment::search(NodeCounter& counter) {
         done_.push_back(event.target);
         const std::int32_t hub = hub_of_[index(event.target)];
         if (hub >= 0) {
+            if (!exits_open_) open_exits();
+            scan_exits(hub);
             hubs_[index(hub)].best.rewind();
             scan_hub(hub);
         } else {
@@ -168,6 +236,9 @@ void Assignment::set_value(std::int32_t place, std::int64_t value) {
         hub.best.set(membership.leaf, 2 * distance + key_[index(place)]);
         key_[index(hub.target)] = hub.best.least();
     }
+    if (!entrances_open_) return;
+    std::int32_t task = changed.first_task;
+    for (; task >= 0; task = tasks_[index(task)].next) refresh_entrances(task);
 }
 
 void Assignment::raise_values() {
@@ -181,10 +252,17 @@ void Assignment::raise_values() {
 void Assignment::unseat(std::int32_t task) {
     Task& leaving = tasks_[index(task)];
     Place& place = places_[index(leaving.place)];
+    if (exits_open_) forget_exits(task);
     --place.load;
     (leaving.previous >= 0 ? tasks_[index(leaving.previous)].next : place.first_task) = leaving.next;
     if (leaving.next >= 0) tasks_[index(leaving.next)].previous = leaving.previous;
     leaving.place = -1;
+}
+
+void Assignment::unseat_fully(std::int32_t task) {
+    const std::int32_t place = tasks_[index(task)].place;
+    unseat(task);
+    set_value(place, value(place));
 }
 
 void Assignment::seat(std::int32_t task, std::int32_t place, const Label& label) {
@@ -200,6 +278,8 @@ void Assignment::seat(std::int32_t task, std::int32_t place, const Label& label)
     if (at.first_task >= 0) tasks_[index(at.first_task)].previous = task;
     at.first_task = task;
     if (++at.load == at.capacity) set_value(place, value(place));
+    if (entrances_open_) refresh_entrances(task);
+    if (exits_open_) refresh_exits(task);
 }
 
 void Assignment::augment(std::int32_t root) {
@@ -245,7 +325,7 @@ Assignment::Choice Assignment::best_choice(std::int32_t task, std::int32_t but_p
     return choice;
 }
 
-std::int32_t Assignment::displace(std::int32_t task, Choice& choice) {
+std::int32_t Assignment::displace(std::int32_t task, Choice& choice, std::int64_t slack) {
     const std::int32_t place = choice.place;
     const std::int64_t here = value(place);
     hide(place);
@@ -267,30 +347,100 @@ std::int32_t Assignment::displace(std::int32_t task, Choice& choice) {
             unseat(leaving);
             seat(task, place, taken.label);
         }
-        set_value(place, here + (least >> 1));
+        set_value(place, std::max(here, here + (least >> 1) + slack));
     } else {
         set_value(place, here);
     }
     return leaving;
 }
 
-bool Assignment::insert_nearby(std::int32_t& task) {
+bool Assignment::insert_nearby(std::int32_t& task, std::int64_t slack, int patience) {
     Choice choice = best_choice(task, -1);
-    for (int standing = 0; choice.place >= 0 && standing < 8;) {
+    for (int standing = 0; choice.place >= 0 && standing < patience;) {
         if (choice.key % 2 == 0) {
             seat(task, choice.place, choice.label);
             return true;
         }
         const std::int64_t before = value(choice.place);
         const std::int32_t place = choice.place;
-        task = displace(task, choice);
+        task = displace(task, choice, slack);
         standing = value(place) > before ? 0 : standing + 1;
     }
     return false;
 }
 
+// The least key of all ways that do not end at this place.
+std::int64_t Assignment::key_but(std::int32_t task, std::int32_t place) const {
+    const Task& from = tasks_[index(task)];
+    std::int64_t least = kFar;
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const Option& to = options_[index(option)];
+        std::int64_t key = 2 * to.cost + key_[index(to.target)];
+        if (to.target == place || key >= least) continue;
+        const std::int32_t hub = hub_of_[index(to.target)];
+        if (hub >= 0) {
+            std::int32_t i = places_[index(place)].first_membership;
+            for (; i >= 0; i = memberships_[index(i)].next) {
+                if (memberships_[index(i)].hub != hub) continue;
+                const std::int64_t others = hubs_[index(hub)].best.least_but(memberships_[index(i)].leaf);
+                key = others >= kFar ? kFar : 2 * to.cost + others;
+            }
+        }
+        least = std::min(least, key);
+    }
+    return least;
+}
+
+bool Assignment::bid(std::int32_t task, std::int64_t slack) {
+    for (;;) {
+        const Choice choice = best_choice(task, -1);
+        if (choice.place < 0) return false;
+        const std::int32_t place = choice.place;
+        const std::int64_t second = key_but(task, place);
+        const std::int64_t here = value(place);
+        const bool room = !places_[index(place)].full();
+        seat(task, place, choice.label);
+        tasks_[index(task)].bid = here + ((second - (choice.key & ~std::int64_t{1})) >> 1) + slack;
+        std::int32_t leaving = -1;
+        std::int64_t least = kFar;
+        std::int64_t next = kFar;
+        std::int32_t at = places_[index(place)].first_task;
+        if (!places_[index(place)].full()) return true;
+        for (; at >= 0; at = tasks_[index(at)].next) {
+            const std::int64_t bid = tasks_[index(at)].bid;
+            if (bid < least) {
+                next = least;
+                least = bid;
+                leaving = at;
+            } else {
+                next = std::min(next, bid);
+            }
+        }
+        if (room) {
+            set_value(place, std::max(here, least));
+            return true;
+        }
+        unseat(leaving);
+        set_value(place, std::max(here, next));
+        task = leaving;
+    }
+}
+
+void Assignment::lower_all(std::int64_t by) {
+    for (std::int32_t place = 0; place < num_targets(); ++place) {
+        if (!is_hub(place)) set_value(place, std::max(exit_cost(place), value(place) - by));
+    }
+}
+
+bool Assignment::insert_directly(std::int32_t task) {
+    const Choice choice = best_choice(task, -1);
+    if (choice.place < 0 || choice.key % 2 != 0) return false;
+    seat(task, choice.place, choice.label);
+    return true;
+}
+
 bool Assignment::insert(std::int32_t task, NodeCounter& counter) {
-    if (insert_nearby(task)) return true;
+    if (insert_nearby(task, 0, 8)) return true;
     start_search();
     scan_options(task, 0);
     if (!search(counter)) return false;

@@ -49,6 +49,7 @@ class Assignment {
         std::int32_t next = -1;  // at the same place
         std::int32_t previous = -1;
         std::int64_t cost = 0;  // from the task to its place
+        std::int64_t bid = 0;   // in an auction: the value of its place up to which it stays
     };
 
     // Targets are numbered in the order they are made, tasks too.
@@ -63,6 +64,33 @@ class Assignment {
 
     // False if there is no way for one more task; then nothing has changed. Stops with `counter`.
     bool insert(std::int32_t task, NodeCounter& counter);
+
+    // Seats a task at the cheapest of its options that has room for all; false if it has none.
+    bool seat_at_exit(std::int32_t task);
+    // Sets the price of a place that no task has found yet so high that none would.
+    void close(std::int32_t place, std::int64_t value) { set_value(place, value); }
+    // Lowers the price of a place that is not full until one task comes or the price is zero; true if one came.
+    bool attract(std::int32_t place, NodeCounter& counter);
+    // Places a task, and those it displaces, at most `slack` from their best.
+    bool bid(std::int32_t task, std::int64_t slack);
+    class Estimate;
+    void estimate_values(std::int32_t rounds);
+    void lower_all(std::int64_t by);
+    // Unseats a task that loses more than `slack` where it is.
+    bool unseat_if_worse(std::int32_t task, std::int64_t slack) {
+        if (tasks_[index(task)].place < 0) return true;
+        if (2 * (value_of_task(task) - slack) <= (best_choice(task, -1).key & ~std::int64_t{1})) return false;
+        unseat_fully(task);
+        return true;
+    }
+    bool insert_directly(std::int32_t task);
+    void unseat_fully(std::int32_t task);
+    bool is_full(std::int32_t place) const { return places_[index(place)].full(); }
+    // Whether a place can never fill.
+    bool is_exit(std::int32_t place) const { return places_[index(place)].capacity >= num_tasks(); }
+    bool is_hub(std::int32_t target) const { return hub_of_[index(target)] >= 0; }
+    std::int64_t price(std::int32_t place) const { return value(place) - exit_cost(place); }
+    std::int32_t num_targets() const { return static_cast<std::int32_t>(places_.size()); }
 
     std::int64_t value(std::int32_t target) const { return key_[index(target)] >> 1; }
     std::int32_t load(std::int32_t place) const { return places_[index(place)].load; }
@@ -89,6 +117,7 @@ class Assignment {
         std::int32_t target = 0;
         std::vector<Member> members;
         Tournament best;
+        Tournament leaving;  // by task: what it costs the way there, to its exit, once its place is reached
     };
     // How a search came to a target.
     struct Label {
@@ -98,9 +127,17 @@ class Assignment {
         std::int32_t option = -1;
         std::int32_t hub = -1;  // through this hub as the member `leaf`
         std::int32_t leaf = -1;
+        std::int32_t place = -1;  // looking for a task: where it would go from here
         bool done = false;
     };
     // Where a task would go.
+    // A hub that many tasks can choose, and how much each of them would lose by it.
+    struct Entrance {
+        std::int32_t hub = 0;
+        std::vector<std::int64_t> cost;  // by task; kNone where it has no such option
+        // By task: twice the cost less the value of where it is, and one more if that place has a price.
+        Tournament loss;
+    };
     struct Choice {
         std::int64_t key = kFar;  // twice the cost to the end, one more if the place is full
         std::int32_t place = -1;
@@ -120,8 +157,28 @@ class Assignment {
     void hide(std::int32_t place);
 
     Choice best_choice(std::int32_t task, std::int32_t but_place) const;
-    std::int32_t displace(std::int32_t task, Choice& choice);
-    bool insert_nearby(std::int32_t& task);
+    std::int32_t displace(std::int32_t task, Choice& choice, std::int64_t slack);
+    std::int64_t key_but(std::int32_t task, std::int32_t place) const;
+    bool insert_nearby(std::int32_t& task, std::int64_t slack, int patience);
+    void open_exits();
+    void refresh_exits(std::int32_t task);
+    void forget_exits(std::int32_t task);
+    void scan_exits(std::int32_t hub);
+    void open_entrances();
+    void refresh_entrances(std::int32_t task);
+    std::int64_t value_of_task(std::int32_t task) const {
+        return tasks_[index(task)].cost + value(tasks_[index(task)].place);
+    }
+    std::int64_t loss_key(std::int32_t task, std::int64_t cost) const {
+        const bool priced = price(tasks_[index(task)].place) > 0;
+        return 2 * (cost - value_of_task(task)) + (priced ? 1 : 0);
+    }
+    void offer(std::int32_t task, std::int64_t distance, const Label& label);
+    void offer_option(std::int32_t option, std::int64_t base, Label label);
+    void offer_place(std::int32_t place);
+    void offer_hub(std::int32_t target);
+    bool attract_search(std::int32_t place, NodeCounter& counter);
+    void lower_values();
     void start_search();
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);
@@ -143,6 +200,18 @@ class Assignment {
     std::vector<Membership> memberships_;
     std::vector<Task> tasks_;
     std::vector<Option> options_;
+
+    // How each task could leave altogether, made when first needed.
+    bool exits_open_ = false;
+    std::vector<std::int32_t> exit_;  // by task: its cheapest option that is an exit; -1: none
+
+    // Who could come to a target: the options that name it, made when first needed.
+    bool entrances_open_ = false;
+    std::vector<std::int32_t> owner_;     // by option: its task
+    std::vector<std::int32_t> first_in_;  // by target
+    std::vector<std::int32_t> next_in_;   // by option
+    std::vector<std::int32_t> entrance_of_;  // by target
+    std::vector<Entrance> entrances_;
 
     // The search under way.
     std::vector<Label> labels_;

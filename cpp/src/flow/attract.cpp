@@ -1,0 +1,201 @@
+#include <algorithm>
+
+#include "flow/assignment.hpp"
+
+namespace topoplace::flow {
+namespace {
+
+// Below this many tasks a hub's are looked through one by one.
+constexpr std::int64_t kManyTasks = 64;
+
+}  // namespace
+
+bool Assignment::seat_at_exit(std::int32_t task) {
+    const Task& from = tasks_[index(task)];
+    Label label;
+    std::int64_t least = kFar;
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const Option& to = options_[index(option)];
+        if (is_hub(to.target) || !is_exit(to.target) || to.cost + value(to.target) >= least) continue;
+        least = to.cost + value(to.target);
+        label.option = option;
+    }
+    if (label.option < 0) return false;
+    seat(task, options_[index(label.option)].target, label);
+    return true;
+}
+
+void Assignment::open_entrances() {
+    entrances_open_ = true;
+    owner_.resize(options_.size());
+    next_in_.resize(options_.size());
+    first_in_.assign(places_.size(), -1);
+    entrance_of_.assign(places_.size(), -1);
+    std::vector<std::int32_t> comers(places_.size(), 0);
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        const Task& from = tasks_[index(task)];
+        for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+            const std::int32_t target = options_[index(option)].target;
+            owner_[index(option)] = task;
+            next_in_[index(option)] = first_in_[index(target)];
+            first_in_[index(target)] = option;
+            ++comers[index(target)];
+        }
+    }
+    for (const Hub& hub : hubs_) {
+        if (comers[index(hub.target)] < kManyTasks) continue;
+        entrance_of_[index(hub.target)] = static_cast<std::int32_t>(entrances_.size());
+        Entrance entrance;
+        entrance.hub = hub.target;
+        entrance.cost.assign(tasks_.size(), Tournament::kNone);
+        std::vector<std::int64_t> loss(tasks_.size(), Tournament::kNone);
+        std::int32_t option = first_in_[index(hub.target)];
+        for (; option >= 0; option = next_in_[index(option)]) {
+            const std::size_t task = index(owner_[index(option)]);
+            entrance.cost[task] = std::min(entrance.cost[task], options_[index(option)].cost);
+            if (tasks_[task].place < 0) continue;
+            loss[task] = loss_key(owner_[index(option)], entrance.cost[task]);
+        }
+        entrance.loss = Tournament(loss);
+        entrances_.push_back(std::move(entrance));
+    }
+}
+
+void Assignment::refresh_entrances(std::int32_t task) {
+    for (Entrance& entrance : entrances_) {
+        const std::int64_t cost = entrance.cost[index(task)];
+        if (cost != Tournament::kNone) entrance.loss.set(task, loss_key(task, cost));
+    }
+}
+
+// What `task` would lose by leaving for where the label says.
+void Assignment::offer(std::int32_t task, std::int64_t distance, const Label& from) {
+    const std::int32_t place = tasks_[index(task)].place;
+    if (place < 0 || distance >= limit_) return;
+    Label& label = labels_[index(place)];
+    if (label.search == searches_ && label.distance <= distance) return;
+    label = from;
+    label.task = task;
+    label.search = searches_;
+    label.distance = distance;
+    if (distance + price(place) < limit_) {
+        limit_ = distance + price(place);
+        goal_ = place;
+    }
+    if (distance < limit_) push(distance, place);
+}
+
+void Assignment::offer_option(std::int32_t option, std::int64_t base, Label label) {
+    const std::int32_t task = owner_[index(option)];
+    if (tasks_[index(task)].place < 0) return;
+    label.option = option;
+    offer(task, base + options_[index(option)].cost - value_of_task(task), label);
+}
+
+void Assignment::offer_place(std::int32_t place) {
+    Label label;
+    label.place = place;
+    const std::int64_t distance = labels_[index(place)].distance;
+    const std::int64_t base = distance + value(place);
+    std::int32_t option = first_in_[index(place)];
+    for (; option >= 0 && limit_ > distance; option = next_in_[index(option)]) {
+        offer_option(option, base, label);
+    }
+    std::int32_t i = places_[index(place)].first_membership;
+    for (; i >= 0; i = memberships_[index(i)].next) {
+        const Membership& membership = memberships_[index(i)];
+        const Hub& hub = hubs_[index(membership.hub)];
+        const std::int64_t reached =
+            base + hub.members[index(membership.leaf)].distance - value(hub.target);
+        Label& at = labels_[index(hub.target)];
+        if (reached >= limit_ || (at.search == searches_ && at.distance <= reached)) continue;
+        at = label;
+        at.search = searches_;
+        at.distance = reached;
+        at.hub = membership.hub;
+        at.leaf = membership.leaf;
+        push(reached, hub.target);
+    }
+}
+
+void Assignment::offer_hub(std::int32_t target) {
+    const Label& at = labels_[index(target)];
+    const std::int64_t base = at.distance + value(target);
+    Label label = at;
+    label.done = false;
+    const std::int32_t entrance = entrance_of_[index(target)];
+    if (entrance < 0) {
+        std::int32_t option = first_in_[index(target)];
+        for (; option >= 0 && limit_ > at.distance; option = next_in_[index(option)]) {
+            offer_option(option, base, label);
+        }
+        return;
+    }
+    Tournament& loss = entrances_[index(entrance)].loss;
+    while (loss.next_key() != Tournament::kNone) {
+        const std::int64_t distance = base + (loss.next_key() >> 1);
+        if (distance >= limit_) return;
+        if (distance > reached_) return push(distance, ~target);
+        const std::int32_t task = loss.next();
+        const Task& comer = tasks_[index(task)];
+        label.option = comer.first;
+        for (std::int32_t option = comer.first; option < comer.first + comer.count; ++option) {
+            const bool better = options_[index(option)].cost < options_[index(label.option)].cost;
+            const bool first = options_[index(label.option)].target != target;
+            if (options_[index(option)].target == target && (first || better)) label.option = option;
+        }
+        offer(task, distance, label);
+    }
+}
+
+bool Assignment::attract_search(std::int32_t place, NodeCounter& counter) {
+    start_search();
+    Label& root = labels_[index(place)];
+    root = Label{};
+    root.search = searches_;
+    limit_ = price(place);
+    goal_ = place;
+    push(0, place);
+    Event event;
+    while (limit_ > reached_ && pop(event) && event.distance < limit_) {
+        if (counter.visit()) return false;
+        if (event.target < 0) {
+            offer_hub(~event.target);
+            continue;
+        }
+        Label& label = labels_[index(event.target)];
+        if (label.done || label.distance != event.distance) continue;
+        label.done = true;
+        done_.push_back(event.target);
+        if (!is_hub(event.target)) {
+            offer_place(event.target);
+        } else {
+            const std::int32_t entrance = entrance_of_[index(event.target)];
+            if (entrance >= 0) entrances_[index(entrance)].loss.rewind();
+            offer_hub(event.target);
+        }
+    }
+    return true;
+}
+
+void Assignment::lower_values() {
+    for (const std::int32_t target : done_) {
+        const std::int64_t lower = limit_ - labels_[index(target)].distance;
+        if (lower > 0 && !is_hub(target)) set_value(target, value(target) - lower);
+    }
+}
+
+bool Assignment::attract(std::int32_t root, NodeCounter& counter) {
+    if (!entrances_open_) open_entrances();
+    if (!attract_search(root, counter)) return false;
+    lower_values();
+    for (std::int32_t place = goal_; place != root;) {
+        const Label label = labels_[index(place)];
+        unseat(label.task);
+        seat(label.task, label.place, label);
+        place = label.place;
+    }
+    return goal_ != root;
+}
+
+}  // namespace topoplace::flow
