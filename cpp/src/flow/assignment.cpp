@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace topoplace::flow {
+namespace {
+
+// Tasks that displace one another while no price rises, before a search.
+constexpr int kPatience = 8;
+// Rounds of estimating values before tasks are assigned where there are more than places can take.
+constexpr std::int32_t kRounds = 3;
+
+}  // namespace
 
 void Assignment::reserve(std::size_t targets, std::size_t tasks, std::size_t options) {
     places_.reserve(targets);
@@ -36,7 +44,7 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
             {hub, static_cast<std::int32_t>(keys.size()) - 1, place.first_membership});
         place.first_membership = static_cast<std::int32_t>(memberships_.size()) - 1;
     }
-    hubs_.push_back({target, {members.begin(), members.end()}, Tournament(keys)});
+    hubs_.push_back({target, {members.begin(), members.end()}, Tournament(keys), {}});
     hub_of_[index(target)] = hub;
     key_[index(target)] = hubs_.back().best.least();
     return target;
@@ -259,12 +267,6 @@ void Assignment::unseat(std::int32_t task) {
     leaving.place = -1;
 }
 
-void Assignment::unseat_fully(std::int32_t task) {
-    const std::int32_t place = tasks_[index(task)].place;
-    unseat(task);
-    set_value(place, value(place));
-}
-
 void Assignment::seat(std::int32_t task, std::int32_t place, const Label& label) {
     Task& coming = tasks_[index(task)];
     Place& at = places_[index(place)];
@@ -325,7 +327,7 @@ Assignment::Choice Assignment::best_choice(std::int32_t task, std::int32_t but_p
     return choice;
 }
 
-std::int32_t Assignment::displace(std::int32_t task, Choice& choice, std::int64_t slack) {
+std::int32_t Assignment::displace(std::int32_t task, Choice& choice) {
     const std::int32_t place = choice.place;
     const std::int64_t here = value(place);
     hide(place);
@@ -347,89 +349,26 @@ std::int32_t Assignment::displace(std::int32_t task, Choice& choice, std::int64_
             unseat(leaving);
             seat(task, place, taken.label);
         }
-        set_value(place, std::max(here, here + (least >> 1) + slack));
+        set_value(place, here + (least >> 1));
     } else {
         set_value(place, here);
     }
     return leaving;
 }
 
-bool Assignment::insert_nearby(std::int32_t& task, std::int64_t slack, int patience) {
+bool Assignment::insert_nearby(std::int32_t& task) {
     Choice choice = best_choice(task, -1);
-    for (int standing = 0; choice.place >= 0 && standing < patience;) {
+    for (int standing = 0; choice.place >= 0 && standing < kPatience;) {
         if (choice.key % 2 == 0) {
             seat(task, choice.place, choice.label);
             return true;
         }
         const std::int64_t before = value(choice.place);
         const std::int32_t place = choice.place;
-        task = displace(task, choice, slack);
+        task = displace(task, choice);
         standing = value(place) > before ? 0 : standing + 1;
     }
     return false;
-}
-
-// The least key of all ways that do not end at this place.
-std::int64_t Assignment::key_but(std::int32_t task, std::int32_t place) const {
-    const Task& from = tasks_[index(task)];
-    std::int64_t least = kFar;
-    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
-        const Option& to = options_[index(option)];
-        std::int64_t key = 2 * to.cost + key_[index(to.target)];
-        if (to.target == place || key >= least) continue;
-        const std::int32_t hub = hub_of_[index(to.target)];
-        if (hub >= 0) {
-            std::int32_t i = places_[index(place)].first_membership;
-            for (; i >= 0; i = memberships_[index(i)].next) {
-                if (memberships_[index(i)].hub != hub) continue;
-                const std::int64_t others = hubs_[index(hub)].best.least_but(memberships_[index(i)].leaf);
-                key = others >= kFar ? kFar : 2 * to.cost + others;
-            }
-        }
-        least = std::min(least, key);
-    }
-    return least;
-}
-
-bool Assignment::bid(std::int32_t task, std::int64_t slack) {
-    for (;;) {
-        const Choice choice = best_choice(task, -1);
-        if (choice.place < 0) return false;
-        const std::int32_t place = choice.place;
-        const std::int64_t second = key_but(task, place);
-        const std::int64_t here = value(place);
-        const bool room = !places_[index(place)].full();
-        seat(task, place, choice.label);
-        tasks_[index(task)].bid = here + ((second - (choice.key & ~std::int64_t{1})) >> 1) + slack;
-        std::int32_t leaving = -1;
-        std::int64_t least = kFar;
-        std::int64_t next = kFar;
-        std::int32_t at = places_[index(place)].first_task;
-        if (!places_[index(place)].full()) return true;
-        for (; at >= 0; at = tasks_[index(at)].next) {
-            const std::int64_t bid = tasks_[index(at)].bid;
-            if (bid < least) {
-                next = least;
-                least = bid;
-                leaving = at;
-            } else {
-                next = std::min(next, bid);
-            }
-        }
-        if (room) {
-            set_value(place, std::max(here, least));
-            return true;
-        }
-        unseat(leaving);
-        set_value(place, std::max(here, next));
-        task = leaving;
-    }
-}
-
-void Assignment::lower_all(std::int64_t by) {
-    for (std::int32_t place = 0; place < num_targets(); ++place) {
-        if (!is_hub(place)) set_value(place, std::max(exit_cost(place), value(place) - by));
-    }
 }
 
 bool Assignment::insert_directly(std::int32_t task) {
@@ -440,13 +379,36 @@ bool Assignment::insert_directly(std::int32_t task) {
 }
 
 bool Assignment::insert(std::int32_t task, NodeCounter& counter) {
-    if (insert_nearby(task, 0, 8)) return true;
+    if (insert_nearby(task)) return true;
     start_search();
     scan_options(task, 0);
     if (!search(counter)) return false;
     raise_values();
     augment(task);
     return true;
+}
+
+bool Assignment::solve(NodeCounter& counter) {
+    std::int64_t room = 0;
+    for (std::int32_t place = 0; place < num_targets(); ++place) {
+        if (!is_hub(place) && !is_exit(place)) room += places_[index(place)].capacity;
+    }
+    if (room < num_tasks()) estimate_values(kRounds);
+    std::vector<std::int32_t> left;
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        if (!insert_directly(task)) left.push_back(task);
+    }
+    for (const std::int32_t task : left) {
+        if (!insert(task, counter)) return false;
+    }
+    for (std::int32_t place = 0; place < num_targets(); ++place) {
+        if (!is_hub(place)) settle(place, counter);
+    }
+    return !counter.stopped();
+}
+
+void Assignment::settle(std::int32_t place, NodeCounter& counter) {
+    while (!places_[index(place)].full() && price(place) > 0 && !counter.stopped()) attract(place, counter);
 }
 
 }  // namespace topoplace::flow

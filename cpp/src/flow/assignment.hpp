@@ -49,7 +49,6 @@ class Assignment {
         std::int32_t next = -1;  // at the same place
         std::int32_t previous = -1;
         std::int64_t cost = 0;  // from the task to its place
-        std::int64_t bid = 0;   // in an auction: the value of its place up to which it stays
     };
 
     // Targets are numbered in the order they are made, tasks too.
@@ -60,34 +59,24 @@ class Assignment {
     void add_option(const Option& option) {  // of the task added last
         options_.push_back(option);
         ++tasks_.back().count;
+        ++places_[index(option.target)].comers;
     }
 
+    // Assigns all tasks; false if there is no way for all, or `counter` stops.
+    bool solve(NodeCounter& counter);
     // False if there is no way for one more task; then nothing has changed. Stops with `counter`.
     bool insert(std::int32_t task, NodeCounter& counter);
 
-    // Seats a task at the cheapest of its options that has room for all; false if it has none.
-    bool seat_at_exit(std::int32_t task);
-    // Sets the price of a place that no task has found yet so high that none would.
-    void close(std::int32_t place, std::int64_t value) { set_value(place, value); }
     // Lowers the price of a place that is not full until one task comes or the price is zero; true if one came.
     bool attract(std::int32_t place, NodeCounter& counter);
-    // Places a task, and those it displaces, at most `slack` from their best.
-    bool bid(std::int32_t task, std::int64_t slack);
-    class Estimate;
-    void estimate_values(std::int32_t rounds);
-    void lower_all(std::int64_t by);
-    // Unseats a task that loses more than `slack` where it is.
-    bool unseat_if_worse(std::int32_t task, std::int64_t slack) {
-        if (tasks_[index(task)].place < 0) return true;
-        if (2 * (value_of_task(task) - slack) <= (best_choice(task, -1).key & ~std::int64_t{1})) return false;
-        unseat_fully(task);
-        return true;
-    }
-    bool insert_directly(std::int32_t task);
-    void unseat_fully(std::int32_t task);
+    // Attracts tasks until the place is full or has no price.
+    void settle(std::int32_t place, NodeCounter& counter);
     bool is_full(std::int32_t place) const { return places_[index(place)].full(); }
     // Whether a place can never fill.
-    bool is_exit(std::int32_t place) const { return places_[index(place)].capacity >= num_tasks(); }
+    bool is_exit(std::int32_t place) const {
+        const Place& at = places_[index(place)];
+        return at.first_membership < 0 && at.comers <= at.capacity;
+    }
     bool is_hub(std::int32_t target) const { return hub_of_[index(target)] >= 0; }
     std::int64_t price(std::int32_t place) const { return value(place) - exit_cost(place); }
     std::int32_t num_targets() const { return static_cast<std::int32_t>(places_.size()); }
@@ -103,6 +92,7 @@ class Assignment {
     struct Place {
         std::int32_t capacity = 0;  // -1: this is a hub
         std::int32_t load = 0;
+        std::int32_t comers = 0;  // options that name it
         std::int32_t first_task = -1;
         std::int32_t first_membership = -1;
         std::int64_t exit_cost = 0;
@@ -157,9 +147,9 @@ class Assignment {
     void hide(std::int32_t place);
 
     Choice best_choice(std::int32_t task, std::int32_t but_place) const;
-    std::int32_t displace(std::int32_t task, Choice& choice, std::int64_t slack);
-    std::int64_t key_but(std::int32_t task, std::int32_t place) const;
-    bool insert_nearby(std::int32_t& task, std::int64_t slack, int patience);
+    std::int32_t displace(std::int32_t task, Choice& choice);
+    bool insert_directly(std::int32_t task);
+    bool insert_nearby(std::int32_t& task);
     void open_exits();
     void refresh_exits(std::int32_t task);
     void forget_exits(std::int32_t task);
@@ -179,6 +169,8 @@ class Assignment {
     void offer_hub(std::int32_t target);
     bool attract_search(std::int32_t place, NodeCounter& counter);
     void lower_values();
+    class Estimate;
+    void estimate_values(std::int32_t rounds);
     void start_search();
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);

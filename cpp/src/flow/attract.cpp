@@ -10,21 +10,6 @@ constexpr std::int64_t kManyTasks = 64;
 
 }  // namespace
 
-bool Assignment::seat_at_exit(std::int32_t task) {
-    const Task& from = tasks_[index(task)];
-    Label label;
-    std::int64_t least = kFar;
-    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
-        const Option& to = options_[index(option)];
-        if (is_hub(to.target) || !is_exit(to.target) || to.cost + value(to.target) >= least) continue;
-        least = to.cost + value(to.target);
-        label.option = option;
-    }
-    if (label.option < 0) return false;
-    seat(task, options_[index(label.option)].target, label);
-    return true;
-}
-
 void Assignment::open_entrances() {
     entrances_open_ = true;
     owner_.resize(options_.size());

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "flow/problem.hpp"
+#include "flow/structure.hpp"
 
 namespace topoplace::flow {
 namespace {
@@ -67,6 +68,13 @@ FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& 
 FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
     check(network, params);
     NodeCounter counter(params.deadline);
+    const bool warm = !params.start_flow.empty() || !params.start_potential.empty();
+    if (params.algorithm == Algorithm::automatic && params.structure && !warm) {
+        if (auto result = solve_structure(network, counter)) {
+            result->steps = counter.nodes();
+            return std::move(*result);
+        }
+    }
     FlowResult result = solve(network, params, counter);
     result.algorithm = fastest(params.algorithm);
     result.steps = counter.nodes();

@@ -44,7 +44,7 @@ bool add_tasks(const Network& network, Infrastructure& infrastructure, Assignmen
 
 }  // namespace
 
-std::optional<FlowResult> solve_structure(const Network& network, const FlowParams& params) {
+std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& counter) {
     Infrastructure infrastructure;
     Assignment assignment;
     std::vector<std::int32_t> node_of;
@@ -52,27 +52,11 @@ std::optional<FlowResult> solve_structure(const Network& network, const FlowPara
     if (!add_tasks(network, infrastructure, assignment, node_of)) return std::nullopt;
     if (assignment.num_tasks() < infrastructure.num_tasks()) return std::nullopt;
     FlowResult result;
-    NodeCounter counter(params.deadline);
-    timespec a; auto now=[&]{clock_gettime(CLOCK_THREAD_CPUTIME_ID,&a);return (double)a.tv_sec*1e3+(double)a.tv_nsec*1e-6;};
-    double t0=now(); int direct=0,posfree=0,left=0;
-    if (getenv("EST")) assignment.estimate_values(atoi(getenv("EST")));
-    double t1=now();
-    for (std::int32_t task = 0; task < assignment.num_tasks(); ++task) if (assignment.insert_directly(task)) ++direct;
-    double t2=now();
-    for (std::int32_t i = 0; i < assignment.num_tasks(); ++i) {
-        if (assignment.task(i).place>=0) continue; ++left;
-        if (!assignment.insert(i, counter)) return std::nullopt;
+    if (!assignment.solve(counter)) {
+        if (counter.stopped()) return result;
+        return std::nullopt;
     }
-    if (getenv("V2")) { int32_t hub=-1; for (std::int32_t p = 0; p < assignment.num_targets(); ++p) if (assignment.is_hub(p)) hub=p; printf("hub %d level %lld\n",hub,(long long)assignment.value(hub)); int k=0;
-      for (std::int32_t p = 0; p < assignment.num_targets(); ++p) if (!assignment.is_hub(p) && !assignment.is_full(p) && assignment.price(p) > 0 && ++k<12) printf("place %d price %lld load %d\n",p,(long long)assignment.price(p),assignment.load(p)); }
-    double t3=now(); auto s1=counter.nodes();
-    for (std::int32_t p = 0; p < assignment.num_targets(); ++p) if (!assignment.is_hub(p)) 
-            while (!assignment.is_full(p) && assignment.price(p) > 0) {assignment.attract(p, counter);++posfree;}
-    if (getenv("V2")) for (std::int32_t p = 0; p < assignment.num_targets(); ++p) if (assignment.is_hub(p)) printf("final level %lld\n",(long long)assignment.value(p));
-    double t4=now();auto s2=counter.nodes();
-    if (getenv("V")) printf("est %.3f direct %d of %d %.3f | insert %d %.3f ms %llu | attract %d %.3f ms %llu\n",t1-t0,direct,assignment.num_tasks(),t2-t1,left,t3-t2,(unsigned long long)(s1),posfree,t4-t3,(unsigned long long)(s2-s1));
     infrastructure.expand(network, assignment, node_of, result);
-    result.steps = counter.nodes();
     result.status = Status::optimal;
     return result;
 }

@@ -83,7 +83,7 @@ class Infrastructure {
     std::int32_t sink_ = -1;
 };
 
-// Solves a scheduling graph; nothing if the network is none, or is infeasible.
-std::optional<FlowResult> solve_structure(const Network& network, const FlowParams& params);
+// Solves a scheduling graph; nothing if the network is none, or is infeasible. Timeout when `counter` stops.
+std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& counter);
 
 }  // namespace topoplace::flow
