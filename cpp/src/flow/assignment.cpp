@@ -23,8 +23,8 @@ void Assignment::reserve(std::size_t targets, std::size_t tasks, std::size_t opt
 
 std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost) {
     Place place;
-    place.capacity = static_cast<std::int32_t>(
-        std::min<std::int64_t>(capacity, std::numeric_limits<std::int32_t>::max()));
+    place.capacity =
+        static_cast<std::int32_t>(std::min<std::int64_t>(capacity, std::numeric_limits<std::int32_t>::max()));
     place.exit_cost = exit_cost;
     places_.push_back(place);
     key_.push_back(key(exit_cost, capacity == 0));
@@ -40,8 +40,7 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
     for (const Member& member : members) {
         Place& place = places_[index(member.place)];
         keys.push_back(2 * member.distance + key_[index(member.place)]);
-        memberships_.push_back(
-            {hub, static_cast<std::int32_t>(keys.size()) - 1, place.first_membership});
+        memberships_.push_back({hub, static_cast<std::int32_t>(keys.size()) - 1, place.first_membership});
         place.first_membership = static_cast<std::int32_t>(memberships_.size()) - 1;
     }
     hubs_.push_back({target, {members.begin(), members.end()}, Tournament(keys), {}});
@@ -242,7 +241,7 @@ void Assignment::set_value(std::int32_t place, std::int64_t value) {
         Hub& hub = hubs_[index(membership.hub)];
         const std::int64_t distance = hub.members[index(membership.leaf)].distance;
         hub.best.set(membership.leaf, 2 * distance + key_[index(place)]);
-        key_[index(hub.target)] = hub.best.least();
+        key_[index(hub.target)] = std::min(hub.best.least(), 2 * kFar);
     }
     if (!entrances_open_) return;
     std::int32_t task = changed.first_task;
@@ -302,7 +301,7 @@ void Assignment::hide(std::int32_t place) {
     for (; i >= 0; i = memberships_[index(i)].next) {
         Hub& hub = hubs_[index(memberships_[index(i)].hub)];
         hub.best.set(memberships_[index(i)].leaf, Tournament::kNone);
-        key_[index(hub.target)] = hub.best.least();
+        key_[index(hub.target)] = std::min(hub.best.least(), 2 * kFar);
     }
 }
 

@@ -1,18 +1,18 @@
-// Tasks of one unit each on places of limited capacity: what a scheduling graph is once its pass-through nodes
-// are taken out, solved by successive shortest paths.
+// Tasks of one unit each on places of limited capacity: what a scheduling graph is once its pass-through
+// nodes are taken out, solved by successive shortest paths.
 //
-// A target is a place or a hub. A place takes up to `capacity` tasks at `exit_cost` each; a hub stands for all
-// its member places, each at a distance of its own. A task has options, each a target and a cost. Every target
-// has a value: what one more unit there would cost on its way out, for a place its exit cost plus a price, for
-// a hub the least of distance plus value over its members. What is kept true between calls:
+// A target is a place or a hub. A place takes up to `capacity` tasks at `exit_cost` each; a hub stands for
+// all its member places, each at a distance of its own. A task has options, each a target and a cost. Every
+// target has a value: what one more unit there would cost on its way out, for a place its exit cost plus a
+// price, for a hub the least of distance plus value over its members. What is kept true between calls:
 //
 //   1. a price is never negative, and zero at a place that is not full;
 //   2. an assigned task is where cost plus value is the least of all its options.
 //
 // Together they prove that no assignment of these tasks costs less. `insert` assigns one more task along the
-// shortest path that displaces others (Dijkstra on reduced costs; Jonker and Volgenant, "A shortest augmenting
-// path algorithm for dense and sparse linear assignment problems", Computing 38 (1987)); `settle` mends what
-// left: a place that is no longer full lowers its price until tasks come, or until it is zero.
+// shortest path that displaces others (Dijkstra on reduced costs; Jonker and Volgenant, "A shortest
+// augmenting path algorithm for dense and sparse linear assignment problems", Computing 38 (1987)); `settle`
+// mends what left: a place that is no longer full lowers its price until tasks come, or until it is zero.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,8 @@ class Assignment {
     // False if there is no way for one more task; then nothing has changed. Stops with `counter`.
     bool insert(std::int32_t task, NodeCounter& counter);
 
-    // Lowers the price of a place that is not full until one task comes or the price is zero; true if one came.
+    // Lowers the price of a place that is not full until one task comes or the price is zero; true if one
+    // came.
     bool attract(std::int32_t place, NodeCounter& counter);
     // Attracts tasks until the place is full or has no price.
     void settle(std::int32_t place, NodeCounter& counter);
@@ -184,7 +185,7 @@ class Assignment {
     void seat(std::int32_t task, std::int32_t place, const Label& label);
     void unseat(std::int32_t task);
 
-    std::vector<Place> places_;        // by target
+    std::vector<Place> places_;  // by target
     // By target: twice the value, and one more if the place, or the best member of the hub, is full.
     std::vector<std::int64_t> key_;
     std::vector<std::int32_t> hub_of_;
@@ -199,9 +200,9 @@ class Assignment {
 
     // Who could come to a target: the options that name it, made when first needed.
     bool entrances_open_ = false;
-    std::vector<std::int32_t> owner_;     // by option: its task
-    std::vector<std::int32_t> first_in_;  // by target
-    std::vector<std::int32_t> next_in_;   // by option
+    std::vector<std::int32_t> owner_;        // by option: its task
+    std::vector<std::int32_t> first_in_;     // by target
+    std::vector<std::int32_t> next_in_;      // by option
     std::vector<std::int32_t> entrance_of_;  // by target
     std::vector<Entrance> entrances_;
 

@@ -90,8 +90,7 @@ void Assignment::offer_place(std::int32_t place) {
     for (; i >= 0; i = memberships_[index(i)].next) {
         const Membership& membership = memberships_[index(i)];
         const Hub& hub = hubs_[index(membership.hub)];
-        const std::int64_t reached =
-            base + hub.members[index(membership.leaf)].distance - value(hub.target);
+        const std::int64_t reached = base + hub.members[index(membership.leaf)].distance - value(hub.target);
         Label& at = labels_[index(hub.target)];
         if (reached >= limit_ || (at.search == searches_ && at.distance <= reached)) continue;
         at = label;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "flow/assignment.hpp"
+#include "topoplace/flow.hpp"
 
 namespace topoplace::flow {
 
@@ -28,7 +29,7 @@ class Assignment::Estimate {
     bool limited(std::size_t target) const { return room_[target] >= 0; }
     std::int64_t level_at(std::size_t place) const { return level_ - distance_[place]; }
     Choices choices(const Task& task) const;
-    std::int64_t look();
+    Total look();
     std::int64_t common_shift();
     void move_together();
     void move_alone();
@@ -97,10 +98,10 @@ Assignment::Estimate::Choices Assignment::Estimate::choices(const Task& task) co
 }
 
 // Sets thresholds and counts of takers; returns the dual of the values.
-std::int64_t Assignment::Estimate::look() {
+Total Assignment::Estimate::look() {
     thresholds_.clear();
     std::fill(taken_.begin(), taken_.end(), 0);
-    std::int64_t dual = 0;
+    Total dual = 0;
     for (const Task& task : of_.tasks_) {
         const Choices found = choices(task);
         const std::int64_t other = std::min(found.exit, found.apart);
@@ -112,7 +113,7 @@ std::int64_t Assignment::Estimate::look() {
         }
     }
     for (std::size_t i = 0; i < room_.size(); ++i) {
-        if (limited(i)) dual -= room_[i] * (values_[i] - of_.places_[i].exit_cost);
+        if (limited(i)) dual -= Total{room_[i]} * (values_[i] - of_.places_[i].exit_cost);
     }
     return dual;
 }
@@ -193,13 +194,13 @@ void Assignment::Estimate::move_alone() {
 }
 
 void Assignment::Estimate::run(std::int32_t rounds) {
-    std::int64_t greatest = look();
+    Total greatest = look();
     best_ = values_;
     std::vector<std::uint8_t> best_apart = apart_;
     for (std::int32_t round = 0; round < rounds; ++round) {
         move_together();
         move_alone();
-        const std::int64_t dual = look();
+        const Total dual = look();
         if (dual > greatest) {
             greatest = dual;
             best_ = values_;

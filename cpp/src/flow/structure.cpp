@@ -146,8 +146,8 @@ std::int32_t Infrastructure::make_hub(std::int32_t hub, const Network& network, 
             }
             if (steps_.size() >= most_steps) return kTooMany;
             steps_.push_back({arc, at.step});
-            open.push_back({at.distance + network.cost[index(arc)], head,
-                            static_cast<std::int32_t>(steps_.size()) - 1});
+            open.push_back(
+                {at.distance + network.cost[index(arc)], head, static_cast<std::int32_t>(steps_.size()) - 1});
         }
     }
     const std::int32_t target = assignment.add_hub(members);
@@ -187,6 +187,7 @@ void Infrastructure::set_potentials(const Network& network, const Assignment& as
             value = -kFar;
             const auto arcs = arcs_from(*node);
             for (const std::int32_t& arc : arcs) {
+                if (role(network.head[index(arc)]) == Role::dead) continue;
                 const std::int32_t place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
                 const std::int64_t through =
                     place >= 0 ? -assignment.value(place)

@@ -1,8 +1,8 @@
 // Scheduling graphs are recognised, not declared.
 //
 // What is looked for: tasks, nodes that supply one unit and that no arc enters; behind them nodes without
-// supply which no cycle joins; and sinks. A node whose one arc leads to the only sink is a place, as is a sink
-// where there are several: machines, and each job's node for what stays unscheduled. Any other node only
+// supply which no cycle joins; and sinks. A node whose one arc leads to the only sink is a place, as is a
+// sink where there are several: machines, and each job's node for what stays unscheduled. Any other node only
 // passes on (racks, aggregators), and it is a hub over the places behind it if no capacity in between can
 // bind: each arc has room for all that the node behind it can pass on. Then only the places limit the flow,
 // and tasks, places and hubs are an Assignment whose optimum is the network's.
@@ -75,8 +75,8 @@ class Infrastructure {
     std::vector<std::int32_t> arc_starts_;  // by node
     std::vector<std::int32_t> arcs_;        // of nodes that are no tasks, with a capacity, by tail
     std::vector<std::int32_t> target_;      // by node; -1: none yet
-    std::vector<std::int32_t> place_of_;    // by position in arcs_: of an arc to the sink that shares its tail
-    std::vector<std::int32_t> exit_arc_;    // by target; -1: none
+    std::vector<std::int32_t> place_of_;  // by position in arcs_: of an arc to the sink that shares its tail
+    std::vector<std::int32_t> exit_arc_;  // by target; -1: none
     std::vector<std::vector<std::int32_t>> last_step_;  // by target, by leaf
     std::vector<Step> steps_;
     std::int64_t num_tasks_ = 0;
