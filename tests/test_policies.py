@@ -21,7 +21,7 @@ MAPA = POLICIES[:4]
 
 def test_names() -> None:
     assert MAPA == ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
-    assert POLICIES[4:] == ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
+    assert POLICIES[4:] == ("fcfs", "best-fit", "topo-aware", "topo-aware-p", "drmaestro")
     assert [tp.policies.get(name).name for name in POLICIES] == list(POLICIES)
 
 

@@ -90,6 +90,10 @@ class Cluster:
         """The job graphs of the running jobs, of those that were told: a read-only view."""
         return MappingProxyType(self._jobs)
 
+    def gpus_of(self, job_id: str) -> tuple[int, ...]:
+        """The GPUs of a job in task order; () where it holds none."""
+        return self._state.gpus_of(_checked_job(job_id))
+
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
         """Of these GPUs, the free ones, and those that jobs hold by job id, jobs in the order of their ids."""
         return self._state.occupants([self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)])
@@ -324,7 +328,7 @@ class Cluster:
             return None
         if not placement.gpus and self._state.gpus_of(job_id):
             raise AllocationError(self._reason(job_id, (), "job_exists", 0))
-        held = Held(placement.hosts, placement.storage)
+        held = Held(placement.hosts, placement.storage, placement.remote)
         self._hosts.check(held)
         return held
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -55,10 +56,11 @@ class HostShare:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one job holds of machines: a share per process, and the machine of each drive."""
+    """What one job holds of machines: a share per process, the machine of each drive, and its remote GPUs."""
 
     shares: tuple[HostShare, ...] = ()
     storage: tuple[int, ...] = ()
+    remote: tuple[int, ...] = ()
 
     def needs(self) -> Iterator[tuple[str, int, int, int]]:
         """(name for messages, machine, column of `Hosts.free`, amount) of all it takes."""
@@ -169,7 +171,7 @@ class Hosts:
         hosts = cls(names, resources_of([HostResources(**r) for r in data["resources"]] or None, names))
         for job_id, held in data["held"].items():
             shares = tuple(HostShare(**share) for share in held["shares"])
-            known = Held(shares, tuple(held["storage"]))
+            known = Held(shares, tuple(held["storage"]), tuple(map(operator.index, held["remote"])))
             hosts.check(known)
             hosts.put(_checks.text(job_id, "job", AllocationError), known)
         for machine in data["drained"]:

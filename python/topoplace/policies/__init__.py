@@ -7,6 +7,7 @@ from typing import Any
 
 from topoplace import _checks
 from topoplace.policies.base import Explanation, Plan, Policy, QueuedJob, SearchPolicy
+from topoplace.policies.drmaestro import DRMaestro
 from topoplace.policies.greedy import Baseline, Greedy
 from topoplace.policies.greedy_fit import BestFit, FirstComeFirstServed
 from topoplace.policies.machine_policy import MachinePolicy
@@ -17,6 +18,7 @@ from topoplace.policies.topo_aware import TopoAware, TopoAwareP
 __all__ = [
     "Baseline",
     "BestFit",
+    "DRMaestro",
     "Explanation",
     "FirstComeFirstServed",
     "Greedy",
@@ -33,11 +35,12 @@ __all__ = [
     "names",
 ]
 
-_POLICIES: dict[str, type[SearchPolicy | MachinePolicy]] = {
+_POLICIES: dict[str, type[SearchPolicy | MachinePolicy | DRMaestro]] = {
     policy.name: policy
     for policy in (
         *(Baseline, MapaTopoAware, Greedy, Preserve),
         *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
+        DRMaestro,
     )
 }
 

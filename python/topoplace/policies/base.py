@@ -209,7 +209,7 @@ def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
-    return _domains(job, cluster.topology, cluster.free_gpus())
+    return domains_among(job, cluster.topology, cluster.free_gpus())
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
@@ -221,7 +221,7 @@ def never_fits(job: JobGraph, topology: Topology) -> Deferred | None:
     """Why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
     if not job.num_tasks:
         return Deferred("never fits: it needs no GPU, and this policy gives nothing else")
-    most = max(map(len, _domains(job, topology, range(topology.num_gpus))), default=0)
+    most = max(map(len, domains_among(job, topology, range(topology.num_gpus))), default=0)
     return _shortage("never fits", job, most, "the topology has") if most < job.num_tasks else None
 
 
@@ -246,7 +246,8 @@ def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
     return Deferred(f"{verdict}: {job.num_tasks}{''.join(wishes)} needed, {where} {most}")
 
 
-def _domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+def domains_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+    """As `domains`, where `gpus`, ascending, are the free ones."""
     if not job.num_tasks:
         return []
     if job.gpu_model or job.gpu_memory_gb:

@@ -15,6 +15,7 @@ from topoplace.simulate.performance import (
     ColocationModel,
     FixedTime,
     MapaSlowdown,
+    NetworkContention,
     PerformanceModel,
     ProfiledTime,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "FixedTime",
     "JobRecord",
     "MapaSlowdown",
+    "NetworkContention",
     "PerformanceModel",
     "ProfiledTime",
     "Result",

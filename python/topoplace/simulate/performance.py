@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from topoplace import _checks
+from topoplace.network import NEUTRAL, NetworkProfile, traffic
 from topoplace.profiles import PerformanceProfile
 
 if TYPE_CHECKING:
@@ -135,6 +136,42 @@ class ProfiledTime:
         )
 
 
+class NetworkContention:
+    """Run times that grow with the traffic of neighbours: remote GPUs over a network that others use (thesis, 3.3).
+
+    A job runs its base time while the networks of its machines are idle. While others load them, it is slowed down by
+    the fullest of those that it uses itself (`NetworkProfile.slowdown`): that of its process and, for remote GPUs, of
+    their machines. profiles: by the job's `profile`; a job without one neither sends nor minds.
+    """
+
+    def __init__(self, profiles: Mapping[str, NetworkProfile]) -> None:
+        _checks.instance(profiles, Mapping, "profiles", ValueError)
+        for name, profile in profiles.items():
+            _checks.instance(profile, NetworkProfile, f"profiles[{_checks.shown(name)}]", ValueError)
+        self.profiles = dict(profiles)
+
+    def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
+        """The base time."""
+        return job.base_time
+
+    def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
+        """By the load that the neighbours put on the machines the job sends from or to."""
+        profile = self.profiles.get(job.job.profile or "", NEUTRAL)
+        load = {machine: 0.0 for machine, own in self._traffic(job, placement) if own}
+        for other, where in neighbours if load else ():
+            for machine, sent in self._traffic(other, where):
+                if machine in load:
+                    load[machine] += sent
+        return profile.slowdown(max(load.values(), default=0.0), remote=bool(placement.remote))
+
+    def _traffic(self, job: SubmittedJob, placement: Placement) -> list[tuple[int, float]]:
+        profile = self.profiles.get(job.job.profile or "")
+        if profile is None:
+            return []
+        machine_of = placement.topology.derived(_machine_numbers)
+        return list(traffic(profile, placement.gpus, placement.hosts, placement.remote, machine_of))
+
+
 def placement_class(placement: Placement) -> str:
     """`intra-socket`, `inter-socket` or `inter-machine`."""
     if len(_sockets(placement)) == 1:
@@ -146,6 +183,11 @@ def placement_class(placement: Placement) -> str:
 def _sockets(placement: Placement) -> set[int]:
     socket_of = placement.topology.derived(_socket_numbers)
     return {socket_of[gpu] for gpu in placement.gpus}
+
+
+def _machine_numbers(topology: Topology) -> list[int]:
+    numbers: list[int] = topology.machine_of.tolist()
+    return numbers
 
 
 def _socket_numbers(topology: Topology) -> list[int]:

@@ -1,0 +1,105 @@
+"""The jobs of the thesis' experiments (sections 3.3 and 5.6), and the machines they run on.
+
+What the thesis tells: which applications of the Rodinia suite, the share of time that seven of them spend in the
+network alone and beside iperf, that their run times are similar, that the type of a job is uniform, the rate of
+arrival, and that long jobs which need CPUs and memory only hold parts of some machines at first, for about 800 s.
+
+What it does not tell, and what we take:
+- A job needs one GPU, as the programs of the suite do, and 9 to 12 of a machine's 160 logical CPUs.
+- Run times of 50 to 74 s, 62 s on average. That is what experiment 1 without disaggregation implies: 512 jobs in
+  2,486 s on 6 GPUs for 800 s and on 16 after that, (6 * 800 + 16 * 1,686) / 512 s.
+- Of four machines the long jobs hold two wholly, one but for 24 CPUs (two jobs), and one not at all. So 6 GPUs have
+  CPUs beside them, as figure 23 says, and the CPUs left over do for 16 jobs. All experiments begin like that.
+- Hotspot, whose shares are not told, has the medians of the others.
+- With local GPUs a job spends half as much of its time in the network: the thesis' jobs lose time to their neighbours
+  without disaggregation, too (figures 29 and 31), which jobs that do not use the network could not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from topoplace.hosts import HostResources
+from topoplace.jobgraph import JobGraph
+from topoplace.network import NetworkProfile
+from topoplace.simulate import Workload
+from topoplace.topology import Topology
+
+ARRIVALS_PER_SECOND: Final = 16.0
+"""Section 5.6.1."""
+WARM_UP_SECONDS: Final = 800.0
+"""Section 5.6.1: "approximately"; drawn within 2 % of it."""
+MACHINE: Final = HostResources(cpus=160, memory_gb=512.0)
+"""Table 6: two sockets of ten cores with eight threads each."""
+GPUS: Final = 4
+"""K80 boards per machine, section 3.3.1."""
+WARM_UP_CPUS: Final = (160, 160, 136)
+"""Of the long jobs, for every four machines."""
+LOCAL_SHARE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One program: seconds alone, logical CPUs, GB of memory, and its shares of time in the network in percent."""
+
+    seconds: float
+    cpus: int
+    memory_gb: float
+    alone: float
+    contended: float
+
+    def profile(self) -> NetworkProfile:
+        """How it depends on the network."""
+        return NetworkProfile(self.alone / 100, self.contended / 100, self.alone / 100 * LOCAL_SHARE)
+
+
+# Shares: section 3.3.3; the rest as above.
+APPLICATIONS: Final = {
+    "b+tree": Application(50.0, 9, 16.0, 0.2, 1.0),
+    "nw": Application(74.0, 10, 24.0, 17.0, 49.0),
+    "backprop": Application(66.0, 10, 16.0, 5.0, 6.0),
+    "gaussian": Application(58.0, 9, 16.0, 1.0, 9.0),
+    "hotspot": Application(54.0, 10, 16.0, 2.0, 8.0),
+    "lavamd": Application(70.0, 12, 24.0, 2.0, 3.0),
+    "pathfinder": Application(56.0, 10, 16.0, 2.0, 11.0),
+    "srad": Application(68.0, 12, 24.0, 3.0, 8.0),
+}
+PROFILES: Final = {name: application.profile() for name, application in APPLICATIONS.items()}
+
+
+def machines(count: int) -> Topology:
+    """So many of the testbed's machines on 10 Gbit/s Ethernet: four K80 on PCIe each."""
+    machine = Topology.from_links(
+        GPUS, [], 12.0, sockets=[0, 0, 1, 1], model="K80", memory_gb=12.0, name="firestone"
+    )
+    return Topology.cluster(machine, count=count, network=1.25, name=f"{count} firestones")
+
+
+def workload(num_jobs: int, num_machines: int, seed: int) -> Workload:
+    """The long jobs at time 0, and then `num_jobs` of Rodinia; `num_machines` is a multiple of four."""
+    random = np.random.default_rng(seed)
+    long = [
+        JobGraph.without_gpus(cpus=cpus, memory_gb=2.5 * cpus)
+        for _ in range(num_machines // 4)
+        for cpus in WARM_UP_CPUS
+    ]
+    long_seconds = WARM_UP_SECONDS * random.uniform(0.98, 1.02, len(long))
+    names = [list(APPLICATIONS)[int(i)] for i in random.integers(len(APPLICATIONS), size=num_jobs)]
+    submit = np.cumsum(random.exponential(1 / ARRIVALS_PER_SECOND, num_jobs))
+    kinds = {name: _job(name) for name in APPLICATIONS}
+    return Workload(
+        [*long, *(kinds[name] for name in names)],
+        np.concatenate([np.zeros(len(long)), submit]),
+        np.concatenate([long_seconds, [APPLICATIONS[name].seconds for name in names]]),
+        [*(f"long-{i}" for i in range(len(long))), *(f"{name}-{i}" for i, name in enumerate(names))],
+    )
+
+
+def _job(name: str) -> JobGraph:
+    application = APPLICATIONS[name]
+    return JobGraph.independent(1).with_(
+        cpus=application.cpus, memory_gb=application.memory_gb, profile=name, gpu_model="K80"
+    )

@@ -1,0 +1,86 @@
+"""The simulations behind the rows: one setting of an experiment, over several seeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace.papers.drmaestro import rodinia
+from topoplace.policies import DRMaestro
+from topoplace.simulate import JobRecord, NetworkContention, Result, simulate
+
+if TYPE_CHECKING:
+    from topoplace.cluster import Cluster
+    from topoplace.policies.base import Plan, QueuedJob
+
+
+class Timed(DRMaestro):
+    """The policy, with the seconds each of its plans took."""
+
+    def __init__(self, *, disaggregate: bool, network_aware: bool) -> None:
+        super().__init__(disaggregate=disaggregate, network_aware=network_aware, profiles=rodinia.PROFILES)
+        self.seconds: list[float] = []
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+        """As that of the policy."""
+        begin = time.perf_counter()
+        plan = super().plan(queue, cluster, now)
+        self.seconds.append(time.perf_counter() - begin)
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One simulation; times in seconds, of Rodinia's jobs only."""
+
+    result: Result
+    seconds: list[float] = field(repr=False)
+    """Of each plan, by the clock."""
+
+    @property
+    def makespan(self) -> float:
+        """From the first submission to the last end."""
+        jobs = self._jobs()
+        return max(record.end for record in jobs) - min(record.submitted.submit_time for record in jobs)
+
+    @property
+    def mean_slowdown(self) -> float:
+        """Run time over run time alone."""
+        return float(np.mean(self.slowdowns()))
+
+    def slowdowns(self) -> list[float]:
+        """Of every job, worst first, as in figures 29 and 31."""
+        return sorted((r.run_time / r.submitted.base_time for r in self._jobs()), reverse=True)
+
+    @property
+    def most_postponements(self) -> int:
+        """Of any job."""
+        return max(record.postponed for record in self._jobs())
+
+    def busy_gpus(self, begin: float, end: float) -> float:
+        """How many GPUs jobs held between two times, on average."""
+        held = sum(max(0.0, min(record.end, end) - max(record.start, begin)) for record in self._jobs())
+        return held / (end - begin)
+
+    def _jobs(self) -> list[JobRecord]:
+        return [record for record in self.result.records if record.submitted.job.num_tasks]
+
+
+def run(
+    num_jobs: int, num_machines: int, seed: int, *, disaggregate: bool, network_aware: bool = False
+) -> Run:
+    """One setting with the jobs of one seed."""
+    policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
+    result = simulate(
+        rodinia.machines(num_machines),
+        rodinia.workload(num_jobs, num_machines, seed),
+        policy,
+        performance=NetworkContention(rodinia.PROFILES),
+        seed=seed,
+        hosts=rodinia.MACHINE,
+    )
+    return Run(result, policy.seconds)
