@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import bench_flow
 import bench_import
 import bench_mapping
 import bench_match_best
@@ -21,7 +22,9 @@ import bench_place
 import bench_sc17
 import bench_simulate
 import bench_topology
+import flow_libraries
 import topoplace as tp
+from flow_instances import FAMILIES, LOADS
 from partition_graphs import CLUSTERS, OTHERS
 from partition_libraries import installed
 from topoplace import kernels
@@ -170,9 +173,35 @@ def mapping_peers() -> Iterator[Bar]:
     yield Bar(f"mapped cost over Scotch's, worst of {duel.cases:,} cases", 1.02, duel.worst, "x")
 
 
+def flow_peers() -> Iterator[Bar]:
+    there = flow_libraries.installed()
+    if len(there) < len(flow_libraries.PEERS):
+        print("left out: flows; ortools or pylmcf is not installed")
+        return
+    rows: list[bench_flow.Row] = []
+    for family, limits in (("scheduling", (5, 4, 2)), ("phase 2", (6, 3, 2))):
+        for load, limit in zip(LOADS, limits, strict=True):
+            builds = bench_flow.schedules(family, load)
+            title = f"{family} graphs, 1,000 and 10,000 machines, {load:.0%} load"
+            rows += bench_flow.report(title, builds, ["auto", bench_flow.GENERAL, *there])
+            ratio = bench_flow.mean(rows[-len(builds) :], bench_flow.Row.over_best)
+            yield Bar(f"{title}: best peer's time over ours, geometric mean", limit, ratio, "x", ">=")
+    ratios = [row.over("OR-tools", bench_flow.GENERAL) for row in rows]
+    name = f"OR-tools' time over that of {bench_flow.GENERAL} on these {len(rows)}"
+    yield Bar(f"{name}, geometric mean", 2, statistics.geometric_mean(ratios), "x", ">=")
+    yield Bar("... least", 1, min(ratios), "x", ">=")
+    for family in FAMILIES:
+        rows = bench_flow.report(family, bench_flow.powers(family), ["auto", *there])
+        ratio = bench_flow.mean(rows, lambda row: row.over("OR-tools"))
+        yield Bar(
+            f"{family}, 2^8 to 2^14 nodes: OR-tools' time over ours, geometric mean", 2, ratio, "x", ">="
+        )
+        yield Bar("... best peer's", 1, bench_flow.mean(rows, bench_flow.Row.over_best), "x", ">=")
+
+
 def main() -> int:
     groups = [placements, counts, partitions, mappings, systems, topologies]
-    groups += [peers, partition_peers, mapping_peers] * ("--peers" in sys.argv)
+    groups += [peers, partition_peers, mapping_peers, flow_peers] * ("--peers" in sys.argv)
     missed = 0
     for group in groups:
         for bar in group():

@@ -23,7 +23,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -39,37 +38,40 @@ constexpr Id kTogether = 16;  // at most so many arcs of a node stand next to ea
 
 std::size_t at(Id id) { return static_cast<std::size_t>(id); }
 
-// The arcs by tail.
-std::vector<Id> sorted_by_tail(const Problem& problem) {
-    std::vector<Id> first(at(problem.num_nodes) + 1), sorted(problem.tail.size());
-    for (const Id tail : problem.tail) ++first[at(tail) + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    for (std::size_t arc = 0; arc < sorted.size(); ++arc) {
-        sorted[at(first[at(problem.tail[arc])]++)] = static_cast<Id>(arc);
-    }
-    return sorted;
-}
-
-// The arcs in the order in which they are searched: runs of one tail's arcs, and between two that follow each
-// other about a root of all runs that come later.
-std::vector<Id> search_order(const Problem& problem) {
-    const std::vector<Id> sorted = sorted_by_tail(problem);
-    std::vector<std::size_t> runs;
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-        const bool same = i > 0 && problem.tail[at(sorted[i])] == problem.tail[at(sorted[i - 1])];
-        if (!same || i - runs.back() == kTogether) runs.push_back(i);
-    }
-    const auto step = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(runs.size()))));
-    runs.push_back(sorted.size());
-    std::vector<Id> order;
-    order.reserve(sorted.size());
-    for (std::size_t first = 0; first < step; ++first) {
-        for (std::size_t run = first; run + 1 < runs.size(); run += step) {
-            for (std::size_t i = runs[run]; i < runs[run + 1]; ++i) order.push_back(sorted[i]);
+// Where arcs go in the order in which they are searched: runs of one tail's arcs, and between two runs that
+// follow each other about a root of all runs that come elsewhere.
+class SearchOrder {
+  public:
+    explicit SearchOrder(const Problem& problem) : next_(at(problem.num_nodes)), first_run_(next_.size()) {
+        for (const Id tail : problem.tail) ++next_[at(tail)];
+        std::vector<Id> length;  // of each run, by tail
+        for (std::size_t tail = 0; tail < next_.size(); ++tail) {
+            first_run_[tail] = static_cast<Id>(length.size());
+            for (; next_[tail] > 0; next_[tail] -= length.back()) {
+                length.push_back(std::min(next_[tail], kTogether));
+            }
+        }
+        const auto step = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(length.size()))));
+        begin_.resize(length.size());
+        Id end = 0;
+        for (std::size_t first = 0; first < step; ++first) {
+            for (std::size_t run = first; run < length.size(); run += step) {
+                begin_[run] = std::exchange(end, end + length[run]);
+            }
         }
     }
-    return order;
-}
+
+    // The place of the next arc of `tail`.
+    std::size_t next(Id tail) {
+        const Id count = next_[at(tail)]++;
+        return at(begin_[at(first_run_[at(tail)] + count / kTogether)] + count % kTogether);
+    }
+
+  private:
+    std::vector<Id> next_;       // arcs placed, by tail
+    std::vector<Id> first_run_;  // by tail
+    std::vector<Id> begin_;      // by run
+};
 
 template <class Number>
 class NetworkSimplex {
@@ -80,16 +82,18 @@ class NetworkSimplex {
           root_(problem.num_nodes),
           num_arcs_(static_cast<Id>(problem.tail.size())),
           block_(static_cast<Id>(10 + kBlock * std::sqrt(static_cast<double>(num_arcs_)))),
-          order_(search_order(problem)),
-          turned_(order_.size()),
+          order_(problem.tail.size()),
+          turned_(problem.tail.size()),
+          arcs_(problem.tail.size() + at(root_)),
           links_(at(root_) + 1),
           places_(at(root_) + 1),
           next_(at(root_) + 1),
           potential_(at(root_) + 1) {
-        arcs_.reserve(order_.size() + at(root_));
-        for (const Id arc : order_) {
-            arcs_.push_back(
-                {problem.tail[at(arc)], problem.head[at(arc)], static_cast<Number>(problem.cost[at(arc)])});
+        SearchOrder order(problem);
+        for (std::size_t arc = 0; arc < order_.size(); ++arc) {
+            const std::size_t to = order.next(problem.tail[arc]);
+            order_[to] = static_cast<Id>(arc);
+            arcs_[to] = {problem.tail[arc], problem.head[arc], static_cast<Number>(problem.cost[arc])};
         }
         join_all_to_root();
     }
@@ -139,10 +143,10 @@ class NetworkSimplex {
     void join_to_root(Id node, Number supply, Number big) {
         constexpr Number kMost = std::numeric_limits<Number>::max() / 2;
         if (supply >= 0) {
-            arcs_.push_back({node, root_, 0});
+            arcs_[at(num_arcs_ + node)] = {node, root_, 0};
             links_[at(node)] = {root_, 1, kMost - supply, supply};
         } else {
-            arcs_.push_back({root_, node, big});
+            arcs_[at(num_arcs_ + node)] = {root_, node, big};
             links_[at(node)] = {root_, 1, -supply, kMost + supply};
             potential_[at(node)] = big;
         }
