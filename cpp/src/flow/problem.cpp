@@ -81,7 +81,7 @@ void check_costs(const Network& network) {
         if (network.cost[a] < -most || network.cost[a] > most)
             refuse("cost", a, network.cost[a],
                    "is beyond " + std::to_string(most) +
-                       ": times the number of nodes it has to stay below 2^61");
+                       ": times the number of nodes it has to stay below 2^59");
     }
 }
 
@@ -168,8 +168,11 @@ void Normal::start_from(const FlowParams& params) {
     const std::size_t arcs = network_.tail.size();
     const bool filled = problem_.num_nodes > network_.num_nodes;
     problem_.start_flow.resize(problem_.tail.size());
-    problem_.start_potential.assign(params.start_potential.begin(), params.start_potential.end());
-    problem_.start_potential.resize(static_cast<std::size_t>(problem_.num_nodes));
+    const std::int64_t most = kMaxPotential / (std::int64_t{problem_.num_nodes} + 2);
+    const auto fits = [&](std::int64_t potential) { return potential >= -most && potential <= most; };
+    if (std::all_of(params.start_potential.begin(), params.start_potential.end(), fits))
+        problem_.start_potential.assign(params.start_potential.begin(), params.start_potential.end());
+    problem_.start_potential.resize(at(problem_.num_nodes));
     std::vector<std::int64_t> taken(filled ? at(network_.num_nodes) : 0);
     for (std::size_t a = 0; a < params.start_flow.size(); ++a) {
         const std::int64_t settled = settled_.empty() ? 0 : settled_[a];
