@@ -24,7 +24,7 @@
 // An excess that reaches no demand proves that not everything can be sent.
 //
 // Every price falls by at most 17 n epsilon a phase (Goldberg and Tarjan, lemma 5.8), by less than 4 n C in
-// all, which check() keeps below 2^61.
+// all; costs for which this is above 2^61 are refused.
 //
 // References: Goldberg and Tarjan, "Finding minimum-cost circulations by successive approximation", Math. of
 // Operations Research 15 (1990); Goldberg, "An efficient implementation of a scaling minimum-cost flow
@@ -35,6 +35,9 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "flow/distances.hpp"
 #include "flow/pseudoflow.hpp"
@@ -382,7 +385,28 @@ bool narrow(const Problem& problem) {
 
 }  // namespace
 
+bool scalable(const Problem& problem) {
+    return largest_cost(problem) <= kMaxPotential / 4 / (std::int64_t{problem.num_nodes} + 2);
+}
+
+// Measured: trees of the network simplex lose where most of their arcs are empty, one for each unit supplied,
+// and the network is sparse or larger than the caches (benchmarks/bench_flow.py).
+bool prefers_scaling(const Problem& problem) {
+    constexpr std::size_t kLarge = 10'000;
+    constexpr std::size_t kSparse = 3;
+    const std::size_t nodes = problem.supply.size();
+    const auto supplies = [](std::int64_t supply) { return supply > 0; };
+    const auto sources = std::count_if(problem.supply.begin(), problem.supply.end(), supplies);
+    const bool many = static_cast<std::size_t>(sources) * 4 >= nodes;
+    return scalable(problem) && many && (nodes >= kLarge || problem.tail.size() <= kSparse * nodes);
+}
+
 Solution cost_scaling(const Problem& problem, NodeCounter& counter) {
+    if (!scalable(problem)) {
+        throw std::invalid_argument("cost: " + std::to_string(largest_cost(problem)) +
+                                    " is too large for cost_scaling: times 4 (num_nodes + 2) it has to stay "
+                                    "below 2^61; network_simplex takes it");
+    }
     return narrow(problem) ? solve<std::int32_t>(problem, counter) : solve<std::int64_t>(problem, counter);
 }
 

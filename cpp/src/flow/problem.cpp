@@ -81,7 +81,7 @@ void check_costs(const Network& network) {
         if (network.cost[a] < -most || network.cost[a] > most)
             refuse("cost", a, network.cost[a],
                    "is beyond " + std::to_string(most) +
-                       ": times the number of nodes it has to stay below 2^59");
+                       ": times the number of nodes it has to stay below 2^61");
     }
 }
 
@@ -168,7 +168,7 @@ void Normal::start_from(const FlowParams& params) {
     const std::size_t arcs = network_.tail.size();
     const bool filled = problem_.num_nodes > network_.num_nodes;
     problem_.start_flow.resize(problem_.tail.size());
-    const std::int64_t most = kMaxPotential / (std::int64_t{problem_.num_nodes} + 2);
+    const std::int64_t most = kMaxPotential / 4 / (std::int64_t{problem_.num_nodes} + 2);
     const auto fits = [&](std::int64_t potential) { return potential >= -most && potential <= most; };
     if (std::all_of(params.start_potential.begin(), params.start_potential.end(), fits))
         problem_.start_potential.assign(params.start_potential.begin(), params.start_potential.end());

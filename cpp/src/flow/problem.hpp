@@ -12,8 +12,8 @@ namespace topoplace::flow {
 
 // What all capacities of a problem may sum to.
 inline constexpr std::int64_t kMaxUnits = std::int64_t{1} << 61;
-// What the largest cost, once for every node, has to stay below: prices fall by four times as much.
-inline constexpr std::int64_t kMaxPotential = std::int64_t{1} << 59;
+// The largest potential there may be: the largest cost, once for every node.
+inline constexpr std::int64_t kMaxPotential = std::int64_t{1} << 61;
 
 struct Problem {
     std::int32_t num_nodes = 0;
@@ -39,6 +39,12 @@ Solution cost_scaling(const Problem& problem, NodeCounter& counter);
 Solution network_simplex(const Problem& problem, NodeCounter& counter);
 Solution successive_shortest_path(const Problem& problem, NodeCounter& counter);
 Solution cycle_canceling(const Problem& problem, NodeCounter& counter);
+
+// Whether the costs are small enough for cost_scaling, which refuses others: prices fall by four times the
+// largest cost, once for every node.
+bool scalable(const Problem& problem);
+// Whether so many nodes supply that cost scaling is the faster of the general algorithms.
+bool prefers_scaling(const Problem& problem);
 
 // Throws std::invalid_argument for whatever min_cost_flow refuses.
 void check(const Network& network, const FlowParams& params);

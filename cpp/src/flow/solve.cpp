@@ -7,9 +7,12 @@
 namespace topoplace::flow {
 namespace {
 
-// The fastest of the general algorithms on every family of networks measured (benchmarks/bench_flow.py).
-Algorithm fastest(Algorithm asked) {
-    return asked == Algorithm::automatic ? Algorithm::network_simplex : asked;
+// What runs: for `automatic` the fastest of the general algorithms on the families of networks measured
+// (benchmarks/bench_flow.py), and with a start the one that makes use of it.
+Algorithm chosen(Algorithm asked, const Problem& problem) {
+    if (asked != Algorithm::automatic) return asked;
+    const bool scaling = problem.start_flow.empty() ? prefers_scaling(problem) : scalable(problem);
+    return scaling ? Algorithm::cost_scaling : Algorithm::network_simplex;
 }
 
 Solution run(Algorithm algorithm, const Problem& problem, NodeCounter& counter) {
@@ -58,9 +61,13 @@ FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& 
         result.cycle = std::move(cycle);
         return result;
     }
-    Solution solution = run(fastest(params.algorithm), normal.problem(), counter);
-    if (solution.status == Status::infeasible) return prove_infeasible(network, normal.problem(), counter);
-    return normal.restore(std::move(solution));
+    const Algorithm algorithm = chosen(params.algorithm, normal.problem());
+    Solution solution = run(algorithm, normal.problem(), counter);
+    FlowResult result = solution.status == Status::infeasible
+                            ? prove_infeasible(network, normal.problem(), counter)
+                            : normal.restore(std::move(solution));
+    result.algorithm = algorithm;
+    return result;
 }
 
 }  // namespace
@@ -76,7 +83,7 @@ FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
         }
     }
     FlowResult result = solve(network, params, counter);
-    result.algorithm = fastest(params.algorithm);
+    if (result.algorithm == Algorithm::automatic) result.algorithm = params.algorithm;  // settled without one
     result.steps = counter.nodes();
     return result;
 }
