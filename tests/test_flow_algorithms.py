@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,6 +75,13 @@ def test_a_search_ends_after_so_many_steps(algorithm):
     assert again[0].steps == again[1].steps
     assert (again[0].flow == again[1].flow).all()
     assert (again[0].potential == again[1].potential).all()
+
+
+def test_a_search_ends_in_time():
+    instance = FAMILIES["assignment"](12)
+    before = time.perf_counter()
+    assert solve(instance, algorithm="network_simplex", timeout=0.01).status == "timeout"
+    assert time.perf_counter() - before < 2
 
 
 def test_the_largest_costs_do_not_overflow():

@@ -99,7 +99,7 @@ class NetworkSimplex {
     }
 
     Solution solve() {
-        for (Id arc = entering(); arc != kNone && !counter_.visit(); arc = entering()) pivot(arc);
+        for (Id arc = entering(); arc != kNone && !stopped(); arc = entering()) pivot(arc);
         if (counter_.stopped()) return {};
         if (needs_artificial_arc()) return {.status = Status::infeasible, .flow = {}, .potential = {}};
         return {.status = Status::optimal,
@@ -109,6 +109,16 @@ class NetworkSimplex {
 
   private:
     static constexpr Id kNone = -1;
+    static constexpr std::uint64_t kMostWork = 1 << 20;  // arcs and nodes between two looks at the clock
+
+    // Counts pivots. On large networks many of them take long.
+    bool stopped() {
+        if (work_ >= kMostWork) {
+            work_ = 0;
+            counter_.look_at_clock();
+        }
+        return counter_.visit();
+    }
 
     struct Arc {  // turned around where it is full
         Id tail;
@@ -166,6 +176,7 @@ class NetworkSimplex {
             const Id best = best_of(begin, next_arc_);
             if (best != kNone) return best;
             seen += next_arc_ - begin;
+            work_ += at(next_arc_ - begin);
             if (next_arc_ == num_arcs_) next_arc_ = 0;
         }
         return kNone;
@@ -212,6 +223,7 @@ class NetworkSimplex {
         }
         if (carried(leaving) != 0) turn_arc(places_[at(leaving)].arc);
         const Id inner = at_head ? a.head : a.tail, outer = at_head ? a.tail : a.head;
+        work_ += at(links_[at(leaving)].size);
         resize(links_[at(leaving)].parent, outer, top, links_[at(leaving)].size);
         Link link{outer, 0, capacity - units, units};
         if (at_head) std::swap(link.up, link.down);
@@ -361,6 +373,7 @@ class NetworkSimplex {
     Id num_arcs_;  // the artificial ones follow
     Id block_;
     Id next_arc_ = 0;
+    std::uint64_t work_ = 0;
     std::vector<Id> order_;  // the problem's arcs in ours
     std::vector<bool> turned_;
     std::vector<Arc> arcs_;
