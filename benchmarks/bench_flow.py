@@ -20,7 +20,6 @@ from flow_instances import FAMILIES, LOADS, POWERS, Instance, workload
 from flow_libraries import LIBRARIES, OURS, Measured, installed, measure
 
 MACHINES = (1_000, 10_000)
-GENERAL = "network_simplex"  # what auto takes where it recognises no structure
 BUILD = Callable[[], Instance]
 
 

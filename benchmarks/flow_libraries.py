@@ -28,9 +28,11 @@ class Prepared(NamedTuple):
     """The optimal cost, from what `solve` returned."""
 
 
-def ours(algorithm: str, instance: Instance) -> Prepared:
+def ours(algorithm: str, instance: Instance, *, structure: bool = True) -> Prepared:
     arrays = instance.tail, instance.head, instance.capacity, instance.cost, instance.supply
-    solve = partial(kernels.min_cost_flow, instance.num_nodes, *arrays, algorithm=algorithm)
+    solve = partial(
+        kernels.min_cost_flow, instance.num_nodes, *arrays, algorithm=algorithm, structure=structure
+    )
     return Prepared(solve, lambda solution: solution.cost)
 
 
@@ -66,8 +68,11 @@ class Library(NamedTuple):
 
 PEERS = {"OR-tools": Library(or_tools, "ortools"), "LEMON": Library(lemon, "pylmcf")}
 OURS = {
-    name: Library(partial(ours, name), "topoplace") for name in ("auto", "network_simplex", "cost_scaling")
+    "auto": Library(partial(ours, "auto"), "topoplace"),
+    "general": Library(partial(ours, "auto", structure=False), "topoplace"),
+    **{name: Library(partial(ours, name), "topoplace") for name in ("network_simplex", "cost_scaling")},
 }
+"""`general` is what auto does with networks in which it recognises nothing."""
 LIBRARIES = OURS | PEERS
 
 

@@ -55,6 +55,15 @@ def test_large_numbers_are_small_ones_times_something(instance, cost_bits, unit_
         assert found.cost == small.cost << (cost_bits + unit_bits)
 
 
+def test_structure_is_left_alone_on_request():
+    instance = workload("scheduling", 20, 0.95).instance()
+    found, plain = solve(instance), solve(instance, structure=False)
+    assert (found.algorithm, plain.algorithm) == ("auto", "network_simplex")
+    assert found.cost == plain.cost
+    assert found.verify()
+    assert plain.verify()
+
+
 @given(instance=instances(), order=st.randoms(use_true_random=False))
 def test_the_order_of_arcs_does_not_change_the_cost(instance, order):
     arcs = list(range(len(instance.tail)))

@@ -85,12 +85,13 @@ py::array_t<T> to_row(std::vector<T>&& values) {
 
 Solved min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                      const Units& capacity, const Units& cost, const Units& supply,
-                     const std::string& algorithm, const MaybeUnits& start_flow,
+                     const std::string& algorithm, bool structure, const MaybeUnits& start_flow,
                      const MaybeUnits& start_potential, std::optional<double> timeout,
                      std::optional<std::uint64_t> max_nodes) {
     const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
     flow::FlowParams params;
     params.algorithm = to_algorithm(algorithm);
+    params.structure = structure;
     if (start_flow) params.start_flow = one_dimensional(*start_flow, "start_flow");
     if (start_potential) params.start_potential = one_dimensional(*start_potential, "start_potential");
     params.deadline = to_deadline(timeout, max_nodes);
@@ -133,8 +134,9 @@ void define(py::module_& module, const char* name, Function* function, const Res
 }  // namespace
 
 void register_flow(py::module_& module) {
-    define(module, "min_cost_flow", &min_cost_flow, py::arg("algorithm"), py::arg("start_flow").noconvert(),
-           py::arg("start_potential").noconvert(), py::arg("timeout"), py::arg("max_nodes"));
+    define(module, "min_cost_flow", &min_cost_flow, py::arg("algorithm"), py::arg("structure"),
+           py::arg("start_flow").noconvert(), py::arg("start_potential").noconvert(), py::arg("timeout"),
+           py::arg("max_nodes"));
     define(module, "verify_flow", &verify_flow, py::arg("flow").noconvert(), py::arg("potential").noconvert(),
            py::arg("total"));
     define(module, "verify_infeasible", &verify_infeasible, py::arg("cut").noconvert());

@@ -80,6 +80,7 @@ def min_cost_flow(
     *,
     lower: ArrayLike | None = None,
     algorithm: Algorithm = "auto",
+    structure: bool = True,
     warm_start: FlowSolution | None = None,
     timeout: float | None = None,
     max_nodes: int | None = None,
@@ -91,9 +92,10 @@ def min_cost_flow(
     Where demands exceed supplies, a demand is the most its node may take, and all supplies still have to be sent.
     All are integers; parallel arcs, loops, negative costs and cycles are allowed. The flow is integral.
 
-    `algorithm`: "auto" takes what is fastest for networks that look like this one; the others are push-relabel cost
-    scaling (Goldberg, J. Algorithms 22, 1997), the primal network simplex, and two textbook methods (Amaral's thesis,
-    table 8). All agree on the cost; of several optimal flows each returns its own, the same every time.
+    `algorithm`: "auto" takes what is fastest for networks that look like this one, and solves scheduling graphs as the
+    assignments they are unless `structure` is False; the others are push-relabel cost scaling (Goldberg, J. Algorithms
+    22, 1997), the primal network simplex, and two textbook methods (Amaral's thesis, table 8). All agree on the cost;
+    of several optimal flows each returns its own, the same every time.
 
     `warm_start` is the solution of a network with the same arcs and nodes, whose capacities, costs and supplies may
     have been others; cost scaling starts from there. At `timeout` seconds, or after `max_nodes` steps, the same on
@@ -105,6 +107,7 @@ def min_cost_flow(
     status, flow, potential, total, cut, cycle, ran, steps = _core.min_cost_flow(
         *network,
         algorithm,
+        structure,
         start_flow,
         start_potential,
         None if timeout is None else _checks.real(timeout, "timeout", ValueError),
