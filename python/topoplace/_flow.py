@@ -18,7 +18,9 @@ Units: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
 
 INFINITE = 2**63 - 1
-"""The capacity of an arc without limit; a float infinity is taken for it."""
+"""The capacity of an arc without limit; floats of 2**63 and more, infinity among them, are taken for it."""
+
+_BEYOND = 2.0**63  # as a float, INFINITE is rounded up to it
 
 
 class _Network(NamedTuple):
@@ -171,12 +173,12 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 
 def _limits(capacity: ArrayLike) -> ArrayLike:
-    """Capacities with `INFINITE` for every float infinity."""
+    """Capacities with `INFINITE` for every float that no integer of 64 bits reaches, infinity among them."""
     array = np.asarray(capacity)
-    if array.dtype.kind != "f" or array.ndim != 1 or not np.isposinf(array).any():
+    if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
-    limits = _integers(np.where(np.isposinf(array), 0, array), "capacity", np.int64)
-    return np.where(np.isposinf(array), INFINITE, limits)
+    limits = _integers(np.where(array >= _BEYOND, 0, array), "capacity", np.int64)
+    return np.where(array >= _BEYOND, INFINITE, limits)
 
 
 def _integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
@@ -192,10 +194,8 @@ def _integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) 
 def _check_integers(array: NDArray[Any], name: str, limits: Any) -> None:
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} has dtype {array.dtype}; integers of 64 bits are needed")
-    whole = np.floor(array) == array if array.dtype.kind == "f" else np.ones(array.shape, dtype=bool)
-    top = float(limits.max) if array.dtype.kind == "f" else limits.max  # 2**63 as a float: excluded below
-    inside = (array >= limits.min) & (array <= top)
-    if array.dtype == np.float64:
-        inside &= array < 2.0**63
-    for i in np.flatnonzero(~(whole & inside))[:1]:
+    good = (array >= limits.min) & (array <= limits.max)
+    if array.dtype.kind == "f":
+        good &= (np.floor(array) == array) & (array < _BEYOND)
+    for i in np.flatnonzero(~good)[:1]:
         raise ValueError(f"{name}[{i}] = {array[i]} is not an integer in {limits.min}..{limits.max}")
