@@ -21,6 +21,25 @@ def add(commands: Any) -> None:
     which = papers.add_subparsers(metavar="PAPER", required=True)
     _add_mapa(which)
     _add_sc17(which)
+    _add_drmaestro(which)
+
+
+def _add_drmaestro(papers: Any) -> None:
+    summary = "Amaral's thesis, chapter 5: disaggregated GPUs, row by row"
+    parser = options.command(papers, "drmaestro", summary, _drmaestro)
+    parser.add_argument("--quick", action="store_true", help="one list of jobs, fewer machines")
+    options.add_json(parser)
+    options.add_seed(parser, "the first list of jobs")
+    options.add_output(parser)
+
+
+def _drmaestro(arguments: argparse.Namespace) -> None:
+    from topoplace.papers import drmaestro
+
+    rows = drmaestro.reproduce(
+        quick=arguments.quick, seed=arguments.seed, output=reading.output(arguments.output)
+    )
+    _show(rows, arguments)
 
 
 def _add_sc17(papers: Any) -> None:

@@ -111,13 +111,23 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
     figures.save(figure, path)
 
 
-def overhead(series: Sequence[tuple[str, Sequence[int], Sequence[float]]], path: str | Path) -> None:
-    """Draw decision times: (label, job sizes, milliseconds) per line, on a logarithmic axis."""
+def overhead(
+    series: Sequence[tuple[str, Sequence[int], Sequence[float]]],
+    path: str | Path,
+    *,
+    along: str = "GPUs of the job",
+    logarithmic: bool = False,
+) -> None:
+    """Draw decision times: (label, sizes, milliseconds) per line, on a logarithmic axis.
+
+    along: what the sizes are; logarithmic: whether their axis is, too.
+    """
     figure, axes = figures.new(6.4, 4.2)
     for (label, sizes, milliseconds), colour in zip(series, _POLICY_COLOURS * len(series), strict=False):
         axes.plot(sizes, milliseconds, marker="o", markersize=4, label=label, color=colour)
     axes.set_yscale("log")
-    axes.set_xlabel("GPUs of the job")
+    axes.set_xlabel(along)
+    axes.set_xscale("log" if logarithmic else "linear")
     axes.set_ylabel("time of one decision (ms)")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=9)

@@ -1,1 +1,51 @@
-"""DRMaestro (Amaral's thesis, chapter 5): its jobs, its machines and the simulations of its experiments."""
+"""DRMaestro (Amaral's thesis, chapter 5): disaggregated GPUs and the network, in the sizes of its experiments.
+
+What the thesis leaves open about jobs and machines is in `rodinia`, what about the policy in `policies.DRMaestro`.
+Experiment 2 repeats experiment 1 in its simulator, and so do we. Makespans are of Rodinia's jobs, without the long ones
+that hold CPUs at first: those of table 9 are shorter than these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from topoplace.papers.claims import Claim
+from topoplace.papers.drmaestro import rows, scale
+from topoplace.papers.drmaestro.study import Study
+
+__all__ = ["reproduce"]
+
+_SEEDS = 3
+
+
+def reproduce(*, quick: bool = False, seed: int = 0, output: Path | None = None) -> list[Claim]:
+    """All rows, in the order of the thesis.
+
+    quick: one list of jobs instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decisions on
+    1,000 machines at most. seed: of the first
+    list. output: a directory for plots, which must exist.
+    """
+    seeds = range(seed, seed + (1 if quick else _SEEDS))
+    small, first = Study(64, 4, seeds), Study(512, 4, seeds)
+    large = Study(512, 16, seeds) if quick else Study(4096, 128, seeds)
+    scaled = scale.measure(scale.MACHINES[:2] if quick else scale.MACHINES, seed)
+    if output:
+        _draw(output, scaled)
+    return [
+        *rows.shares(),
+        *rows.experiment_1(first),
+        *rows.overhead("5.4", large, slower=False),
+        *rows.table("5.5", small, rows.TABLE_9),
+        *rows.slowdowns("5.5", small),
+        *rows.table("5.6", large, rows.TABLE_10),
+        *rows.slowdowns("5.6", large),
+        *scale.rows(scaled),
+    ]
+
+
+def _draw(output: Path, costs: Sequence[scale.Cost]) -> None:
+    from topoplace.report import plots
+
+    path = output / "drmaestro-scale.png"
+    plots.overhead(scale.series(costs), path, along="machines", logarithmic=True)

@@ -70,17 +70,35 @@ class Run:
         return [record for record in self.result.records if record.submitted.job.num_tasks]
 
 
-def run(
-    num_jobs: int, num_machines: int, seed: int, *, disaggregate: bool, network_aware: bool = False
-) -> Run:
-    """One setting with the jobs of one seed."""
-    policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
-    result = simulate(
-        rodinia.machines(num_machines),
-        rodinia.workload(num_jobs, num_machines, seed),
-        policy,
-        performance=NetworkContention(rodinia.PROFILES),
-        seed=seed,
-        hosts=rodinia.MACHINE,
-    )
-    return Run(result, policy.seconds)
+class Study:
+    """One size of experiment in all its settings, over several seeds; each run is made when first asked for."""
+
+    def __init__(self, num_jobs: int, num_machines: int, seeds: Sequence[int]) -> None:
+        self.num_jobs = num_jobs
+        self.num_machines = num_machines
+        self.seeds = tuple(seeds)
+        self._runs: dict[tuple[bool, bool], tuple[Run, ...]] = {}
+
+    @property
+    def where(self) -> str:
+        """The experiment's size, for titles."""
+        return f"{self.num_jobs} jobs on {self.num_machines} machines"
+
+    def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[Run, ...]:
+        """One run per seed; all settings have the same jobs."""
+        key = disaggregate, network_aware
+        if key not in self._runs:
+            self._runs[key] = tuple(self._run(seed, *key) for seed in self.seeds)
+        return self._runs[key]
+
+    def _run(self, seed: int, disaggregate: bool, network_aware: bool) -> Run:
+        policy = Timed(disaggregate=disaggregate, network_aware=network_aware)
+        result = simulate(
+            rodinia.machines(self.num_machines),
+            rodinia.workload(self.num_jobs, self.num_machines, seed),
+            policy,
+            performance=NetworkContention(rodinia.PROFILES),
+            seed=seed,
+            hosts=rodinia.MACHINE,
+        )
+        return Run(result, policy.seconds)

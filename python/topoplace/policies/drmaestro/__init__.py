@@ -148,7 +148,7 @@ class DRMaestro:
             room.hosts[used] = -1
             candidate = Candidate(entry, kind, 0.0)
             results = self.decision(cluster, room).run([candidate])
-            yield from (result for _, result in results)
+            yield from (result for _, result in results if result)
             if not results or isinstance(results[0][1], Deferred):
                 return
             used += candidate.hosts
@@ -194,15 +194,18 @@ class _Planning:
     def decide(self, batch: Sequence[Candidate]) -> None:
         """Place what can be placed of a batch; its kinds that could not are not tried again."""
         decided: set[str] = set()
+        again: set[str] = set()
         for job, result in self.policy.decision(self.cluster, self.room).run(batch):
-            decided.add(job.entry.job_id)
+            (again if result is None else decided).add(job.entry.job_id)
+            if result is None:
+                continue
             if isinstance(result, Placement):
                 self.start.append((job.entry.job_id, result))
             else:
                 self.defer.append((job.entry.job_id, result))
                 self._failed.add(self._group(job.entry, job.kind))
         self._failed.update(
-            self._group(job.entry, job.kind) for job in batch if job.entry.job_id not in decided
+            self._group(job.entry, job.kind) for job in batch if job.entry.job_id not in decided | again
         )
         self.waiting = [pair for pair in self.waiting if pair[0].job_id not in decided]
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from topoplace.policies.drmaestro.state import Room
 
 _ROUNDING: Final = 1e-9
+_STEPS: Final = 4
+"""So many sub-tasks of one batch at a place are told apart in what they cost each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,36 @@ def offer_hosts(room: Room, kind: Kind, bundle: Bundle, count: int, costs: Costs
     fits = fitting(room.hosts[:, :2], np.array(bundle.needs))
     near = np.minimum(_near(room, kind, bundle), fits)
     far = np.zeros_like(fits) if bundle.bound else fits - near
-    here = costs.place(slowdown(kind.profile, room.load, remote=False), LOCAL)
-    there = costs.place(slowdown(kind.profile, room.load, remote=True), REMOTE)
+    here = costs.place(slowdown(kind.profile, room, remote=False), LOCAL)
+    there = costs.place(slowdown(kind.profile, room, remote=True), REMOTE)
     found = cheapest(np.where(near > 0, here, there), near + far > 0, count)
     if kind.spread:
         near, far = np.minimum(near, 1), np.where(near > 0, 0, np.minimum(far, 1))
-    place = np.concatenate([found, found])
-    capacity = np.concatenate([near[found], far[found]])
-    cost = np.concatenate([here[found], there[found]])
-    return Offer(place[capacity > 0], capacity[capacity > 0], cost[capacity > 0])
+    parts = [
+        _in_steps(found, near[found], here[found], more_costs(kind.profile, costs, remote=False)),
+        _in_steps(found, far[found], there[found], more_costs(kind.profile, costs, remote=True)),
+    ]
+    return Offer(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints, Ints, Ints]:
+    """Arcs to each place, of which every next one costs more, so that those of one batch keep out of each other's way.
+
+    The last takes what is left of the capacity.
+    """
+    steps = _STEPS if more else 1
+    number = np.arange(steps)
+    taken = np.clip(capacity[:, None] - number, 0, 1)
+    taken[:, -1] = np.maximum(capacity - (steps - 1), 0)
+    costs = cost[:, None] + number * more
+    some = taken.ravel() > 0
+    return np.repeat(place, steps)[some], taken.ravel()[some], costs.ravel()[some]
+
+
+def more_costs(profile: NetworkProfile, costs: Costs, *, remote: bool) -> int:
+    """What it adds to the cost of a place that another of the same kind uses its network: to both of them."""
+    mutual = 2 * profile.traffic(remote=remote) * profile.sensitivity(remote=remote)
+    return int(units(np.array([mutual / costs.goal * (REMOTE if remote else LOCAL)]))[0])
 
 
 def _near(room: Room, kind: Kind, bundle: Bundle) -> Ints:
@@ -145,31 +168,32 @@ def slots(room: Room, bundles: Sequence[Bundle], tasks: int) -> Ints:
 def offer_gpus(room: Room, kind: Kind, hosts: Sequence[int], count: int, costs: Costs) -> Offer:
     """GPUs anywhere, as remote ones; for a job that wants them apart one of each machine, local at its hosts."""
     usable = room.gpus * kind.suits
-    remote = costs.place(slowdown(kind.profile, room.load, remote=True), REMOTE)
+    remote = costs.place(slowdown(kind.profile, room, remote=True), REMOTE)
     capacity = usable.ravel()
     if kind.apart:
         first = usable.argmax(axis=1)
-        remote[list(hosts)] = costs.place(slowdown(kind.profile, room.load[list(hosts)], remote=False), LOCAL)
+        remote[list(hosts)] = costs.place(slowdown(kind.profile, room, hosts, remote=False), LOCAL)
         one = np.minimum(np.take_along_axis(usable, first[:, None], axis=1)[:, 0], 1)
         capacity = np.zeros_like(capacity)
         capacity[np.arange(len(first)) * usable.shape[1] + first] = one
     cost = np.repeat(remote, usable.shape[1])
     found = cheapest(cost, capacity > 0, count)
-    return Offer(found, capacity[found], cost[found])
+    more = 0 if kind.apart else more_costs(kind.profile, costs, remote=True)
+    return Offer(*_in_steps(found, capacity[found], cost[found], more))
 
 
 def local_gpus(room: Room, kind: Kind, host: int, costs: Costs) -> list[tuple[int, int]]:
     """The places with GPUs that are local to a process, and what one there costs."""
-    machines = np.flatnonzero(room.pool_of == room.pool_of[host])
-    cost = int(costs.place(slowdown(kind.profile, room.load[[host]], remote=False), LOCAL)[0])
+    machines = room.pool(host)
+    cost = int(costs.place(slowdown(kind.profile, room, [host], remote=False), LOCAL)[0])
     makes = room.gpus.shape[1]
     with_room = (room.gpus[machines] * kind.suits) > 0
-    return [(int(machines[i]) * makes + int(make), cost) for i, make in np.argwhere(with_room)]
+    return [(machines[i] * makes + make, cost) for i, make in np.argwhere(with_room).tolist()]
 
 
 def far_host(room: Room, kind: Kind, host: int, costs: Costs) -> int:
     """What the traffic at its own host adds to the cost of a remote GPU (the offers know the other end's)."""
-    more = slowdown(kind.profile, room.load[[host]], remote=True) - 1
+    more = slowdown(kind.profile, room, [host], remote=True) - 1
     return int(units(more / costs.goal * REMOTE)[0])
 
 
@@ -181,6 +205,12 @@ def offer_drives(room: Room, count: int, costs: Costs) -> Offer:
     return Offer(found, free[found], cost[found])
 
 
-def slowdown(profile: NetworkProfile, load: Reals, *, remote: bool) -> Reals:
-    """`NetworkProfile.slowdown` of many loads."""
-    return 1 + np.minimum(load, 1.0) * profile.sensitivity(remote=remote)
+def slowdown(
+    profile: NetworkProfile, room: Room, machines: Sequence[int] | slice = slice(None), *, remote: bool
+) -> Reals:
+    """How many times as long as alone a job is expected to take at these machines, or at all: load times sensitivity.
+
+    In both directions: what it suffers there, and what those who are there will suffer from it.
+    """
+    suffered = np.minimum(room.load[machines], 1.0) * profile.sensitivity(remote=remote)
+    return 1 + suffered + profile.traffic(remote=remote) * room.minds[machines]

@@ -28,7 +28,7 @@ class Costs:
 
     goal: float = 1.05
     importance: float = 1.0
-    impatience: float = 0.01
+    impatience: float = 1.0
 
     def __post_init__(self) -> None:
         if _checks.positive(self.goal, "goal", ValueError) < 1:

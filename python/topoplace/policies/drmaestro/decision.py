@@ -59,9 +59,13 @@ class Decision:
         self.room = room
         self.costs = costs
         self.limit = limit
+        self._touched: set[int] = set()
 
-    def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Deferred]]:
-        """The jobs of the batch that get all they ask for, in its order: placed, or put off for their goal."""
+    def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Deferred | None]]:
+        """The jobs of the batch that get all they ask for, in its order: placed, or put off for their goal.
+
+        None for one that would share a network with another of the batch, which no cost knew of: it may try again.
+        """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]
         if self.room.layout.partitioned.any():
@@ -212,7 +216,7 @@ class Decision:
 
         return take
 
-    def _settled(self, job: Candidate) -> Placement | Deferred:
+    def _settled(self, job: Candidate) -> Placement | Deferred | None:
         """The placement, whose resources are taken; or why the job rather waits."""
         kind, room = job.kind, self.room
         shares = kind.shares(job.hosts)
@@ -223,6 +227,8 @@ class Decision:
             if room.pool_of[own[gpu]] != room.pool_of[job.host_of(task)]
         )
         sent = list(traffic(kind.profile, job.gpus, shares, remote, own))
+        if self.limit is not None and self._touched.intersection(machine for machine, own in sent if own):
+            return None
         load = max((float(room.load[machine]) for machine, _ in sent), default=0.0)
         slowdown = kind.profile.slowdown(load, remote=bool(remote))
         if self.limit is not None and slowdown > self.costs.goal and job.entry.postponed < self.limit:
@@ -230,7 +236,7 @@ class Decision:
                 f"postponed: it would take {slowdown:.3f} times as long as on an idle network now, "
                 f"its goal is {self.costs.goal:g}"
             )
-        self._use(job, sent)
+        self._use(job, sent, remote=bool(remote))
         scores = {
             **link_scores(kind.job, job.gpus, self.topology),
             "network_load": load,
@@ -247,7 +253,7 @@ class Decision:
             storage=tuple(job.storage),
         )
 
-    def _use(self, job: Candidate, sent: Iterable[tuple[int, float]]) -> None:
+    def _use(self, job: Candidate, sent: Iterable[tuple[int, float]], *, remote: bool) -> None:
         room = self.room
         for host, bundle in zip(job.hosts, job.kind.bundles, strict=True):
             room.hosts[host, :2] -= bundle.needs
@@ -255,8 +261,8 @@ class Decision:
             room.set_free(gpu, free=False)
         for machine in job.storage:
             room.hosts[machine, 2] -= 1
-        for machine, load in sent:
-            room.load[machine] += load
+        room.send(sent, job.kind.profile.sensitivity(remote=remote))
+        self._touched.update(machine for machine, own in sent if own)
 
 
 def _all_or_nothing(
@@ -307,9 +313,8 @@ def _take_host(left: Room, kind: Kind, bundle: Bundle, machine: int) -> bool:
 
 def _local_gpus(room: Room, kind: Kind, host: int, count: int) -> list[int]:
     """So many free GPUs that are local to a machine: its own, lowest numbers first, then those of its pool."""
-    pool = [] if kind.own else np.flatnonzero(room.pool_of == room.pool_of[host]).tolist()
     found: list[int] = []
-    for machine in [host, *(machine for machine in pool if machine != host)]:
+    for machine in [host] if kind.own else room.pool(host):
         if len(found) == count:
             break
         first = machine * len(kind.suits)

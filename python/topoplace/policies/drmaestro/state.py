@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -70,6 +70,8 @@ class Room:
 
     layout: Layout
     pool_of: Ints
+    pooled: bool
+    """Whether any machines share a pool."""
     hosts: Ints
     """(m, 3) CPUs, MB and drives; below 0 on a machine that takes no processes."""
     is_free: NDArray[np.bool_]
@@ -78,12 +80,14 @@ class Room:
     """(m, makes) how many free GPUs, but for those of partitions."""
     load: NDArray[np.float64]
     """(m,) of the network of each machine."""
+    minds: NDArray[np.float64]
+    """(m,) the sensitivities of the jobs that use it, added up: what full load there would cost them."""
 
     def copy(self) -> Self:
         """An independent copy, but for what never changes."""
         return type(self)(
-            *(self.layout, self.pool_of, self.hosts.copy(), self.is_free.copy()),
-            *(self.gpus.copy(), self.load.copy()),
+            *(self.layout, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
+            *(self.gpus.copy(), self.load.copy(), self.minds.copy()),
         )
 
     def set_free(self, gpu: int, *, free: bool) -> None:
@@ -94,6 +98,19 @@ class Room:
                 return
             self.gpus[self.layout.machine_of[gpu], self.layout.make_of[gpu]] += 1 if free else -1
 
+    def send(self, sent: Iterable[tuple[int, float]], sensitivity: float, sign: int = 1) -> None:
+        """Add a job's traffic, or take it away."""
+        for machine, load in sent:
+            self.load[machine] += sign * load
+            self.minds[machine] += sign * sensitivity
+
+    def pool(self, machine: int) -> list[int]:
+        """The machines whose GPUs are local to this one, itself first."""
+        if not self.pooled:
+            return [machine]
+        others: list[int] = np.flatnonzero(self.pool_of == self.pool_of[machine]).tolist()
+        return [machine, *(other for other in others if other != machine)]
+
     def lowest(self, place: int, count: int) -> list[int]:
         """The free GPUs of a place with the lowest numbers, so many at most."""
         found = self.layout.at(place)
@@ -102,7 +119,7 @@ class Room:
 
     def near(self) -> Ints:
         """(m, makes) the free GPUs that are local to each machine: its own, or those of its pool."""
-        if len(np.unique(self.pool_of)) == len(self.pool_of):
+        if not self.pooled:
             return self.gpus
         by_pool = np.zeros((int(self.pool_of.max()) + 1, self.gpus.shape[1]), dtype=np.int64)
         np.add.at(by_pool, self.pool_of, self.gpus)
@@ -118,14 +135,15 @@ class State:
         topology = cluster.topology
         layout = topology.derived(Layout)
         machines = layout.num_machines
-        self._traffic: dict[str, list[tuple[int, float]]] = {}
+        pool_of = cluster.hosts.pool_of().astype(np.int64)
+        self._traffic: dict[str, tuple[list[tuple[int, float]], float]] = {}
         self._owner: dict[int, str] = {}
         self._senders = np.zeros(machines, dtype=np.int64)
         self._room = Room(
-            *(layout, cluster.hosts.pool_of().astype(np.int64), np.zeros((machines, 3), dtype=np.int64)),
+            *(layout, pool_of, len(np.unique(pool_of)) < machines, np.zeros((machines, 3), dtype=np.int64)),
             np.zeros(topology.num_gpus, dtype=np.bool_),
             np.zeros((machines, len(layout.makes)), dtype=np.int64),
-            np.zeros(machines),
+            *(np.zeros(machines), np.zeros(machines)),
         )
         self.kept: Bounded[Any, Any] = Bounded()
         """For answers that depend on the topology and the machines' resources only."""
@@ -136,7 +154,7 @@ class State:
         free, owners = self._cluster.occupants(gpus)
         available = set(free)
         for job_id in {self._owner.pop(gpu) for gpu in gpus if gpu in self._owner}:
-            self._send(self._traffic.pop(job_id, ()), -1)
+            self._send(*self._traffic.pop(job_id), -1)
         for gpu in gpus:
             self._room.set_free(gpu, free=gpu in available)
         for job_id in owners:
@@ -165,12 +183,12 @@ class State:
         profile = self._profiles.get((graph.profile if graph else None) or "", NEUTRAL)
         shares, remote = (held.shares, held.remote) if held else ((), ())
         sent = list(traffic(profile, gpus, shares, remote, self._room.layout.machine_list))
-        self._traffic[job_id] = sent
-        self._send(sent, 1)
+        self._traffic[job_id] = sent, profile.sensitivity(remote=bool(remote))
+        self._send(*self._traffic[job_id], 1)
 
-    def _send(self, sent: Sequence[tuple[int, float]], sign: int) -> None:
-        for machine, load in sent:
+    def _send(self, sent: Sequence[tuple[int, float]], sensitivity: float, sign: int) -> None:
+        self._room.send(sent, sensitivity, sign)
+        for machine, _ in sent:
             self._senders[machine] += sign
-            self._room.load[machine] += sign * load
-            if not self._senders[machine]:
-                self._room.load[machine] = 0.0  # and not what rounding has left
+            if not self._senders[machine]:  # and not what rounding has left
+                self._room.load[machine] = self._room.minds[machine] = 0.0

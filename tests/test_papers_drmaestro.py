@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+from topoplace.cli import main
+from topoplace.papers import drmaestro
+from topoplace.papers.claims import DIFFERS, ORDER_ONLY, REPRODUCED, Claim
+from topoplace.papers.drmaestro import rodinia, rows, scale
+from topoplace.papers.drmaestro.study import Run, Study
+from topoplace.simulate import JobRecord, Result
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:
+    output = tmp_path_factory.mktemp("drmaestro")
+    claims = drmaestro.reproduce(quick=True, output=output)
+    assert len({claim.id for claim in claims}) == len(claims)
+    return {claim.id: claim for claim in claims}, output
+
+
+def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[str, Claim], Path]) -> None:
+    claims, _ = quick
+    for number in ("5.2", "5.5 off", "5.5 aware", "5.6 off", "5.6 aware"):
+        without, with_it, ratio = (float(part.rstrip(" s")) for part in claims[number].ours.split(", "))
+        assert without > with_it
+        assert ratio == pytest.approx(without / with_it, abs=0.01)
+        assert claims[number].verdict in (REPRODUCED, ORDER_ONLY)
+    assert claims["5.2"].paper.endswith("1.13")
+    assert claims["5.5 off"].paper.endswith("1.58")
+    assert claims["5.5 aware"].paper.endswith("1.40")
+    assert claims["5.6 off"].paper.endswith("1.12")
+    assert claims["5.6 aware"].paper.endswith("1.11")
+
+
+def test_the_figures_that_the_thesis_gives_are_met(quick: tuple[dict[str, Claim], Path]) -> None:
+    claims, output = quick
+    assert claims["5.2b"].verdict == claims["5.3a"].verdict == claims["5.4a"].verdict == REPRODUCED
+    for number in ("5.5", "5.6"):
+        assert claims[f"{number} postponed"].verdict == REPRODUCED
+        assert claims[f"{number} slowdown, disaggregated"].verdict == ORDER_ONLY
+    assert {"scale 128", "scale 1000"} <= claims.keys()
+    assert (output / "drmaestro-scale.png").stat().st_size > 1000
+
+
+def test_verdicts_follow_from_the_numbers() -> None:
+    class Given(Study):
+        """A study whose makespans are what the test says."""
+
+        def runs(self, *, disaggregate: bool, network_aware: bool = False) -> Any:
+            return (made(makespans[disaggregate, network_aware]),)
+
+    def made(makespan: float) -> Run:
+        entry = tp.simulate.SubmittedJob(0, "a", tp.JobGraph.ring(1), 0.0, makespan)
+        return Run(
+            Result(rodinia.machines(4), "given", (JobRecord(entry, None, 0.0, makespan, makespan),)), [0.1]
+        )
+
+    def verdicts(*values: float) -> list[str]:
+        keys = [(way, aware) for aware in (False, True) for way in (False, True)]
+        makespans.update(zip(keys, values, strict=True))
+        return [claim.verdict for claim in rows.table("5.6", Given(1, 4, [0]), rows.TABLE_10)]
+
+    makespans: dict[tuple[bool, bool], float] = {}
+    assert verdicts(1087.73, 972.20, 959.21, 862.15) == [REPRODUCED] * 5
+    assert verdicts(1000.0, 500.0, 900.0, 400.0) == [
+        ORDER_ONLY,
+        ORDER_ONLY,
+        REPRODUCED,
+        ORDER_ONLY,
+        ORDER_ONLY,
+    ]
+    assert verdicts(500.0, 1000.0, 600.0, 1100.0) == [DIFFERS] * 5
+
+
+def test_the_jobs_are_those_of_the_thesis() -> None:
+    workload = rodinia.workload(4096, 128, 0)
+    long = [job for job in workload if not job.job.num_tasks]
+    assert len(long) == 96
+    assert all(780 < job.base_time < 820 and job.submit_time == 0 for job in long)
+    submitted = [job for job in workload if job.job.num_tasks]
+    rate = len(submitted) / max(job.submit_time for job in submitted)
+    assert rate == pytest.approx(rodinia.ARRIVALS_PER_SECOND, rel=0.05)
+    counts = [sum(job.job.profile == name for job in submitted) for name in rodinia.APPLICATIONS]
+    assert min(counts) > 400
+    assert np.mean([app.seconds for app in rodinia.APPLICATIONS.values()]) == (6 * 800 + 16 * 1686) // 512
+    assert rodinia.PROFILES["nw"].slowdown(1.0, remote=True) == pytest.approx(0.83 / 0.51)
+
+
+def test_a_study_runs_once_per_setting_and_alike_every_time() -> None:
+    study = Study(40, 4, [5])
+    assert study.runs(disaggregate=True) is study.runs(disaggregate=True)
+    again = Study(40, 4, [5]).runs(disaggregate=True)
+    assert again[0].result.jobs.tolist() == study.runs(disaggregate=True)[0].result.jobs.tolist()
+    assert again[0].busy_gpus(0.0, again[0].makespan) > 0
+
+
+def test_the_whole_graph_has_the_optimum_of_the_one_that_is_pruned() -> None:
+    """What `scale` times is a phase of the policy: with the cheapest places alone it costs the same."""
+    random = np.random.default_rng(0)
+    free, load = random.integers(0, 3, 40), random.random(40)
+    host, waited = random.integers(40, size=20), np.arange(20.0)[::-1]
+    whole = scale._phase(free, load, host, waited)
+    used = np.lexsort((np.arange(40), whole.offered[3] + (free == 0) * (1 << 40)))[:20]
+    kind, place, capacity, cost = whole.offered
+    pruned = tp.kernels.min_cost_flow(
+        *type(whole)(
+            *(whole.job, whole.kind, whole.aggregated, whole.unscheduled, whole.room, whole.preferred),
+            (kind[used], place[used], capacity[used], cost[used]),
+        ).network()
+    )
+    assert pruned.cost == tp.kernels.min_cost_flow(*whole.network()).cost
+
+
+def test_the_command_line_passes_what_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def reproduce(**options: Any) -> list[Claim]:
+        asked.append(options)
+        return [Claim("5.2", "q", "p", "o", REPRODUCED, "w")]
+
+    monkeypatch.setattr(drmaestro, "reproduce", reproduce)
+    main(["papers", "drmaestro", "--quick", "--json", "--seed", "4", "-o", str(tmp_path)])
+    assert asked == [{"quick": True, "seed": 4, "output": tmp_path}]
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ["5.2"]
