@@ -106,6 +106,8 @@ def edited(old, new):
         (edited(b"n 1 4", b"n 1 " + b"9" * 5000), "line 3: SUPPLY = '9{40}' is not"),
         (edited(b"a 1 2 0 4 2", b"a 0 2 0 4 2"), r"line 5: TAIL = 0 is not in 1\.\.4"),
         (edited(b"a 1 2 0 4 2", b"a 1 5 0 4 2"), r"line 5: HEAD = 5 is not in 1\.\.4"),
+        (edited(b"a 2 4 0 3 3", b"a 2 9 0 3 3"), r"line 8: HEAD = 9 is not in 1\.\.4"),
+        (edited(b"a 1 3 0", b" a 1 3 0").replace(b"a 2 4 0", b"a 2 4 7"), "line 8: LOWER = 7 is not in"),
         (edited(b"a 1 2 0 4 2", b"a 1 2 5 4 2"), r"line 5: LOWER = 5 is not in 0\.\.CAPACITY = 4"),
         (edited(b"a 1 2 0 4 2", b"a 1 2 0 -2 2"), r"line 5: LOWER = 0 is not in 0\.\.CAPACITY = -2"),
         (edited(b"a 1 2 0 4 2", b"a 1 2 -1 4 2"), r"line 5: LOWER = -1 is not in"),

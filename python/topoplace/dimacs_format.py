@@ -8,7 +8,6 @@ are numbered from 1; a capacity of -1 is none. A solution is `s COST` and, for e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,8 @@ _MOST_NODES = 2**31 - 2
 _MOST_ISOLATED = 10_000_000  # nodes without a line; more of them are a typing error that costs gigabytes
 
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}")
+# Lines of arcs as programs write them, which are read in one go; what looks otherwise is read line by line.
+_ARCS = re.compile(rb"(?:a(?:[ \t]+-?[0-9]{1,18}){5}[ \t\r]*+\n)*+")
 _FIELDS = {
     b"p": ("NODES", "ARCS"),
     b"n": ("NODE", "SUPPLY"),
@@ -53,25 +54,17 @@ class _Problem(NamedTuple):
 
 def parse(data: bytes) -> NetworkFile:
     """The network that `data` describes; ValueError naming line and value for whatever the format does not allow."""
-    problem: _Problem | None = None
-    supplies: dict[int, int] = {}
-    arcs: list[list[int]] = []
-    for number, text in enumerate(data.split(b"\n"), 1):
-        words = text.split()
-        if not words or words[0].startswith(b"c"):
-            continue
-        values = _values(words, number)
-        if words[0] == b"p":
-            problem = _problem(values, problem, number)
-        elif problem is None:
-            raise ValueError(f"line {number}: {_shown(words[0])} before the line `p min NODES ARCS`")
-        elif words[0] == b"a":
-            arcs.append(_arc(values, problem, number))
+    reader = _Reader()
+    at, number = 0, 1
+    while at < len(data):
+        plain = _ARCS.match(data, at) if reader.problem else None
+        if plain and plain.end() > at:
+            end, lines = plain.end(), reader.add_arcs(plain.group(), number)
         else:
-            _add_supply(supplies, values, problem, number)
-    if problem is None:
-        raise ValueError("no line `p min NODES ARCS`")
-    return _network(problem, supplies, arcs)
+            end, lines = data.find(b"\n", at) + 1 or len(data), 1
+            reader.add_line(data[at:end].split(), number)
+        at, number = end, number + lines
+    return reader.network()
 
 
 def format_network(
@@ -100,23 +93,90 @@ def format_network(
     if len(supplies) != num_nodes:
         raise ValueError(f"supply has {len(supplies)} values; expected {num_nodes}, one for each node")
     nodes = np.flatnonzero(supplies)
-    lines = [f"p min {num_nodes} {len(rows)}"]
-    lines += _lines("n", np.column_stack([nodes + 1, supplies[nodes]]))
-    lines += _lines("a", rows)
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(
+        [
+            f"p min {num_nodes} {len(rows)}\n",
+            _lines("n", np.column_stack([nodes + 1, supplies[nodes]])),
+            _lines("a", rows),
+        ]
+    )
 
 
 def format_solution(tail: ArrayLike, head: ArrayLike, flow: ArrayLike, cost: int) -> str:
     """The text of a solution: its cost, and what each arc carries."""
     columns = (np.asarray(tail, dtype=np.int64) + 1, np.asarray(head, dtype=np.int64) + 1, np.asarray(flow))
-    return "".join(f"{line}\n" for line in (f"s {cost}", *_lines("f", np.column_stack(columns))))
+    return f"s {cost}\n{_lines('f', np.column_stack(columns))}"
 
 
-def _lines(letter: str, rows: Integers) -> Iterable[str]:
-    return (" ".join((letter, *map(str, row))) for row in rows.tolist())
+def _lines(letter: str, rows: Integers) -> str:
+    line = letter + " %d" * rows.shape[1] + "\n"
+    text: str = line * len(rows) % tuple(rows.ravel().tolist())
+    return text
 
 
 # ---- lines -------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """What the lines so far said."""
+
+    def __init__(self) -> None:
+        self.problem: _Problem | None = None
+        self._supplies: dict[int, int] = {}
+        self._arcs: list[Integers] = [np.zeros((0, 5), dtype=np.int64)]
+
+    def add_line(self, words: list[bytes], number: int) -> None:
+        """Any line."""
+        if not words or words[0].startswith(b"c"):
+            return
+        values = _values(words, number)
+        if words[0] == b"p":
+            self.problem = _problem(values, self.problem, number)
+        elif self.problem is None:
+            raise ValueError(f"line {number}: {_shown(words[0])} before the line `p min NODES ARCS`")
+        elif words[0] == b"a":
+            _check_arc(values, self.problem, number)
+            self._arcs.append(np.array([values], dtype=np.int64))
+        else:
+            self._add_supply(values, self.problem, number)
+
+    def add_arcs(self, text: bytes, number: int) -> int:
+        """Lines that match `_ARCS`, the first of which has this number; returns how many."""
+        assert self.problem is not None
+        words = text.replace(b"a", b" ").decode("ascii")
+        rows = np.fromstring(words, dtype=np.int64, sep=" ").reshape(-1, 5)
+        ends, lower, capacity = rows[:, :2], rows[:, 2], _without_limit(rows[:, 3])
+        bad = (ends < 1).any(axis=1) | (ends > self.problem.nodes).any(axis=1)
+        bad |= (lower < 0) | (lower > capacity)
+        if bad.any():
+            first = int(np.argmax(bad))
+            _check_arc(rows[first].tolist(), self.problem, number + first)
+        self._arcs.append(rows)
+        return len(rows)
+
+    def network(self) -> NetworkFile:
+        """All of it."""
+        if self.problem is None:
+            raise ValueError("no line `p min NODES ARCS`")
+        line, nodes, arcs = self.problem
+        rows, supplies = np.concatenate(self._arcs), self._supplies
+        if len(rows) != arcs:
+            raise ValueError(f"line {line} promises {arcs} arcs; {len(rows)} follow")
+        if nodes > _MOST_ISOLATED + 2 * len(rows) + len(supplies):
+            raise ValueError(f"line {line}: of {nodes} nodes more than {_MOST_ISOLATED} have no line")
+        tail, head, lower, capacity, cost = rows.T.copy()
+        supply = np.zeros(nodes, dtype=np.int64)
+        supply[np.fromiter(supplies, dtype=np.int64, count=len(supplies)) - 1] = list(supplies.values())
+        ends = (tail - 1).astype(np.int32), (head - 1).astype(np.int32)
+        return NetworkFile(nodes, *ends, lower, _without_limit(capacity), cost, supply)
+
+    def _add_supply(self, values: list[int], problem: _Problem, number: int) -> None:
+        node, supply = values
+        if not 1 <= node <= problem.nodes:
+            raise ValueError(f"line {number}: NODE = {node} is not in 1..{problem.nodes}")
+        if node in self._supplies:
+            raise ValueError(f"line {number}: NODE = {node} has a supply already, {self._supplies[node]}")
+        self._supplies[node] = supply
 
 
 def _values(words: list[bytes], number: int) -> list[int]:
@@ -145,45 +205,23 @@ def _value(word: bytes, field: str, number: int) -> int:
 def _problem(values: list[int], before: _Problem | None, number: int) -> _Problem:
     if before is not None:
         raise ValueError(f"line {number}: a second problem; the first is in line {before.line}")
-    for field, value, most in zip(_FIELDS[b"p"], values, (_MOST_NODES, _MOST_NODES), strict=True):
-        if not 0 <= value <= most:
-            raise ValueError(f"line {number}: {field} = {value} is not in 0..{most}")
+    for field, value in zip(_FIELDS[b"p"], values, strict=True):
+        if not 0 <= value <= _MOST_NODES:
+            raise ValueError(f"line {number}: {field} = {value} is not in 0..{_MOST_NODES}")
     return _Problem(number, *values)
 
 
-def _arc(values: list[int], problem: _Problem, number: int) -> list[int]:
-    tail, head, lower, capacity, _ = values
-    if capacity == -1:
-        capacity = values[3] = _MOST
-    if not (0 < tail <= problem.nodes and 0 < head <= problem.nodes):
-        field, value = ("HEAD", head) if 0 < tail <= problem.nodes else ("TAIL", tail)
-        raise ValueError(f"line {number}: {field} = {value} is not in 1..{problem.nodes}")
-    if not 0 <= lower <= capacity:
+def _check_arc(values: list[int], problem: _Problem, number: int) -> None:
+    for field, value in zip(("TAIL", "HEAD"), values, strict=False):
+        if not 1 <= value <= problem.nodes:
+            raise ValueError(f"line {number}: {field} = {value} is not in 1..{problem.nodes}")
+    lower, capacity = values[2:4]
+    if not 0 <= lower <= (_MOST if capacity == -1 else capacity):
         raise ValueError(f"line {number}: LOWER = {lower} is not in 0..CAPACITY = {capacity}")
-    return values
 
 
-def _add_supply(supplies: dict[int, int], values: list[int], problem: _Problem, number: int) -> None:
-    node, supply = values
-    if not 1 <= node <= problem.nodes:
-        raise ValueError(f"line {number}: NODE = {node} is not in 1..{problem.nodes}")
-    if node in supplies:
-        raise ValueError(f"line {number}: NODE = {node} has a supply already, {supplies[node]}")
-    supplies[node] = supply
-
-
-def _network(problem: _Problem, supplies: dict[int, int], arcs: list[list[int]]) -> NetworkFile:
-    if len(arcs) != problem.arcs:
-        raise ValueError(f"line {problem.line} promises {problem.arcs} arcs; {len(arcs)} follow")
-    if problem.nodes > _MOST_ISOLATED + 2 * len(arcs) + len(supplies):
-        raise ValueError(
-            f"line {problem.line}: of {problem.nodes} nodes more than {_MOST_ISOLATED} have no line"
-        )
-    tail, head, lower, capacity, cost = np.array(arcs, dtype=np.int64).reshape(-1, 5).T.copy()
-    supply = np.zeros(problem.nodes, dtype=np.int64)
-    supply[np.fromiter(supplies, dtype=np.int64, count=len(supplies)) - 1] = list(supplies.values())
-    ends = (tail - 1).astype(np.int32), (head - 1).astype(np.int32)
-    return NetworkFile(problem.nodes, *ends, lower, capacity, cost, supply)
+def _without_limit(capacity: Integers) -> Integers:
+    return np.where(capacity == -1, _MOST, capacity)
 
 
 def _shown(word: bytes) -> str:
