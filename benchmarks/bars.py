@@ -173,6 +173,23 @@ def mapping_peers() -> Iterator[Bar]:
     yield Bar(f"mapped cost over Scotch's, worst of {duel.cases:,} cases", 1.02, duel.worst, "x")
 
 
+def flow_networks() -> Iterator[Bar]:
+    for machines, load, limit in ((1_000, 0.95, 15), (10_000, 0.95, 15), (bench_flow.LARGEST, 8 / 9, 100)):
+        kept = bench_flow.kept(machines, load)
+        rounds = bench_flow.churned(kept, 10)
+        name = f"{machines:,} machines, {kept.num_tasks:,} tasks: 1 % go, 1 % come, solved again"
+        yield Bar(name, limit, rounds.milliseconds, "ms")
+
+
+def flow_network_peers() -> Iterator[Bar]:
+    there = flow_libraries.installed()
+    for machines, load in bench_flow.KEPT if there else ():
+        rounds = bench_flow.churned(bench_flow.kept(machines, load), 10)
+        ratio = bench_flow.over_cold(rounds, there)
+        name = f"{machines:,} machines, {load:.0%} load, 1 % go, 1 % come: best peer from nothing over ours"
+        yield Bar(name, 10, ratio, "x", ">=")
+
+
 def flow_peers() -> Iterator[Bar]:
     there = flow_libraries.installed()
     if len(there) < len(flow_libraries.PEERS):
@@ -200,8 +217,10 @@ def flow_peers() -> Iterator[Bar]:
 
 
 def main() -> int:
-    groups = [placements, counts, partitions, mappings, systems, topologies]
-    groups += [peers, partition_peers, mapping_peers, flow_peers] * ("--peers" in sys.argv)
+    groups = [placements, counts, partitions, mappings, flow_networks, systems, topologies]
+    groups += [peers, partition_peers, mapping_peers, flow_peers, flow_network_peers] * (
+        "--peers" in sys.argv
+    )
     missed = 0
     for group in groups:
         for bar in group():
