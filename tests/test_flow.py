@@ -181,6 +181,19 @@ def test_a_warm_start_does_a_fraction_of_the_work():
     assert 3 * warm.steps < cold.steps
 
 
+def test_where_cost_scaling_has_far_to_go_the_simplex_takes_over():
+    n = 2000
+    tail = np.arange(n - 1)
+    supply = np.where(np.arange(n) < n // 2, 1, -1)
+    cost = np.random.default_rng(1).integers(0, 10**6, n - 1)
+    found = kernels.min_cost_flow(n, tail, tail + 1, np.full(n - 1, 10**6), cost, supply)
+    assert (found.status, found.algorithm, found.verify()) == ("optimal", "network_simplex", True)
+    assert (
+        kernels.min_cost_flow(n, tail, tail + 1, np.full(n - 1, n), cost, supply, max_nodes=100).status
+        == "timeout"
+    )
+
+
 def test_a_proof_is_of_its_own_network():
     network = {"num_nodes": 2, "tail": [0], "head": [1], "capacity": [3], "cost": [2], "supply": [2, -2]}
     found = kernels.min_cost_flow(**network)

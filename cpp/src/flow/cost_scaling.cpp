@@ -390,15 +390,13 @@ bool scalable(const Problem& problem) {
 }
 
 // Measured: trees of the network simplex lose where most of their arcs are empty, one for each unit supplied,
-// and the network is sparse or, without being dense, larger than the caches (benchmarks/bench_flow.py).
+// and the network is sparse, the more so where it is larger than the caches (benchmarks/bench_flow.py).
 bool prefers_scaling(const Problem& problem) {
     constexpr std::size_t kLarge = 10'000;
-    constexpr std::size_t kSparse = 3, kDense = 16;  // arcs of a node
     const std::size_t nodes = problem.supply.size();
-    const auto supplies = [](std::int64_t supply) { return supply > 0; };
-    const auto sources = std::count_if(problem.supply.begin(), problem.supply.end(), supplies);
-    const bool many = static_cast<std::size_t>(sources) * 4 >= nodes;
-    return scalable(problem) && many && problem.tail.size() <= (nodes >= kLarge ? kDense : kSparse) * nodes;
+    const auto units = static_cast<std::size_t>(std::count(problem.supply.begin(), problem.supply.end(), 1));
+    const bool sparse = problem.tail.size() <= (nodes < kLarge ? 3 : 8) * nodes;
+    return units * 4 >= nodes && sparse && scalable(problem);
 }
 
 Solution cost_scaling(const Problem& problem, NodeCounter& counter) {

@@ -43,7 +43,7 @@ Solution cycle_canceling(const Problem& problem, NodeCounter& counter);
 // Whether the costs are small enough for cost_scaling, which refuses others: prices fall by four times the
 // largest cost, once for every node.
 bool scalable(const Problem& problem);
-// Whether so many nodes supply that cost scaling is the faster of the general algorithms.
+// Whether so many nodes supply one unit that cost scaling is the faster of the general algorithms, as a rule.
 bool prefers_scaling(const Problem& problem);
 
 // Throws std::invalid_argument for whatever min_cost_flow refuses.
