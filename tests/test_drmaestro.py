@@ -422,6 +422,31 @@ def test_plans_never_give_anything_twice(
             cluster.release(job_id)
 
 
+def test_processes_stay_apart_when_one_of_them_has_to_try_again() -> None:
+    machines = [tp.Topology.from_links(size, [], 12.0, model="K80") for size in (1, 1, 1, 2)]
+    jobs = queue(one_gpu(cpus=1), tp.JobGraph.ring(3).with_(cpus=1, processes=3, anti_affinity=True))
+    for size in range(3):
+        cluster = tp.Cluster(tp.Topology.cluster(machines), HostResources(1, 1.0))
+        cluster.allocate("busy", [*range(size), 4])
+        plan = DRMaestro(disaggregate=False).plan(jobs, cluster, 0.0)
+        for job_id, placement in plan.start:
+            check_start(jobs[int(job_id)].job, placement, cluster, disaggregate=False)
+        assert [job_id for job_id, _ in plan.start] == (["0", "1"] if size < 1 else ["0"])
+
+
+@given(host_clusters(), st.lists(host_jobs(), max_size=8), st.booleans())
+def test_no_job_waits_for_which_there_is_a_place(
+    cluster: tp.Cluster, jobs: list[tp.JobGraph], disaggregate: bool
+) -> None:
+    policy = DRMaestro(disaggregate=disaggregate)
+    plan = policy.plan(queue(*jobs), cluster, 1.0)
+    for job_id, placement in plan.start:
+        cluster.allocate(job_id, placement)
+    decided = {job_id for job_id, _ in (*plan.start, *plan.reject)}
+    for i, job in enumerate(jobs):
+        assert str(i) in decided or policy.place(job, cluster) is None
+
+
 @given(host_clusters(), st.lists(host_jobs(), max_size=6), st.data())
 def test_the_state_kept_is_the_state_read_anew(
     cluster: tp.Cluster, jobs: list[tp.JobGraph], data: st.DataObject

@@ -171,6 +171,8 @@ class _Planning:
         self.defer: list[tuple[str, Deferred]] = []
         self.reject: list[tuple[str, Deferred]] = []
         self._failed: set[tuple[Kind, bool]] = set()
+        self._alone: list[QueuedJob] = []
+        """Jobs that found no place beside others of their batch, and get a batch of their own."""
         for entry in entries:
             kind = policy.kind(entry.job, cluster)
             if never := policy.never(kind, cluster):
@@ -182,31 +184,35 @@ class _Planning:
         """The oldest jobs that together ask for no more than is free; none of a kind that has found no place."""
         gpus, left = int(self.room.is_free.sum()), np.maximum(self.room.hosts, 0).sum(axis=0)
         batch: list[Candidate] = []
+        alone = self._alone.pop() if self._alone else None
         for entry, kind in self.waiting:
+            if alone is not None and entry is not alone:
+                continue
             if gpus <= 0 and kind.job.num_tasks:
                 continue
             asks_too_much = kind.job.num_tasks > gpus or (kind.needs > left).any()
             if not asks_too_much and self._group(entry, kind) not in self._failed:
                 gpus, left = gpus - kind.job.num_tasks, left - kind.needs
                 batch.append(Candidate(entry, kind, max(self.now - entry.submit_time, 0.0)))
-        return batch
+        return batch if batch or alone is None else self.next_batch()
 
     def decide(self, batch: Sequence[Candidate]) -> None:
         """Place what can be placed of a batch; its kinds that could not are not tried again."""
-        decided: set[str] = set()
-        again: set[str] = set()
-        for job, result in self.policy.decision(self.cluster, self.room).run(batch):
-            (again if result is None else decided).add(job.entry.job_id)
-            if result is None:
-                continue
+        decision = self.policy.decision(self.cluster, self.room)
+        results = decision.run(batch)
+        for job, result in results:
             if isinstance(result, Placement):
                 self.start.append((job.entry.job_id, result))
-            else:
+            elif result is not None:
                 self.defer.append((job.entry.job_id, result))
                 self._failed.add(self._group(job.entry, job.kind))
-        self._failed.update(
-            self._group(job.entry, job.kind) for job in batch if job.entry.job_id not in decided | again
-        )
+        found = {job for job, _ in results}
+        lost = {self._group(job.entry, job.kind): job.entry for job in reversed(batch) if job not in found}
+        if decision.disturbed and len(batch) > 1:
+            self._alone += lost.values()
+        else:
+            self._failed.update(lost)
+        decided = {job.entry.job_id for job, result in results if result is not None}
         self.waiting = [pair for pair in self.waiting if pair[0].job_id not in decided]
 
     def _group(self, entry: QueuedJob, kind: Kind) -> tuple[Kind, bool]:

@@ -103,9 +103,15 @@ def cheapest(cost: Ints, usable: NDArray[np.bool_], count: int) -> Ints:
     return np.concatenate([below, equal[: count - len(below)]])
 
 
-def offer_hosts(room: Room, kind: Kind, bundle: Bundle, count: int, costs: Costs) -> Offer:
-    """Machines for a bundle: those with GPUs for it first, and the rest where its GPUs may be remote."""
+def offer_hosts(
+    room: Room, kind: Kind, bundle: Bundle, without: Sequence[int], *, count: int, costs: Costs
+) -> Offer:
+    """Machines for a bundle: those with GPUs for it first, and the rest where its GPUs may be remote.
+
+    without: machines that its job has already, and may not have twice.
+    """
     fits = fitting(room.hosts[:, :2], np.array(bundle.needs))
+    fits[list(without)] = 0
     near = np.minimum(_near(room, kind, bundle), fits)
     far = np.zeros_like(fits) if bundle.bound else fits - near
     here = costs.place(slowdown(kind.profile, room, remote=False), LOCAL)

@@ -60,6 +60,8 @@ class Decision:
         self.costs = costs
         self.limit = limit
         self._touched: set[int] = set()
+        self.disturbed = False
+        """Whether a job has been in the way of others and then did not start: one that waits might start alone."""
 
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Deferred | None]]:
         """The jobs of the batch that get all they ask for, in its order: placed, or put off for their goal.
@@ -78,15 +80,47 @@ class Decision:
     def _phases(self, batch: Sequence[Candidate]) -> list[Candidate]:
         """The jobs for all of whose sub-tasks there is a place."""
         left = self.room.copy()
-        placed = _all_or_nothing(batch, lambda jobs: self._hosts(jobs, left.copy()), _set_hosts)
+
+        def hosts(jobs: Sequence[Candidate]) -> Places:
+            return self._hosts(jobs, left.copy())
+
+        placed = self._all_or_nothing(batch, hosts, _set_hosts)
+        homeless = len(batch) - len(placed)
         placed = [job for job in placed if self._bind(job, left)]
         free = [job for job in placed if not job.kind.bound and job.kind.job.num_tasks]
-        served = _all_or_nothing(free, lambda jobs: self._gpus(jobs, left), self._set_gpus(left))
-        lost = set(free) - set(served)
+        served = self._all_or_nothing(free, lambda jobs: self._gpus(jobs, left), self._set_gpus(left))
+        lost: set[Candidate] = set(free) - set(served)
         stored = [job for job in placed if job not in lost and job.kind.job.drives]
-        kept = _all_or_nothing(stored, lambda jobs: self._drives(jobs, left), _set_storage)
+        kept = self._all_or_nothing(stored, lambda jobs: self._drives(jobs, left), _set_storage)
         lost |= set(stored) - set(kept)
-        return [job for job in placed if job not in lost]
+        found = [job for job in placed if job not in lost]
+        self.disturbed |= len(found) + homeless < len(batch)
+        return found
+
+    def _all_or_nothing(
+        self,
+        batch: Sequence[Candidate],
+        solve: Callable[[Sequence[Candidate]], Places],
+        take: Callable[[Candidate, list[int]], None],
+    ) -> list[Candidate]:
+        """The jobs all of whose sub-tasks have a place (the gang rule).
+
+        What is given to a part of a job is of no use to it, so the phase is solved again without such a job: with
+        several, the oldest stays when the others go.
+        """
+        jobs: list[Candidate] = list(batch)
+        while jobs:
+            places = solve(jobs)
+            partial = [job for job, own in zip(jobs, places, strict=True) if 0 < own.count(WAITS) < len(own)]
+            if not partial:
+                whole = [(job, own) for job, own in zip(jobs, places, strict=True) if WAITS not in own]
+                for job, own in whole:
+                    take(job, own)
+                return [job for job, _ in whole]
+            self.disturbed = True
+            gone = set(partial[1:] or partial)
+            jobs = [job for job in jobs if job not in gone]
+        return []
 
     def _hosts(self, jobs: Sequence[Candidate], left: Room) -> Places:
         """Phase 1. Rounds, as CPUs and memory are two limits and a flow knows one: what does not fit tries again."""
@@ -94,7 +128,7 @@ class Decision:
         open_tasks = [(j, b) for j, job in enumerate(jobs) for b in range(len(job.kind.bundles))]
         waits = self._waits(jobs)
         while open_tasks:
-            found = self._host_round(jobs, open_tasks, left, waits)
+            found = self._host_round(jobs, open_tasks, left, waits, places)
             refused: list[tuple[int, int]] = []
             for (j, b), machine in zip(open_tasks, found, strict=True):
                 if machine == WAITS:
@@ -103,27 +137,33 @@ class Decision:
                     places[j][b] = machine
                 else:
                     refused.append((j, b))
+            self.disturbed |= bool(refused)
             if len(refused) == sum(machine != WAITS for machine in found):
                 break  # nothing fits as it was offered
             open_tasks = refused
         return places
 
     def _host_round(
-        self, jobs: Sequence[Candidate], tasks: Sequence[tuple[int, int]], left: Room, waits: Any
+        self,
+        jobs: Sequence[Candidate],
+        tasks: Sequence[tuple[int, int]],
+        left: Room,
+        waits: Any,
+        places: Places,
     ) -> list[int]:
         builder = Builder()
-        asked: dict[Any, tuple[Kind, Bundle]] = {}
+        asked: dict[Any, tuple[Kind, Bundle, list[int]]] = {}
         for j, b in tasks:
             kind = jobs[j].kind
             bundle = kind.largest if kind.spread else kind.bundles[b]
             key = (id(kind), bundle, j if kind.spread else None)
-            asked[key] = kind, bundle
+            asked[key] = kind, bundle, [m for m in places[j] if m != WAITS] if kind.spread else []
             builder.add(j, key)
         offers = {
-            key: build.offer_hosts(left, *asked[key], count, self.costs)
+            key: build.offer_hosts(left, *asked[key], count=count, costs=self.costs)
             for key, count in builder.counts().items()
         }
-        bundles = [bundle for _, bundle in asked.values()]
+        bundles = [bundle for _, bundle, _ in asked.values()]
         found: list[int] = builder.solve(offers, build.slots(left, bundles, len(tasks)), waits).tolist()
         return found
 
@@ -263,30 +303,6 @@ class Decision:
             room.hosts[machine, 2] -= 1
         room.send(sent, job.kind.profile.sensitivity(remote=remote))
         self._touched.update(machine for machine, own in sent if own)
-
-
-def _all_or_nothing(
-    batch: Sequence[Candidate],
-    solve: Callable[[Sequence[Candidate]], Places],
-    take: Callable[[Candidate, list[int]], None],
-) -> list[Candidate]:
-    """The jobs all of whose sub-tasks have a place (the gang rule).
-
-    What is given to a part of a job is of no use to it, so the phase is solved again without such a job: with several,
-    the oldest may try again when the others have gone.
-    """
-    jobs = list(batch)
-    while jobs:
-        places = solve(jobs)
-        partial = [job for job, own in zip(jobs, places, strict=True) if 0 < own.count(WAITS) < len(own)]
-        if not partial:
-            whole = [(job, own) for job, own in zip(jobs, places, strict=True) if WAITS not in own]
-            for job, own in whole:
-                take(job, own)
-            return [job for job, _ in whole]
-        gone = set(partial[1:] or partial)
-        jobs = [job for job in jobs if job not in gone]
-    return []
 
 
 def _set_hosts(job: Candidate, places: list[int]) -> None:
