@@ -80,6 +80,7 @@ class Balance {
     bool turn(bool single);
     bool round();
     void single_paths();
+    void search_all();
     void search(Node source);
     bool advance(Node v);
     std::size_t send(Node source, Node target);
@@ -154,13 +155,24 @@ void Balance<Int>::single_paths() {
 template <class Int>
 bool Balance<Int>::round() {
     if (distances_.lower_prices(0, 0) != Distances<Int>::Found::all) return false;
-    for (Node v = 0; v < state_.num_nodes(); ++v) current_[at(v)] = state_.first(v);
-    std::fill(seen_.begin(), seen_.end(), 0);
-    for (const Node v : waiting_) search(v);
+    std::size_t before = 0;
+    do {
+        before = waiting_.size();
+        search_all();
+    } while (!waiting_.empty() && 2 * waiting_.size() < before);
     return true;
 }
 
-// Depth first on arcs of reduced cost 0, passing by nodes from which nothing was found.
+template <class Int>
+void Balance<Int>::search_all() {
+    for (Node v = 0; v < state_.num_nodes(); ++v) current_[at(v)] = state_.first(v);
+    std::fill(seen_.begin(), seen_.end(), 0);
+    for (const Node v : waiting_) search(v);
+    drop_served();
+}
+
+// Depth first on arcs of reduced cost 0, passing by nodes from which nothing was found. Where such arcs close
+// cycles this misses paths through nodes that were on the way; after a good pass another finds some.
 template <class Int>
 void Balance<Int>::search(Node source) {
     path_.clear();
