@@ -1,10 +1,8 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
-#include <array>
-#include <string_view>
-
 #include "convert.hpp"
+#include "flow_convert.hpp"
 #include "register.hpp"
 #include "topoplace/flow.hpp"
 
@@ -13,43 +11,9 @@ namespace py = pybind11;
 namespace topoplace::bindings {
 namespace {
 
-using flow::Algorithm;
 using Units = Array<std::int64_t>;
 using Ends = Array<std::int32_t>;
 using MaybeUnits = std::optional<Units>;
-using Numbers = py::array_t<std::int64_t>;
-using Indices = py::array_t<std::int32_t>;
-// Status, flow, potential, cost, cut, cycle, algorithm, steps.
-using Solved =
-    py::typing::Tuple<std::string, Numbers, Numbers, py::int_, Indices, Indices, std::string, std::uint64_t>;
-
-constexpr std::array<std::pair<std::string_view, Algorithm>, 5> kAlgorithms{
-    {{"auto", Algorithm::automatic},
-     {"cost_scaling", Algorithm::cost_scaling},
-     {"network_simplex", Algorithm::network_simplex},
-     {"successive_shortest_path", Algorithm::successive_shortest_path},
-     {"cycle_canceling", Algorithm::cycle_canceling}}};
-constexpr std::array<const char*, 4> kStatus{"optimal", "infeasible", "unbounded", "timeout"};
-
-Algorithm to_algorithm(const std::string& name) {
-    for (const auto& [known, algorithm] : kAlgorithms) {
-        if (known == name) return algorithm;
-    }
-    throw std::invalid_argument("algorithm = '" + name +
-                                "' is not one of auto, cost_scaling, network_simplex, " +
-                                "successive_shortest_path, cycle_canceling");
-}
-
-std::string to_name(Algorithm algorithm) {
-    return std::string(kAlgorithms.at(static_cast<std::size_t>(algorithm)).first);
-}
-
-py::int_ to_int(flow::Total total) {
-    const py::int_ high(static_cast<std::int64_t>(total >> 64));
-    const py::int_ low(static_cast<std::uint64_t>(total));
-    return py::int_((high << py::int_(64)) + low);
-}
-
 // The total of a Python integer; nothing where it is beyond 128 bits, which no total is.
 std::optional<flow::Total> to_total(const py::int_& value) {
     const py::object high = value >> py::int_(64);
@@ -77,12 +41,6 @@ flow::Network to_network(std::int32_t num_nodes, const Ends& tail, const Ends& h
             .supply = one_dimensional(supply, "supply")};
 }
 
-template <class T>
-py::array_t<T> to_row(std::vector<T>&& values) {
-    const auto size = static_cast<py::ssize_t>(values.size());
-    return to_array(std::move(values), {size});
-}
-
 Solved min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                      const Units& capacity, const Units& cost, const Units& supply,
                      const std::string& algorithm, bool structure, const MaybeUnits& start_flow,
@@ -95,11 +53,7 @@ Solved min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head,
     if (start_flow) params.start_flow = one_dimensional(*start_flow, "start_flow");
     if (start_potential) params.start_potential = one_dimensional(*start_potential, "start_potential");
     params.deadline = to_deadline(timeout, max_nodes);
-    auto result = without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); });
-    return py::make_tuple(kStatus.at(static_cast<std::size_t>(result.status)), to_row(std::move(result.flow)),
-                          to_row(std::move(result.potential)), to_int(result.cost),
-                          to_row(std::move(result.cut)), to_row(std::move(result.cycle)),
-                          to_name(result.algorithm), result.steps);
+    return to_tuple(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
 }
 
 bool verify_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,

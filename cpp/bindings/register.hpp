@@ -4,6 +4,7 @@
 namespace topoplace::bindings {
 
 void register_flow(pybind11::module_& module);
+void register_flow_network(pybind11::module_& module);
 void register_kernels(pybind11::module_& module);
 void register_mapping(pybind11::module_& module);
 void register_place(pybind11::module_& module);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,9 @@ INFINITE = 2**63 - 1
 _BEYOND = 2.0**63  # as a float, INFINITE is rounded up to it
 
 
-class _Network(NamedTuple):
+class Columns(NamedTuple):
+    """A network as the kernel takes it."""
+
     num_nodes: int
     tail: Indices
     head: Indices
@@ -31,6 +33,15 @@ class _Network(NamedTuple):
     capacity: Units
     cost: Units
     supply: Units
+
+    def columns(self) -> Columns:
+        return self
+
+
+class Origin(Protocol):
+    """Where a solution's network is to be had."""
+
+    def columns(self) -> Columns: ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,18 +69,20 @@ class FlowSolution:
     """What ran; "auto" for a recognised structure."""
     steps: int
     """Pushes and relabels, pivots, or nodes searched."""
-    _network: _Network = field(repr=False)
+    _network: Origin = field(repr=False)
 
     def verify(self) -> bool:
         """Whether the answer is proven, in one pass over nodes and arcs, by the definition alone.
 
         For the arguments as they are now: arrays that needed no conversion were not copied. False for a timeout.
+        Raises ValueError where the solution is of a `FlowNetwork` that has been changed since.
         """
+        network = self._network.columns()
         if self.status == "optimal":
-            return _core.verify_flow(*self._network, self.flow, self.potential, self.cost)
+            return _core.verify_flow(*network, self.flow, self.potential, self.cost)
         if self.status == "infeasible":
-            return _core.verify_infeasible(*self._network, self.cut)
-        return self.status == "unbounded" and _core.verify_unbounded(*self._network, self.cycle)
+            return _core.verify_infeasible(*network, self.cut)
+        return self.status == "unbounded" and _core.verify_unbounded(*network, self.cycle)
 
 
 def min_cost_flow(
@@ -106,19 +119,26 @@ def min_cost_flow(
     n = _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2)
     network = _network(n, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
-    status, flow, potential, total, cut, cycle, ran, steps = _core.min_cost_flow(
-        *network,
-        algorithm,
-        structure,
-        start_flow,
-        start_potential,
+    answer = _core.min_cost_flow(
+        *network, algorithm, structure, start_flow, start_potential, *limits(timeout, max_nodes)
+    )
+    return solution(answer, network)
+
+
+def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
+    """Both checked; ValueError where one is refused."""
+    return (
         None if timeout is None else _checks.real(timeout, "timeout", ValueError),
         None
         if max_nodes is None
         else _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=INFINITE),
     )
-    known: Any = status
-    return FlowSolution(known, flow, potential, total, cut, cycle, ran, steps, network)
+
+
+def solution(answer: tuple[Any, ...], network: Origin) -> FlowSolution:
+    """What the extension returned, as a `FlowSolution`."""
+    status, flow, potential, total, cut, cycle, ran, steps = answer
+    return FlowSolution(status, flow, potential, total, cut, cycle, ran, steps, network)
 
 
 def verify_flow(
@@ -141,8 +161,8 @@ def verify_flow(
     """
     n = _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2)
     network = _network(n, tail, head, lower, capacity, cost, supply)
-    units = _integers(flow, "flow", np.int64)
-    return _core.verify_flow(*network, units, _integers(potential, "potential", np.int64), total)
+    units = integers(flow, "flow", np.int64)
+    return _core.verify_flow(*network, units, integers(potential, "potential", np.int64), total)
 
 
 def _network(
@@ -153,15 +173,15 @@ def _network(
     capacity: ArrayLike,
     cost: ArrayLike,
     supply: ArrayLike,
-) -> _Network:
-    return _Network(
+) -> Columns:
+    return Columns(
         num_nodes,
-        _integers(tail, "tail", np.int32),
-        _integers(head, "head", np.int32),
-        None if lower is None else _integers(lower, "lower", np.int64),
-        _integers(_limits(capacity), "capacity", np.int64),
-        _integers(cost, "cost", np.int64),
-        _integers(supply, "supply", np.int64),
+        integers(tail, "tail", np.int32),
+        integers(head, "head", np.int32),
+        None if lower is None else integers(lower, "lower", np.int64),
+        integers(whole_limits(capacity), "capacity", np.int64),
+        integers(cost, "cost", np.int64),
+        integers(supply, "supply", np.int64),
     )
 
 
@@ -172,16 +192,16 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
     return (warm_start.flow, warm_start.potential) if warm_start.status == "optimal" else (None, None)
 
 
-def _limits(capacity: ArrayLike) -> ArrayLike:
+def whole_limits(capacity: ArrayLike) -> ArrayLike:
     """Capacities with `INFINITE` for every float that no integer of 64 bits reaches, infinity among them."""
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
-    limits = _integers(np.where(array >= _BEYOND, 0, array), "capacity", np.int64)
-    return np.where(array >= _BEYOND, INFINITE, limits)
+    whole = integers(np.where(array >= _BEYOND, 0, array), "capacity", np.int64)
+    return np.where(array >= _BEYOND, INFINITE, whole)
 
 
-def _integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
     """A row of integers; the array itself where it is one already."""
     array = np.asarray(values)
     if array.ndim != 1:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
 from topoplace._flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
+from topoplace._flow_network import FlowNetwork
 from topoplace.errors import InfeasibleError, SearchTimeoutError
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "MAX_EXACT_VERTICES",
     "Bipartition",
     "Embedding",
+    "FlowNetwork",
     "FlowSolution",
     "Graph",
     "LinkCountScore",

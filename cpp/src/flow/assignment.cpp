@@ -1,12 +1,14 @@
 #include "flow/assignment.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace topoplace::flow {
 namespace {
 
 // Tasks that displace one another while no price rises, before a search.
 constexpr int kPatience = 8;
+constexpr std::int64_t kMostTasks = std::numeric_limits<std::int32_t>::max();
 // Rounds of estimating values before tasks are assigned where there are more than places can take.
 constexpr std::int32_t kRounds = 3;
 
@@ -22,19 +24,31 @@ void Assignment::reserve(std::size_t targets, std::size_t tasks, std::size_t opt
 }
 
 std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost) {
-    Place place;
-    place.capacity =
-        static_cast<std::int32_t>(std::min<std::int64_t>(capacity, std::numeric_limits<std::int32_t>::max()));
+    std::int32_t target = static_cast<std::int32_t>(places_.size());
+    if (free_places_.empty()) {
+        places_.emplace_back();
+        key_.emplace_back();
+        hub_of_.push_back(-1);
+        labels_.emplace_back();
+        if (entrances_open_) {
+            first_in_.push_back(-1);
+            entrance_of_.push_back(-1);
+        }
+    } else {
+        target = free_places_.back();
+        free_places_.pop_back();
+    }
+    Place& place = places_[index(target)];
+    place = Place{};
+    place.capacity = static_cast<std::int32_t>(std::min(capacity, kMostTasks));
     place.exit_cost = exit_cost;
-    places_.push_back(place);
-    key_.push_back(key(exit_cost, capacity == 0));
-    hub_of_.push_back(-1);
-    labels_.emplace_back();
-    return static_cast<std::int32_t>(places_.size()) - 1;
+    key_[index(target)] = key(exit_cost, place.full());
+    return target;
 }
 
 std::int32_t Assignment::add_hub(std::span<const Member> members) {
     const auto hub = static_cast<std::int32_t>(hubs_.size());
+    entrances_open_ = exits_open_ = false;
     const std::int32_t target = add_place(0, 0);
     std::vector<std::int64_t> keys;
     for (const Member& member : members) {
@@ -142,20 +156,25 @@ void Assignment::scan_hub(std::int32_t hub) {
     }
 }
 
+void Assignment::choose_exit(std::int32_t task) {
+    const Task& from = tasks_[index(task)];
+    std::int64_t least = kFar;
+    exit_[index(task)] = -1;
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const Option& to = options_[index(option)];
+        if (is_hub(to.target) || !is_exit(to.target) || to.cost + value(to.target) >= least) continue;
+        least = to.cost + value(to.target);
+        exit_[index(task)] = option;
+    }
+}
+
 void Assignment::open_exits() {
     exits_open_ = true;
-    exit_.assign(tasks_.size(), -1);
-    for (std::int32_t task = 0; task < num_tasks(); ++task) {
-        const Task& from = tasks_[index(task)];
-        std::int64_t least = kFar;
-        for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
-            const Option& to = options_[index(option)];
-            if (is_hub(to.target) || !is_exit(to.target) || to.cost + value(to.target) >= least) continue;
-            least = to.cost + value(to.target);
-            exit_[index(task)] = option;
-        }
-    }
+    exit_.resize(tasks_.size());
+    for (std::int32_t task = 0; task < num_tasks(); ++task) choose_exit(task);
     for (Hub& hub : hubs_) {
+        hub.leaving = {};
+        if (!is_wide(hub.target)) continue;
         hub.leaving = Tournament(std::vector<std::int64_t>(tasks_.size(), Tournament::kNone));
     }
     for (std::int32_t task = 0; task < num_tasks(); ++task) {
@@ -172,6 +191,7 @@ void Assignment::refresh_exits(std::int32_t task) {
     std::int32_t i = places_[index(at.place)].first_membership;
     for (; i >= 0; i = memberships_[index(i)].next) {
         Hub& hub = hubs_[index(memberships_[index(i)].hub)];
+        if (hub.leaving.empty()) continue;
         const std::int64_t distance = hub.members[index(memberships_[index(i)].leaf)].distance;
         hub.leaving.set(task, distance + out.cost + value(out.target) - at.cost);
     }
@@ -180,7 +200,8 @@ void Assignment::refresh_exits(std::int32_t task) {
 void Assignment::forget_exits(std::int32_t task) {
     std::int32_t i = places_[index(tasks_[index(task)].place)].first_membership;
     for (; i >= 0; i = memberships_[index(i)].next) {
-        hubs_[index(memberships_[index(i)].hub)].leaving.set(task, Tournament::kNone);
+        Tournament& leaving = hubs_[index(memberships_[index(i)].hub)].leaving;
+        if (!leaving.empty()) leaving.set(task, Tournament::kNone);
     }
 }
 
@@ -188,7 +209,7 @@ void Assignment::forget_exits(std::int32_t task) {
 void Assignment::scan_exits(std::int32_t hub) {
     const Hub& through = hubs_[index(hub)];
     const Label at = labels_[index(through.target)];
-    if (through.leaving.least() == Tournament::kNone) return;
+    if (through.leaving.empty() || through.leaving.least() == Tournament::kNone) return;
     const std::int64_t base = at.distance - value(through.target);
     if (base + through.leaving.least() >= limit_) return;
     const std::int32_t task = through.leaving.first();
@@ -269,6 +290,7 @@ void Assignment::unseat(std::int32_t task) {
 void Assignment::seat(std::int32_t task, std::int32_t place, const Label& label) {
     Task& coming = tasks_[index(task)];
     Place& at = places_[index(place)];
+    moved_.push_back(task);
     coming.place = place;
     coming.option = label.option;
     coming.leaf = label.leaf;
@@ -381,7 +403,10 @@ bool Assignment::insert(std::int32_t task, NodeCounter& counter) {
     if (insert_nearby(task)) return true;
     start_search();
     scan_options(task, 0);
-    if (!search(counter)) return false;
+    if (!search(counter)) {
+        unseated_.push_back(task);
+        return false;
+    }
     raise_values();
     augment(task);
     return true;
@@ -393,21 +418,12 @@ bool Assignment::solve(NodeCounter& counter) {
         if (!is_hub(place) && !is_exit(place)) room += places_[index(place)].capacity;
     }
     if (room < num_tasks()) estimate_values(kRounds);
-    std::vector<std::int32_t> left;
     for (std::int32_t task = 0; task < num_tasks(); ++task) {
-        if (!insert_directly(task)) left.push_back(task);
+        if (!insert_directly(task)) unseated_.push_back(task);
     }
-    for (const std::int32_t task : left) {
-        if (!insert(task, counter)) return false;
-    }
-    for (std::int32_t place = 0; place < num_targets(); ++place) {
-        if (!is_hub(place)) settle(place, counter);
-    }
-    return !counter.stopped();
-}
-
-void Assignment::settle(std::int32_t place, NodeCounter& counter) {
-    while (!places_[index(place)].full() && price(place) > 0 && !counter.stopped()) attract(place, counter);
+    loose_.resize(places_.size());
+    std::iota(loose_.begin(), loose_.end(), 0);
+    return mend(counter);
 }
 
 }  // namespace topoplace::flow

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "flow/tournament.hpp"
@@ -62,17 +63,21 @@ class Assignment {
         ++places_[index(option.target)].comers;
     }
 
+    // Changes to an assignment that is kept; `mend` makes it optimal again. Numbers of what was removed are
+    // used again.
+    std::int32_t take_task(std::span<const Option> options);
+    void drop_task(std::int32_t task);
+    void set_option_cost(std::int32_t task, std::int32_t option, std::int64_t cost);
+    void set_exit_cost(std::int32_t place, std::int64_t cost);
+    void set_capacity(std::int32_t place, std::int64_t capacity);
+    bool drop_place(std::int32_t place);  // false if tasks or hubs name it
+    // False if there is no way for all, or `counter` stops; what is left to do is done by the next call.
+    bool mend(NodeCounter& counter);
+    // The tasks that have moved since the last call, some of them more than once.
+    std::vector<std::int32_t> moved() { return std::exchange(moved_, {}); }
+
     // Assigns all tasks; false if there is no way for all, or `counter` stops.
     bool solve(NodeCounter& counter);
-    // False if there is no way for one more task; then nothing has changed. Stops with `counter`.
-    bool insert(std::int32_t task, NodeCounter& counter);
-
-    // Lowers the price of a place that is not full until one task comes or the price is zero; true if one
-    // came.
-    bool attract(std::int32_t place, NodeCounter& counter);
-    // Attracts tasks until the place is full or has no price.
-    void settle(std::int32_t place, NodeCounter& counter);
-    bool is_full(std::int32_t place) const { return places_[index(place)].full(); }
     // Whether a place can never fill.
     bool is_exit(std::int32_t place) const {
         const Place& at = places_[index(place)];
@@ -170,6 +175,22 @@ class Assignment {
     void offer_hub(std::int32_t target);
     bool attract_search(std::int32_t place, NodeCounter& counter);
     void lower_values();
+    // Lowers the price of a place that is not full until one task comes or the price is zero; true if one
+    // came.
+    bool attract(std::int32_t place, NodeCounter& counter);
+    // Attracts tasks until the place is full or has no price.
+    void settle(std::int32_t place, NodeCounter& counter);
+    // False if there is no way for one more task, or `counter` stops; it is left in `unseated_`.
+    bool insert(std::int32_t task, NodeCounter& counter);
+    void unseat_fully(std::int32_t task);
+    void reconsider(std::int32_t task);
+    void reconsider_comers(std::int32_t place);
+    std::int32_t room_for_options(std::size_t count);
+    void link(std::int32_t task);
+    void unlink(std::int32_t task);
+    void grow();
+    void choose_exit(std::int32_t task);
+    bool is_wide(std::int32_t target) const;
     class Estimate;
     void estimate_values(std::int32_t rounds);
     void start_search();
@@ -194,15 +215,24 @@ class Assignment {
     std::vector<Task> tasks_;
     std::vector<Option> options_;
 
+    // Changes under way.
+    std::vector<std::int32_t> unseated_;  // tasks to insert
+    std::vector<std::int32_t> loose_;     // places to settle
+    std::vector<std::int32_t> moved_;
+    std::vector<std::int32_t> free_tasks_;
+    std::vector<std::int32_t> free_places_;
+    std::vector<std::vector<std::int32_t>> free_options_;  // by count: where as many were
+
     // How each task could leave altogether, made when first needed.
     bool exits_open_ = false;
     std::vector<std::int32_t> exit_;  // by task: its cheapest option that is an exit; -1: none
 
     // Who could come to a target: the options that name it, made when first needed.
     bool entrances_open_ = false;
-    std::vector<std::int32_t> owner_;        // by option: its task
-    std::vector<std::int32_t> first_in_;     // by target
-    std::vector<std::int32_t> next_in_;      // by option
+    std::vector<std::int32_t> owner_;     // by option: its task
+    std::vector<std::int32_t> first_in_;  // by target
+    std::vector<std::int32_t> next_in_;   // by option
+    std::vector<std::int32_t> previous_in_;
     std::vector<std::int32_t> entrance_of_;  // by target
     std::vector<Entrance> entrances_;
 

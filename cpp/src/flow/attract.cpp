@@ -7,42 +7,73 @@ namespace {
 
 // Below this many tasks a hub's are looked through one by one.
 constexpr std::int64_t kManyTasks = 64;
+// And at most so many hubs are chosen by all tasks.
+constexpr std::int64_t kFewHubs = 8;
 
 }  // namespace
+
+bool Assignment::is_wide(std::int32_t target) const {
+    const std::int64_t comers = places_[index(target)].comers;
+    return comers >= kManyTasks && kFewHubs * comers >= num_tasks();
+}
+
+// Adds the options of a task to the lists of their targets.
+void Assignment::link(std::int32_t task) {
+    const Task& from = tasks_[index(task)];
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const Option& to = options_[index(option)];
+        std::int32_t& first = first_in_[index(to.target)];
+        owner_[index(option)] = task;
+        previous_in_[index(option)] = -1;
+        next_in_[index(option)] = first;
+        if (first >= 0) previous_in_[index(first)] = option;
+        first = option;
+        const std::int32_t entrance = entrance_of_[index(to.target)];
+        if (entrance < 0) continue;
+        std::int64_t& cost = entrances_[index(entrance)].cost[index(task)];
+        cost = std::min(cost, to.cost);
+    }
+}
+
+void Assignment::unlink(std::int32_t task) {
+    const Task& from = tasks_[index(task)];
+    for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
+        const std::int32_t target = options_[index(option)].target;
+        const std::int32_t next = next_in_[index(option)];
+        const std::int32_t previous = previous_in_[index(option)];
+        (previous >= 0 ? next_in_[index(previous)] : first_in_[index(target)]) = next;
+        if (next >= 0) previous_in_[index(next)] = previous;
+    }
+    for (Entrance& entrance : entrances_) {
+        entrance.cost[index(task)] = Tournament::kNone;
+        entrance.loss.set(task, Tournament::kNone);
+    }
+}
 
 void Assignment::open_entrances() {
     entrances_open_ = true;
     owner_.resize(options_.size());
     next_in_.resize(options_.size());
+    previous_in_.resize(options_.size());
     first_in_.assign(places_.size(), -1);
     entrance_of_.assign(places_.size(), -1);
-    std::vector<std::int32_t> comers(places_.size(), 0);
-    for (std::int32_t task = 0; task < num_tasks(); ++task) {
-        const Task& from = tasks_[index(task)];
-        for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
-            const std::int32_t target = options_[index(option)].target;
-            owner_[index(option)] = task;
-            next_in_[index(option)] = first_in_[index(target)];
-            first_in_[index(target)] = option;
-            ++comers[index(target)];
-        }
-    }
+    entrances_.clear();
+    const std::vector<std::int64_t> none(tasks_.size(), Tournament::kNone);
     for (const Hub& hub : hubs_) {
-        if (comers[index(hub.target)] < kManyTasks) continue;
+        if (!is_wide(hub.target)) continue;
         entrance_of_[index(hub.target)] = static_cast<std::int32_t>(entrances_.size());
-        Entrance entrance;
-        entrance.hub = hub.target;
-        entrance.cost.assign(tasks_.size(), Tournament::kNone);
-        std::vector<std::int64_t> loss(tasks_.size(), Tournament::kNone);
-        std::int32_t option = first_in_[index(hub.target)];
-        for (; option >= 0; option = next_in_[index(option)]) {
-            const std::size_t task = index(owner_[index(option)]);
-            entrance.cost[task] = std::min(entrance.cost[task], options_[index(option)].cost);
-            if (tasks_[task].place < 0) continue;
-            loss[task] = loss_key(owner_[index(option)], entrance.cost[task]);
+        entrances_.push_back({hub.target, none, {}});
+    }
+    for (std::int32_t task = 0; task < num_tasks(); ++task) link(task);
+    for (Entrance& entrance : entrances_) {
+        std::vector<std::int64_t> loss = none;
+        for (std::int32_t task = 0; task < num_tasks(); ++task) {
+            const std::int64_t cost = entrance.cost[index(task)];
+            if (cost != Tournament::kNone && tasks_[index(task)].place >= 0) {
+                loss[index(task)] = loss_key(task, cost);
+            }
         }
         entrance.loss = Tournament(loss);
-        entrances_.push_back(std::move(entrance));
     }
 }
 
@@ -179,7 +210,12 @@ bool Assignment::attract(std::int32_t root, NodeCounter& counter) {
         seat(label.task, label.place, label);
         place = label.place;
     }
+    if (goal_ != root) set_value(goal_, value(goal_));  // it may have room now
     return goal_ != root;
+}
+
+void Assignment::settle(std::int32_t place, NodeCounter& counter) {
+    while (!places_[index(place)].full() && price(place) > 0 && !counter.stopped()) attract(place, counter);
 }
 
 }  // namespace topoplace::flow

@@ -103,6 +103,7 @@ Total Assignment::Estimate::look() {
     std::fill(taken_.begin(), taken_.end(), 0);
     Total dual = 0;
     for (const Task& task : of_.tasks_) {
+        if (task.count == 0) continue;
         const Choices found = choices(task);
         const std::int64_t other = std::min(found.exit, found.apart);
         dual += std::min(other, found.common);

@@ -22,34 +22,33 @@ std::vector<std::int32_t> by_tail(const Network& network) {
     return order;
 }
 
-// Adds the tasks with their options; false if these lead to places in too many ways.
-bool add_tasks(const Network& network, Infrastructure& infrastructure, Assignment& assignment,
-               std::vector<std::int32_t>& node_of) {
+}  // namespace
+
+bool Infrastructure::add_tasks(const Network& network, Assignment& assignment,
+                               std::vector<std::int32_t>& node_of) {
     assignment.reserve(network.supply.size(), network.supply.size(), network.tail.size());
     const std::vector<std::int32_t> order = by_tail(network);
     for (std::size_t i = 0; i < network.tail.size(); ++i) {
         const std::size_t arc = order.empty() ? i : index(order[i]);
         const std::int32_t tail = network.tail[arc];
-        if (infrastructure.role(tail) != Role::task || network.capacity[arc] == 0) continue;
+        if (role(tail) != Role::task || network.capacity[arc] == 0) continue;
         if (node_of.empty() || node_of.back() != tail) {
             assignment.add_task();
             node_of.push_back(tail);
         }
-        const std::int32_t target = infrastructure.target(network.head[arc], network, assignment);
-        if (target == Infrastructure::kTooMany) return false;
-        if (target >= 0) assignment.add_option({network.cost[arc], target, static_cast<std::int32_t>(arc)});
+        const std::int32_t to = target(network.head[arc], network, assignment);
+        if (to == kTooMany) return false;
+        if (to >= 0) assignment.add_option({network.cost[arc], to, static_cast<std::int32_t>(arc)});
     }
     return true;
 }
-
-}  // namespace
 
 std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& counter) {
     Infrastructure infrastructure;
     Assignment assignment;
     std::vector<std::int32_t> node_of;
     if (!infrastructure.recognise(network)) return std::nullopt;
-    if (!add_tasks(network, infrastructure, assignment, node_of)) return std::nullopt;
+    if (!infrastructure.add_tasks(network, assignment, node_of)) return std::nullopt;
     if (assignment.num_tasks() < infrastructure.num_tasks()) return std::nullopt;
     FlowResult result;
     if (!assignment.solve(counter)) {

@@ -8,14 +8,16 @@ namespace {
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-// Twice a value is a key of an Assignment, and distances add two values and a cost.
-bool costs_fit(const Network& network) {
-    const std::int64_t most = kFar / (8 * (std::int64_t{network.num_nodes} + 1));
-    return std::all_of(network.cost.begin(), network.cost.end(),
-                       [&](std::int64_t cost) { return -most <= cost && cost <= most; });
-}
-
 }  // namespace
+
+bool Infrastructure::bounds(const Network& network, std::int64_t more) {
+    most_nodes_ = std::int64_t{network.num_nodes} + more;
+    most_cost_ = kFar / (8 * (most_nodes_ + 1));  // twice a value is a key, and distances add two and a cost
+    const bool lower = std::any_of(network.lower.begin(), network.lower.end(),
+                                   [](std::int64_t bound) { return bound != 0; });
+    return !lower && std::all_of(network.cost.begin(), network.cost.end(),
+                                 [&](std::int64_t cost) { return fits(cost); });
+}
 
 bool Infrastructure::roles(const Network& network) {
     roles_.assign(network.supply.size(), Role::dead);
@@ -58,6 +60,7 @@ bool Infrastructure::arcs(const Network& network) {
 }
 
 std::span<const std::int32_t> Infrastructure::arcs_from(std::int32_t node) const {
+    if (index(node) + 1 >= arc_starts_.size()) return {};
     const auto first = static_cast<std::size_t>(arc_starts_[index(node)]);
     const auto last = static_cast<std::size_t>(arc_starts_[index(node) + 1]);
     return {arcs_.data() + first, last - first};
@@ -85,7 +88,7 @@ bool Infrastructure::capacities(const Network& network) {
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
         Role& role = roles_[index(*node)];
         if (role == Role::sink) continue;
-        if (role == Role::place) room[index(*node)] = std::min(num_tasks_, -network.supply[index(*node)]);
+        if (role == Role::place) room[index(*node)] = std::min(most_tasks_, -network.supply[index(*node)]);
         for (const std::int32_t arc : arcs_from(*node)) {
             const std::int32_t head = network.head[index(arc)];
             std::int64_t passed = network.capacity[index(arc)];
@@ -93,7 +96,7 @@ bool Infrastructure::capacities(const Network& network) {
                 if (passed < room[index(head)]) return false;
                 passed = room[index(head)];
             }
-            room[index(*node)] = std::min(num_tasks_, room[index(*node)] + std::min(num_tasks_, passed));
+            room[index(*node)] = std::min(most_tasks_, room[index(*node)] + std::min(most_tasks_, passed));
         }
         if (role != Role::dead || room[index(*node)] == 0) continue;
         const auto arcs = arcs_from(*node);
@@ -103,23 +106,32 @@ bool Infrastructure::capacities(const Network& network) {
     return true;
 }
 
-bool Infrastructure::recognise(const Network& network) {
-    const bool lower = std::any_of(network.lower.begin(), network.lower.end(),
-                                   [](std::int64_t bound) { return bound != 0; });
-    if (lower || !costs_fit(network)) return false;
-    if (!roles(network) || !arcs(network) || !order(network) || !capacities(network)) return false;
+bool Infrastructure::recognise(const Network& network, std::int64_t more) {
+    if (!bounds(network, more) || !roles(network)) return false;
+    most_tasks_ = num_tasks_ + more;
+    if (!arcs(network) || !order(network) || !capacities(network)) return false;
     target_.assign(network.supply.size(), -1);
+    listed_.assign(network.supply.size(), 0);
+    for (const std::int32_t node : nodes_) listed_[index(node)] = 1;
     place_of_.assign(arcs_.size(), -1);
     return true;
 }
 
 std::int32_t Infrastructure::make_place(std::int32_t node, std::int32_t arc, const Network& network,
                                         Assignment& assignment) {
-    exit_arc_.push_back(arc);
-    last_step_.emplace_back();
-    if (node == sink_) return assignment.add_place(num_tasks_, 0);
-    if (arc < 0) return assignment.add_place(-network.supply[index(node)], 0);
-    return assignment.add_place(network.capacity[index(arc)], network.cost[index(arc)]);
+    std::int64_t capacity = node == sink_ ? most_tasks_ : -network.supply[index(node)];
+    std::int64_t cost = 0;
+    if (arc >= 0) {
+        capacity = network.capacity[index(arc)];
+        cost = network.cost[index(arc)];
+    }
+    const std::int32_t place = assignment.add_place(capacity, cost);
+    if (index(place) >= exit_arc_.size()) {
+        exit_arc_.resize(index(place) + 1, -1);
+        last_step_.resize(index(place) + 1);
+    }
+    exit_arc_[index(place)] = arc;
+    return place;
 }
 
 std::int32_t Infrastructure::make_hub(std::int32_t hub, const Network& network, Assignment& assignment) {
@@ -151,8 +163,10 @@ std::int32_t Infrastructure::make_hub(std::int32_t hub, const Network& network, 
         }
     }
     const std::int32_t target = assignment.add_hub(members);
-    exit_arc_.push_back(-1);
-    last_step_.push_back(std::move(last));
+    exit_arc_.resize(std::max(exit_arc_.size(), index(target) + 1), -1);
+    last_step_.resize(exit_arc_.size());
+    exit_arc_[index(target)] = -1;
+    last_step_[index(target)] = std::move(last);
     return target;
 }
 
@@ -164,19 +178,62 @@ std::int32_t Infrastructure::target(std::int32_t node, const Network& network, A
     return target = make_place(node, arcs.empty() ? -1 : arcs[0], network, assignment);
 }
 
-void Infrastructure::add_flow(const Assignment::Task& task, const Option& option, std::int64_t units,
-                              std::span<std::int64_t> flow) const {
-    flow[index(option.arc)] += units;
-    if (task.leaf >= 0) {
-        std::int32_t step = last_step_[index(option.target)][index(task.leaf)];
+void Infrastructure::add_flow(const Way& way, std::int64_t units, std::span<std::int64_t> flow) const {
+    flow[index(way.arc)] += units;
+    if (way.leaf >= 0) {
+        std::int32_t step = last_step_[index(way.target)][index(way.leaf)];
         for (; step >= 0; step = steps_[index(step)].previous) flow[index(steps_[index(step)].arc)] += units;
     }
-    const std::int32_t exit = exit_arc_[index(task.place)];
+    const std::int32_t exit = exit_arc_[index(way.place)];
     if (exit >= 0) flow[index(exit)] += units;
 }
 
+std::int32_t Infrastructure::exit_arc(std::int32_t node) const {
+    const std::int32_t target = target_[index(node)];
+    return target >= 0 ? exit_arc_[index(target)] : -1;
+}
+
+std::int32_t Infrastructure::add_place(std::int32_t node, std::int32_t arc, const Network& network,
+                                       Assignment& assignment) {
+    if (index(node) >= roles_.size()) {
+        roles_.resize(index(node) + 1, Role::gone);
+        target_.resize(index(node) + 1, -1);
+        listed_.resize(index(node) + 1, 0);
+    }
+    if (listed_[index(node)] == 0) nodes_.push_back(node);
+    listed_[index(node)] = 1;
+    roles_[index(node)] = Role::place;
+    return target_[index(node)] = make_place(node, arc, network, assignment);
+}
+
+void Infrastructure::forget(std::int32_t node) {
+    if (index(node) >= roles_.size()) return;
+    roles_[index(node)] = Role::gone;
+    target_[index(node)] = -1;
+}
+
+Way way_of(const Assignment& assignment, std::int32_t task) {
+    const Assignment::Task& at = assignment.task(task);
+    if (at.place < 0) return {};
+    const Option& option = assignment.option(at.option);
+    return {option.arc, option.target, at.leaf, at.place, at.cost + assignment.exit_cost(at.place)};
+}
+
 void Infrastructure::set_potentials(const Network& network, const Assignment& assignment,
+                                    std::span<const std::int32_t> node_of,
                                     std::span<std::int64_t> potential) const {
+    set_infrastructure_potentials(network, assignment, potential);
+    for (std::int32_t i = 0; i < assignment.num_tasks(); ++i) {
+        const Assignment::Task& task = assignment.task(i);
+        if (task.place < 0) continue;
+        const Option& option = assignment.option(task.option);
+        potential[index(node_of[index(i)])] = -option.cost - assignment.value(option.target);
+    }
+    set_dead_potentials(network, potential);
+}
+
+void Infrastructure::set_infrastructure_potentials(const Network& network, const Assignment& assignment,
+                                                   std::span<std::int64_t> potential) const {
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
         const std::int32_t target = target_[index(*node)];
         std::int64_t& value = potential[index(*node)];
@@ -210,9 +267,11 @@ void Infrastructure::set_dead_potentials(const Network& network, std::span<std::
         head = std::min(head, potential[index(network.tail[arc])] + network.cost[arc]);
     };
     for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
-        if (role(network.tail[arc]) == Role::task) lower(arc);
+        const Role tail = role(network.tail[arc]);  // `gone` is a task that has come since
+        if (tail == Role::task || tail == Role::gone) lower(arc);
     }
     for (const std::int32_t node : nodes_) {
+        if (role(node) != Role::hub && role(node) != Role::dead) continue;
         for (const std::int32_t arc : arcs_from(node)) lower(index(arc));
     }
 }
@@ -221,15 +280,12 @@ void Infrastructure::expand(const Network& network, const Assignment& assignment
                             std::span<const std::int32_t> node_of, FlowResult& result) const {
     result.flow.assign(network.tail.size(), 0);
     result.potential.resize(network.supply.size());
-    set_potentials(network, assignment, result.potential);
-    for (std::int32_t i = 0; i < assignment.num_tasks(); ++i) {
-        const Assignment::Task& task = assignment.task(i);
-        const Option& option = assignment.option(task.option);
-        add_flow(task, option, 1, result.flow);
-        result.potential[index(node_of[index(i)])] = -option.cost - assignment.value(option.target);
-        result.cost += task.cost + assignment.exit_cost(task.place);
+    set_potentials(network, assignment, node_of, result.potential);
+    for (std::int32_t task = 0; task < assignment.num_tasks(); ++task) {
+        const Way way = way_of(assignment, task);
+        add_flow(way, 1, result.flow);
+        result.cost += way.cost;
     }
-    set_dead_potentials(network, result.potential);
 }
 
 }  // namespace topoplace::flow

@@ -24,6 +24,15 @@ class Tournament {
         }
     }
 
+    bool empty() const { return tree_.empty(); }
+    // Room for this many leaves; new ones have no key.
+    void grow(std::size_t leaves) {
+        if (leaves <= leaves_) return;
+        std::vector<std::int64_t> keys(tree_.begin() + static_cast<std::ptrdiff_t>(leaves_), tree_.end());
+        keys.resize(leaves, kNone);
+        *this = Tournament(keys);
+    }
+
     std::int64_t least() const { return tree_[1]; }
     std::int64_t key(std::int32_t leaf) const { return tree_[leaves_ + static_cast<std::size_t>(leaf)]; }
 

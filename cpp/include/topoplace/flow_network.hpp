@@ -1,0 +1,56 @@
+// A network that is kept and changed between solutions: each `solve` starts from the flow and prices of the
+// last.
+//
+// Nodes and arcs have numbers that stay theirs until they are removed, and are then given out again.
+// `network()` is the network by these numbers, for `verify_flow` and the other solvers: what was removed is a
+// node without supply, or an arc without capacity.
+//
+// A scheduling graph (flow/structure.hpp) stays an assignment: tasks that come, go or change their costs,
+// jobs' unscheduled nodes that come and go, changed capacities and costs of places each cost a search that is
+// as long as the way the change travels. Any other change, such as a new machine behind a rack, is solved
+// from nothing. A network of any other kind is solved by cost scaling from the last flow and prices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "topoplace/flow.hpp"
+
+namespace topoplace::flow {
+
+class FlowNetwork {
+  public:
+    FlowNetwork();
+    ~FlowNetwork();
+    FlowNetwork(FlowNetwork&&) noexcept;
+    FlowNetwork& operator=(FlowNetwork&&) noexcept;
+
+    // All of these throw std::invalid_argument naming the parameter, the index and the value that is out of
+    // range, and have then changed nothing.
+    std::vector<std::int32_t> add_nodes(std::span<const std::int64_t> supply);
+    std::vector<std::int32_t> add_arcs(std::span<const std::int32_t> tail, std::span<const std::int32_t> head,
+                                       std::span<const std::int64_t> capacity,
+                                       std::span<const std::int64_t> cost);
+    void remove_nodes(std::span<const std::int32_t> nodes);  // and all their arcs
+    void remove_arcs(std::span<const std::int32_t> arcs);
+    void set_supply(std::span<const std::int32_t> nodes, std::span<const std::int64_t> supply);
+    void set_capacity(std::span<const std::int32_t> arcs, std::span<const std::int64_t> capacity);
+    void set_cost(std::span<const std::int32_t> arcs, std::span<const std::int64_t> cost);
+
+    Network network() const;
+    std::int32_t num_nodes() const;  // that there are now
+    std::int32_t num_arcs() const;
+    std::uint64_t version() const;  // counts the changes
+
+    // Of the parameters, `start_flow` and `start_potential` are not used: the network remembers. After a
+    // timeout, the next call goes on where this one stopped.
+    FlowResult solve(const FlowParams& params);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace topoplace::flow

@@ -1,0 +1,109 @@
+"""A network that is kept and changed between solutions, as `topoplace.kernels` offers it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from topoplace import _core
+from topoplace._flow import (
+    Algorithm,
+    Columns,
+    FlowSolution,
+    Indices,
+    integers,
+    limits,
+    solution,
+    whole_limits,
+)
+
+
+class FlowNetwork:
+    """Minimum-cost flow on a network that changes: each `solve` starts from the flow and prices of the last.
+
+    Nodes and arcs have numbers that stay theirs until they are removed, and are then given out again; they index the
+    columns of `columns()` and what `solve` returns. There are no lower bounds. All changes take arrays, raise
+    ValueError naming argument, index and value that are refused, and have then changed nothing.
+
+    Scheduling graphs stay assignments: tasks (supply 1, no arc enters) that come, go or change their costs, jobs'
+    unscheduled nodes that come and go, and machines whose capacity or cost to the sink changes, each take a search as
+    long as the change travels (cf. Gog et al., "Firmament", OSDI 2016, on incremental solving). Other changes to
+    what lies behind the tasks are solved from nothing. Any other network is solved by cost scaling from the last flow
+    and potentials.
+    """
+
+    def __init__(self) -> None:
+        self._kept = _core.FlowNetwork()
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are now."""
+        return self._kept.num_nodes
+
+    @property
+    def num_arcs(self) -> int:
+        """How many arcs there are now."""
+        return self._kept.num_arcs
+
+    def add_nodes(self, supply: ArrayLike) -> Indices:
+        """New nodes with this supply (k,), negative for a demand; returns their numbers (k,)."""
+        return self._kept.add_nodes(integers(supply, "supply", np.int64))
+
+    def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Indices:
+        """New arcs from `tail` to `head` (k,), with limits and costs per unit (k,); returns their numbers (k,)."""
+        return self._kept.add_arcs(
+            integers(tail, "tail", np.int32),
+            integers(head, "head", np.int32),
+            integers(whole_limits(capacity), "capacity", np.int64),
+            integers(cost, "cost", np.int64),
+        )
+
+    def remove_nodes(self, nodes: ArrayLike) -> None:
+        """Nodes (k,) go, and all arcs at them."""
+        self._kept.remove_nodes(integers(nodes, "nodes", np.int32))
+
+    def remove_arcs(self, arcs: ArrayLike) -> None:
+        """Arcs (k,) go."""
+        self._kept.remove_arcs(integers(arcs, "arcs", np.int32))
+
+    def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
+        """Supplies (k,) of nodes (k,)."""
+        self._kept.set_supply(integers(nodes, "nodes", np.int32), integers(supply, "supply", np.int64))
+
+    def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
+        """Limits (k,) of arcs (k,)."""
+        limit = integers(whole_limits(capacity), "capacity", np.int64)
+        self._kept.set_capacity(integers(arcs, "arcs", np.int32), limit)
+
+    def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
+        """Costs (k,) per unit of arcs (k,)."""
+        self._kept.set_cost(integers(arcs, "arcs", np.int32), integers(cost, "cost", np.int64))
+
+    def columns(self) -> Columns:
+        """A copy of the network by number; what was removed has no supply, or no capacity."""
+        tail, head, capacity, cost, supply = self._kept.columns()
+        return Columns(len(supply), tail, head, None, capacity, cost, supply)
+
+    def solve(
+        self, *, algorithm: Algorithm = "auto", timeout: float | None = None, max_nodes: int | None = None
+    ) -> FlowSolution:
+        """The optimum, as `min_cost_flow` gives it, with flow by arc number and potential by node number.
+
+        At `timeout` seconds, or after `max_nodes` steps, its status is "timeout"; the next call goes on from there.
+        `verify` of the solution needs the network as it was.
+        """
+        answer = self._kept.solve(algorithm, *limits(timeout, max_nodes))
+        return solution(answer, _Moment(self._kept))
+
+
+class _Moment:
+    """A kept network as it is now, as long as it stays so."""
+
+    def __init__(self, kept: _core.FlowNetwork) -> None:
+        self._kept, self._version = kept, kept.version
+
+    def columns(self) -> Columns:
+        if self._kept.version != self._version:
+            raise ValueError("the network has been changed since it was solved")
+        tail, head, capacity, cost, supply = self._kept.columns()
+        return Columns(len(supply), tail, head, None, capacity, cost, supply)
