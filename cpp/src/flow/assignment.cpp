@@ -10,7 +10,7 @@ namespace {
 constexpr int kPatience = 8;
 constexpr std::int64_t kMostTasks = std::numeric_limits<std::int32_t>::max();
 // Rounds of estimating values before tasks are assigned where there are more than places can take.
-constexpr std::int32_t kRounds = 3;
+constexpr std::int32_t kRounds = 4;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost
         hub_of_.push_back(-1);
         labels_.emplace_back();
         if (entrances_open_) {
-            first_in_.push_back(-1);
+            comers_.emplace_back();
             entrance_of_.push_back(-1);
         }
     } else {
@@ -151,8 +151,11 @@ void Assignment::scan_hub(std::int32_t hub) {
         const std::int64_t distance = offset + (through.best.next_key() >> 1);
         if (distance >= limit_) return;
         if (distance > reached_) return push(distance, ~hub);
-        label.leaf = through.best.next();
-        relax(through.members[index(label.leaf)].place, distance, label);
+        through.best.visit([&](std::int32_t leaf) {
+            label.leaf = leaf;
+            relax(through.members[index(leaf)].place, distance, label);
+            return limit_ > distance;
+        });
     }
 }
 

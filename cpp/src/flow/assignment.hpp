@@ -127,6 +127,12 @@ class Assignment {
         bool done = false;
     };
     // Where a task would go.
+    // An option as its target sees it.
+    struct Comer {
+        std::int64_t cost = 0;
+        std::int32_t task = -1;
+        std::int32_t option = -1;
+    };
     // A hub that many tasks can choose, and how much each of them would lose by it.
     struct Entrance {
         std::int32_t hub = 0;
@@ -170,16 +176,16 @@ class Assignment {
         return 2 * (cost - value_of_task(task)) + (priced ? 1 : 0);
     }
     void offer(std::int32_t task, std::int64_t distance, const Label& label);
-    void offer_option(std::int32_t option, std::int64_t base, Label label);
+    void offer_all(std::int32_t target, std::int64_t base, Label& label);
     void offer_place(std::int32_t place);
     void offer_hub(std::int32_t target);
-    bool attract_search(std::int32_t place, NodeCounter& counter);
+    std::int32_t option_for(std::int32_t task, std::int32_t target) const;
+    bool attract_search(NodeCounter& counter);
+    void move_along(std::int32_t root);
     void lower_values();
     // Lowers the price of a place that is not full until one task comes or the price is zero; true if one
     // came.
-    bool attract(std::int32_t place, NodeCounter& counter);
-    // Attracts tasks until the place is full or has no price.
-    void settle(std::int32_t place, NodeCounter& counter);
+    void attract(std::int32_t place, NodeCounter& counter);
     // False if there is no way for one more task, or `counter` stops; it is left in `unseated_`.
     bool insert(std::int32_t task, NodeCounter& counter);
     void unseat_fully(std::int32_t task);
@@ -229,11 +235,10 @@ class Assignment {
 
     // Who could come to a target: the options that name it, made when first needed.
     bool entrances_open_ = false;
-    std::vector<std::int32_t> owner_;     // by option: its task
-    std::vector<std::int32_t> first_in_;  // by target
-    std::vector<std::int32_t> next_in_;   // by option
-    std::vector<std::int32_t> previous_in_;
-    std::vector<std::int32_t> entrance_of_;  // by target
+    std::vector<std::vector<Comer>> comers_;  // by target
+    std::vector<std::int32_t> position_;      // by option: among the comers of its target
+    std::vector<std::int64_t> task_value_;    // by task: of where it is, with its cost; -kFar: nowhere
+    std::vector<std::int32_t> entrance_of_;   // by target
     std::vector<Entrance> entrances_;
 
     // The search under way.

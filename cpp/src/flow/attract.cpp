@@ -22,12 +22,9 @@ void Assignment::link(std::int32_t task) {
     const Task& from = tasks_[index(task)];
     for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
         const Option& to = options_[index(option)];
-        std::int32_t& first = first_in_[index(to.target)];
-        owner_[index(option)] = task;
-        previous_in_[index(option)] = -1;
-        next_in_[index(option)] = first;
-        if (first >= 0) previous_in_[index(first)] = option;
-        first = option;
+        auto& comers = comers_[index(to.target)];
+        position_[index(option)] = static_cast<std::int32_t>(comers.size());
+        comers.push_back({to.cost, task, option});
         const std::int32_t entrance = entrance_of_[index(to.target)];
         if (entrance < 0) continue;
         std::int64_t& cost = entrances_[index(entrance)].cost[index(task)];
@@ -38,11 +35,10 @@ void Assignment::link(std::int32_t task) {
 void Assignment::unlink(std::int32_t task) {
     const Task& from = tasks_[index(task)];
     for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
-        const std::int32_t target = options_[index(option)].target;
-        const std::int32_t next = next_in_[index(option)];
-        const std::int32_t previous = previous_in_[index(option)];
-        (previous >= 0 ? next_in_[index(previous)] : first_in_[index(target)]) = next;
-        if (next >= 0) previous_in_[index(next)] = previous;
+        auto& comers = comers_[index(options_[index(option)].target)];
+        position_[index(comers.back().option)] = position_[index(option)];
+        comers[index(position_[index(option)])] = comers.back();
+        comers.pop_back();
     }
     for (Entrance& entrance : entrances_) {
         entrance.cost[index(task)] = Tournament::kNone;
@@ -52,10 +48,10 @@ void Assignment::unlink(std::int32_t task) {
 
 void Assignment::open_entrances() {
     entrances_open_ = true;
-    owner_.resize(options_.size());
-    next_in_.resize(options_.size());
-    previous_in_.resize(options_.size());
-    first_in_.assign(places_.size(), -1);
+    position_.resize(options_.size());
+    comers_.assign(places_.size(), {});
+    for (std::size_t i = 0; i < places_.size(); ++i) comers_[i].reserve(index(places_[i].comers));
+    task_value_.assign(tasks_.size(), -kFar);
     entrance_of_.assign(places_.size(), -1);
     entrances_.clear();
     const std::vector<std::int64_t> none(tasks_.size(), Tournament::kNone);
@@ -64,7 +60,10 @@ void Assignment::open_entrances() {
         entrance_of_[index(hub.target)] = static_cast<std::int32_t>(entrances_.size());
         entrances_.push_back({hub.target, none, {}});
     }
-    for (std::int32_t task = 0; task < num_tasks(); ++task) link(task);
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        link(task);
+        if (tasks_[index(task)].place >= 0) task_value_[index(task)] = value_of_task(task);
+    }
     for (Entrance& entrance : entrances_) {
         std::vector<std::int64_t> loss = none;
         for (std::int32_t task = 0; task < num_tasks(); ++task) {
@@ -78,6 +77,7 @@ void Assignment::open_entrances() {
 }
 
 void Assignment::refresh_entrances(std::int32_t task) {
+    task_value_[index(task)] = value_of_task(task);
     for (Entrance& entrance : entrances_) {
         const std::int64_t cost = entrance.cost[index(task)];
         if (cost != Tournament::kNone) entrance.loss.set(task, loss_key(task, cost));
@@ -87,7 +87,7 @@ void Assignment::refresh_entrances(std::int32_t task) {
 // What `task` would lose by leaving for where the label says.
 void Assignment::offer(std::int32_t task, std::int64_t distance, const Label& from) {
     const std::int32_t place = tasks_[index(task)].place;
-    if (place < 0 || distance >= limit_) return;
+    if (place < 0) return;
     Label& label = labels_[index(place)];
     if (label.search == searches_ && label.distance <= distance) return;
     label = from;
@@ -101,11 +101,13 @@ void Assignment::offer(std::int32_t task, std::int64_t distance, const Label& fr
     if (distance < limit_) push(distance, place);
 }
 
-void Assignment::offer_option(std::int32_t option, std::int64_t base, Label label) {
-    const std::int32_t task = owner_[index(option)];
-    if (tasks_[index(task)].place < 0) return;
-    label.option = option;
-    offer(task, base + options_[index(option)].cost - value_of_task(task), label);
+void Assignment::offer_all(std::int32_t target, std::int64_t base, Label& label) {
+    for (const Comer& comer : comers_[index(target)]) {
+        const std::int64_t distance = base + comer.cost - task_value_[index(comer.task)];
+        if (distance >= limit_) continue;
+        label.option = comer.option;
+        offer(comer.task, distance, label);
+    }
 }
 
 void Assignment::offer_place(std::int32_t place) {
@@ -113,10 +115,7 @@ void Assignment::offer_place(std::int32_t place) {
     label.place = place;
     const std::int64_t distance = labels_[index(place)].distance;
     const std::int64_t base = distance + value(place);
-    std::int32_t option = first_in_[index(place)];
-    for (; option >= 0 && limit_ > distance; option = next_in_[index(option)]) {
-        offer_option(option, base, label);
-    }
+    offer_all(place, base, label);
     std::int32_t i = places_[index(place)].first_membership;
     for (; i >= 0; i = memberships_[index(i)].next) {
         const Membership& membership = memberships_[index(i)];
@@ -140,10 +139,7 @@ void Assignment::offer_hub(std::int32_t target) {
     label.done = false;
     const std::int32_t entrance = entrance_of_[index(target)];
     if (entrance < 0) {
-        std::int32_t option = first_in_[index(target)];
-        for (; option >= 0 && limit_ > at.distance; option = next_in_[index(option)]) {
-            offer_option(option, base, label);
-        }
+        offer_all(target, base, label);
         return;
     }
     Tournament& loss = entrances_[index(entrance)].loss;
@@ -151,26 +147,26 @@ void Assignment::offer_hub(std::int32_t target) {
         const std::int64_t distance = base + (loss.next_key() >> 1);
         if (distance >= limit_) return;
         if (distance > reached_) return push(distance, ~target);
-        const std::int32_t task = loss.next();
-        const Task& comer = tasks_[index(task)];
-        label.option = comer.first;
-        for (std::int32_t option = comer.first; option < comer.first + comer.count; ++option) {
-            const bool better = options_[index(option)].cost < options_[index(label.option)].cost;
-            const bool first = options_[index(label.option)].target != target;
-            if (options_[index(option)].target == target && (first || better)) label.option = option;
-        }
-        offer(task, distance, label);
+        loss.visit([&](std::int32_t task) {
+            label.option = option_for(task, target);
+            offer(task, distance, label);
+            return limit_ > distance;
+        });
     }
 }
 
-bool Assignment::attract_search(std::int32_t place, NodeCounter& counter) {
-    start_search();
-    Label& root = labels_[index(place)];
-    root = Label{};
-    root.search = searches_;
-    limit_ = price(place);
-    goal_ = place;
-    push(0, place);
+// The option of a task for a target that costs least.
+std::int32_t Assignment::option_for(std::int32_t task, std::int32_t target) const {
+    const Task& of = tasks_[index(task)];
+    std::int32_t best = -1;
+    for (std::int32_t option = of.first; option < of.first + of.count; ++option) {
+        if (options_[index(option)].target != target) continue;
+        if (best < 0 || options_[index(option)].cost < options_[index(best)].cost) best = option;
+    }
+    return best;
+}
+
+bool Assignment::attract_search(NodeCounter& counter) {
     Event event;
     while (limit_ > reached_ && pop(event) && event.distance < limit_) {
         if (counter.visit()) return false;
@@ -200,10 +196,8 @@ void Assignment::lower_values() {
     }
 }
 
-bool Assignment::attract(std::int32_t root, NodeCounter& counter) {
-    if (!entrances_open_) open_entrances();
-    if (!attract_search(root, counter)) return false;
-    lower_values();
+// The tasks on the path that was found each go one place on; the last to `root`.
+void Assignment::move_along(std::int32_t root) {
     for (std::int32_t place = goal_; place != root;) {
         const Label label = labels_[index(place)];
         unseat(label.task);
@@ -211,11 +205,20 @@ bool Assignment::attract(std::int32_t root, NodeCounter& counter) {
         place = label.place;
     }
     if (goal_ != root) set_value(goal_, value(goal_));  // it may have room now
-    return goal_ != root;
 }
 
-void Assignment::settle(std::int32_t place, NodeCounter& counter) {
-    while (!places_[index(place)].full() && price(place) > 0 && !counter.stopped()) attract(place, counter);
+void Assignment::attract(std::int32_t root, NodeCounter& counter) {
+    if (!entrances_open_) open_entrances();
+    start_search();
+    Label& from = labels_[index(root)];
+    from = Label{};
+    from.search = searches_;
+    limit_ = price(root);
+    goal_ = root;
+    push(0, root);
+    if (!attract_search(counter)) return;
+    lower_values();
+    move_along(root);
 }
 
 }  // namespace topoplace::flow

@@ -4,12 +4,12 @@
 #include "flow/assignment.hpp"
 
 namespace topoplace::flow {
-
 void Assignment::unseat_fully(std::int32_t task) {
     const std::int32_t place = tasks_[index(task)].place;
     unseat(task);
-    for (Entrance& entrance : entrances_) {
-        if (entrances_open_) entrance.loss.set(task, Tournament::kNone);
+    if (entrances_open_) {
+        task_value_[index(task)] = -kFar;
+        for (Entrance& entrance : entrances_) entrance.loss.set(task, Tournament::kNone);
     }
     set_value(place, value(place));
     loose_.push_back(place);
@@ -31,11 +31,7 @@ std::int32_t Assignment::room_for_options(std::size_t count) {
         return first;
     }
     options_.resize(options_.size() + count);
-    if (entrances_open_) {
-        owner_.resize(options_.size());
-        next_in_.resize(options_.size());
-        previous_in_.resize(options_.size());
-    }
+    if (entrances_open_) position_.resize(options_.size());
     return static_cast<std::int32_t>(options_.size() - count);
 }
 
@@ -48,6 +44,7 @@ void Assignment::grow() {
             if (!hub.leaving.empty()) hub.leaving.grow(size);
         }
     }
+    if (entrances_open_ && task_value_.size() < tasks_.size()) task_value_.resize(size, -kFar);
     for (Entrance& entrance : entrances_) {
         if (!entrances_open_ || entrance.cost.size() >= tasks_.size()) continue;
         entrance.cost.resize(size, Tournament::kNone);
@@ -103,6 +100,7 @@ void Assignment::set_option_cost(std::int32_t task, std::int32_t option, std::in
         moved_.push_back(task);
     }
     changed.cost = cost;
+    if (entrances_open_) comers_[index(changed.target)][index(position_[index(option)])].cost = cost;
     const std::int32_t entrance = entrances_open_ ? entrance_of_[index(changed.target)] : -1;
     if (entrance >= 0) {
         std::int64_t& least = entrances_[index(entrance)].cost[index(task)];
@@ -121,10 +119,8 @@ void Assignment::set_option_cost(std::int32_t task, std::int32_t option, std::in
 // After an exit has become cheaper or dearer.
 void Assignment::reconsider_comers(std::int32_t place) {
     if (!entrances_open_) open_entrances();
-    std::vector<std::int32_t> comers;
-    std::int32_t option = first_in_[index(place)];
-    for (; option >= 0; option = next_in_[index(option)]) comers.push_back(owner_[index(option)]);
-    for (const std::int32_t task : comers) {
+    const std::vector<Comer> comers = comers_[index(place)];
+    for (const auto& [cost, task, option] : comers) {
         if (exits_open_) choose_exit(task);
         if (exits_open_ && tasks_[index(task)].place >= 0) refresh_exits(task);
         reconsider(task);
@@ -184,9 +180,13 @@ bool Assignment::mend(NodeCounter& counter) {
         if (waits && !insert(task, counter)) return false;
     }
     while (!loose_.empty()) {
-        if (!is_hub(loose_.back())) settle(loose_.back(), counter);
+        const std::int32_t place = loose_.back();
+        if (is_hub(place) || places_[index(place)].full() || price(place) == 0) {
+            loose_.pop_back();
+        } else {
+            attract(place, counter);
+        }
         if (counter.stopped()) return false;
-        loose_.pop_back();
     }
     return true;
 }

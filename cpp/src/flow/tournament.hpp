@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <utility>
 #include <vector>
 
 namespace topoplace::flow {
@@ -62,32 +60,34 @@ class Tournament {
         }
     }
 
-    // All leaves from the least key on; keys must not change between `rewind` and the last `next`.
-    void rewind() { open_.assign(1, {tree_[1], 1}); }
-    std::int64_t next_key() const { return open_.empty() ? kNone : open_.front().first; }
-    std::int32_t next() {
-        std::pop_heap(open_.begin(), open_.end(), std::greater<>());
-        auto [key, node] = open_.back();
-        open_.pop_back();
-        while (node < leaves_) {
-            const std::size_t left = 2 * node;
-            const bool goes_left = tree_[left] == key;
-            add(goes_left ? left + 1 : left);
-            node = goes_left ? left : left + 1;
+    // Leaves by rising key, all of one key at a time; keys must not change from `rewind` to the last `visit`.
+    void rewind() { next_ = tree_[1]; }
+    std::int64_t next_key() const { return next_; }
+    // Calls visit(leaf) for the leaves of the next key until it returns false.
+    template <class Visit>
+    void visit(Visit&& visit) {
+        const std::int64_t key = next_;
+        next_ = kNone;
+        open_.assign(1, 1);
+        while (!open_.empty()) {
+            const std::size_t node = open_.back();
+            open_.pop_back();
+            if (tree_[node] > key) {
+                next_ = std::min(next_, tree_[node]);
+            } else if (node < leaves_) {
+                open_.push_back(2 * node + 1);
+                open_.push_back(2 * node);
+            } else if (tree_[node] == key && !visit(static_cast<std::int32_t>(node - leaves_))) {
+                return;
+            }
         }
-        return static_cast<std::int32_t>(node - leaves_);
     }
 
   private:
-    void add(std::size_t node) {
-        if (tree_[node] == kNone) return;
-        open_.emplace_back(tree_[node], node);
-        std::push_heap(open_.begin(), open_.end(), std::greater<>());
-    }
-
     std::size_t leaves_ = 1;
     std::vector<std::int64_t> tree_;  // node i over 2i and 2i + 1, leaves from leaves_ on
-    std::vector<std::pair<std::int64_t, std::size_t>> open_;
+    std::int64_t next_ = kNone;
+    std::vector<std::size_t> open_;
 };
 
 }  // namespace topoplace::flow
