@@ -194,6 +194,21 @@ def test_where_cost_scaling_has_far_to_go_the_simplex_takes_over():
     )
 
 
+def test_cost_scaling_ends_where_waiting_costs_a_thousandfold():
+    """Three sub-tasks of a phase of DRMaestro, two places, far dearer unscheduled nodes: it once went on for ever."""
+    found = kernels.min_cost_flow(
+        13,
+        [0, 1, 2, 0, 1, 2, 6, 6, 8, 8, 3, 4, 5, 9, 10, 11],
+        [6, 7, 8, 3, 4, 5, 10, 11, 9, 10, 12, 12, 12, 12, 12, 12],
+        [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 1],
+        [0, 0, 0, 998654297, 998654296, 998654295, 998644, 998644, 998644, 998644, 0, 0, 0, 0, 0, 0],
+        [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -3],
+        algorithm="cost_scaling",
+        max_nodes=1000,
+    )
+    assert (found.status, found.cost, found.verify()) == ("optimal", 998654296 + 2 * 998644, True)
+
+
 def test_a_proof_is_of_its_own_network():
     network = {"num_nodes": 2, "tail": [0], "head": [1], "capacity": [3], "cost": [2], "supply": [2, -2]}
     found = kernels.min_cost_flow(**network)

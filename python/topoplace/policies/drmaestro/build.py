@@ -7,7 +7,7 @@ at any size of the cluster; to find the cheapest places takes one pass over colu
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -188,19 +188,20 @@ def offer_gpus(room: Room, kind: Kind, hosts: Sequence[int], count: int, costs: 
     return Offer(*_in_steps(found, capacity[found], cost[found], more))
 
 
-def local_gpus(room: Room, kind: Kind, host: int, costs: Costs) -> list[tuple[int, int]]:
-    """The places with GPUs that are local to a process, and what one there costs."""
-    machines = room.pool(host)
-    cost = int(costs.place(slowdown(kind.profile, room, [host], remote=False), LOCAL)[0])
+def local_gpus(
+    room: Room, kind: Kind, hosts: Sequence[int], costs: Costs
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """For each process of jobs of one kind: what the traffic at its own host adds to the cost of a remote GPU (the
+    offers know the other end's), and the places with GPUs that are local to it, with what one there costs."""
     makes = room.gpus.shape[1]
-    with_room = (room.gpus[machines] * kind.suits) > 0
-    return [(machines[i] * makes + make, cost) for i, make in np.argwhere(with_room).tolist()]
-
-
-def far_host(room: Room, kind: Kind, host: int, costs: Costs) -> int:
-    """What the traffic at its own host adds to the cost of a remote GPU (the offers know the other end's)."""
-    more = slowdown(kind.profile, room, [host], remote=True) - 1
-    return int(units(more / costs.goal * REMOTE)[0])
+    more = slowdown(kind.profile, room, hosts, remote=True) - 1
+    far = units(more / costs.goal * REMOTE).tolist()
+    near = costs.place(slowdown(kind.profile, room, hosts, remote=False), LOCAL).tolist()
+    usable = room.gpus * kind.suits > 0
+    for host, added, cost in zip(hosts, far, near, strict=True):
+        machines = room.pool(host)
+        rows = zip(machines, usable[machines].tolist(), strict=True)
+        yield added, [(m * makes + make, cost) for m, row in rows for make, some in enumerate(row) if some]
 
 
 def offer_drives(room: Room, count: int, costs: Costs) -> Offer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -171,23 +171,29 @@ class Decision:
         """Phase 2: each GPU by itself, near its process where that can be."""
         builder = Builder()
         asked: dict[Any, tuple[Kind, list[int]]] = {}
+        local = self._local_gpus(jobs, left)
         for j, job in enumerate(jobs):
             kind = job.kind
             key = (id(kind), j if kind.apart else None)
             asked[key] = kind, job.machines
-            for task in range(kind.job.num_tasks):
-                host = job.host_of(task)
-                if kind.apart:
-                    builder.add(j, key)
-                else:
-                    near = build.local_gpus(left, kind, host, self.costs)
-                    builder.add(j, key, build.far_host(left, kind, host, self.costs), near)
+            for _ in range(kind.job.num_tasks):
+                far, near = (0, []) if kind.apart else next(local[kind])
+                builder.add(j, key, far, near)
         offers = {
             key: build.offer_gpus(left, *asked[key], count, self.costs)
             for key, count in builder.counts().items()
         }
         found = builder.solve(offers, left.gpus.ravel(), self._waits(jobs))
         return _split(found.tolist(), [job.kind.job.num_tasks for job in jobs])
+
+    def _local_gpus(
+        self, jobs: Sequence[Candidate], left: Room
+    ) -> dict[Kind, Iterator[tuple[int, list[tuple[int, int]]]]]:
+        """By kind, for each task of its jobs in turn."""
+        hosts: dict[Kind, list[int]] = {}
+        for job in jobs:
+            hosts.setdefault(job.kind, []).extend(map(job.host_of, range(job.kind.job.num_tasks)))
+        return {kind: build.local_gpus(left, kind, where, self.costs) for kind, where in hosts.items()}
 
     def _drives(self, jobs: Sequence[Candidate], left: Room) -> Places:
         """Phase 3: each drive by itself, near a process where that can be."""
