@@ -415,18 +415,26 @@ bool Assignment::insert(std::int32_t task, NodeCounter& counter) {
     return true;
 }
 
-bool Assignment::solve(NodeCounter& counter) {
+std::int64_t Assignment::room() const {
     std::int64_t room = 0;
     for (std::int32_t place = 0; place < num_targets(); ++place) {
         if (!is_hub(place) && !is_exit(place)) room += places_[index(place)].capacity;
     }
-    if (room < num_tasks()) estimate_values(kRounds);
-    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+    return room;
+}
+
+bool Assignment::solve(NodeCounter& counter) {
+    if (room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size())) estimate_values(kRounds);
+    unseated_.clear();
+    for (std::int32_t task = num_tasks() - 1; task >= 0; --task) {
         if (!insert_directly(task)) unseated_.push_back(task);
     }
     loose_.resize(places_.size());
     std::iota(loose_.begin(), loose_.end(), 0);
-    return mend(counter);
+    while (!unseated_.empty() || !loose_.empty()) {
+        if (!mend_one(counter)) return false;
+    }
+    return true;
 }
 
 }  // namespace topoplace::flow

@@ -196,6 +196,12 @@ class Assignment {
     void unlink(std::int32_t task);
     void grow();
     void choose_exit(std::int32_t task);
+    std::int64_t patience(std::int32_t task) const;
+    std::int64_t room() const;  // of all places of limited capacity
+    void empty();
+    void level();
+    bool mend_one(NodeCounter& counter);
+    void shift(std::int64_t by);
     bool is_wide(std::int32_t target) const;
     class Estimate;
     void estimate_values(std::int32_t rounds);

@@ -1,5 +1,6 @@
 // An assignment that is kept while tasks come and go.
 #include <algorithm>
+#include <functional>
 
 #include "flow/assignment.hpp"
 
@@ -172,23 +173,117 @@ bool Assignment::drop_place(std::int32_t place) {
     return true;
 }
 
+// By how much the price of every limited place would have to rise until a task leaves for its exit; below
+// zero, fall until it comes.
+std::int64_t Assignment::patience(std::int32_t task) const {
+    const std::int32_t exit = exit_[index(task)];
+    if (exit < 0) return kFar;
+    const Option& out = options_[index(exit)];
+    const std::int64_t leaving = out.cost + value(out.target);
+    const Task& at = tasks_[index(task)];
+    if (at.place >= 0 && !is_exit(at.place)) return leaving - value_of_task(task);
+    std::int64_t inside = kFar;
+    for (std::int32_t option = at.first; option < at.first + at.count; ++option) {
+        const Option& to = options_[index(option)];
+        if (!is_hub(to.target) && is_exit(to.target)) continue;
+        inside = std::min(inside, to.cost + value(to.target));
+    }
+    return leaving - inside;
+}
+
+// All prices rise or fall together until as many tasks want a place as there is room for. What each prefers
+// among the places stays as it is, so that only those are asked again who compare them with their exit. Worth
+// a look at all tasks where many come and go: else each of them would look at most places to find how far
+// prices have to move.
+void Assignment::level() {
+    std::int64_t least = kFar;
+    for (std::int32_t place = 0; place < num_targets(); ++place) {
+        if (!is_hub(place) && !is_exit(place)) least = std::min(least, price(place));
+    }
+    const auto taken = room();
+    if (!exits_open_) open_exits();
+    std::vector<std::int64_t> patiences;
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        if (tasks_[index(task)].count > 0) patiences.push_back(patience(task));
+    }
+    if (least == 0 || static_cast<std::int64_t>(patiences.size()) <= taken) return;
+    const auto nth = patiences.begin() + taken;
+    std::nth_element(patiences.begin(), nth, patiences.end(), std::greater<>());
+    const std::int64_t by = std::max(*nth, -least);
+    if (by == 0 || by > kFar / 2) return;
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        if (tasks_[index(task)].count == 0 || tasks_[index(task)].place < 0) continue;
+        const bool inside = !is_exit(tasks_[index(task)].place);
+        const std::int64_t borne = patience(task);
+        if (inside ? borne < by : borne > by) {
+            unseat_fully(task);
+            unseated_.push_back(task);
+        }
+    }
+    shift(by);
+}
+
+void Assignment::shift(std::int64_t by) {
+    for (std::int32_t place = 0; place < num_targets(); ++place) {
+        if (!is_hub(place) && !is_exit(place)) key_[index(place)] += 2 * by;
+    }
+    for (Hub& hub : hubs_) {
+        std::vector<std::int64_t> keys;
+        for (const Member& member : hub.members)
+            keys.push_back(2 * member.distance + key_[index(member.place)]);
+        hub.best = Tournament(keys);
+        key_[index(hub.target)] = hub.best.least();
+    }
+    if (entrances_open_) open_entrances();
+}
+
+// Nobody is anywhere, and no place has a price.
+void Assignment::empty() {
+    entrances_open_ = exits_open_ = false;
+    for (std::int32_t place = 0; place < num_targets(); ++place) {
+        Place& at = places_[index(place)];
+        at.load = 0;
+        at.first_task = -1;
+        if (!is_hub(place)) key_[index(place)] = key(at.exit_cost, at.full());
+    }
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
+        if (tasks_[index(task)].place >= 0) moved_.push_back(task);
+        tasks_[index(task)].place = -1;
+    }
+    shift(0);
+}
+
 bool Assignment::mend(NodeCounter& counter) {
-    while (!unseated_.empty()) {
+    constexpr std::size_t kMany = 64;
+    constexpr std::uint64_t kSearches = 4;
+    if (unseated_.size() + loose_.size() >= kMany) level();
+    const std::uint64_t enough = counter.nodes() + kSearches * places_.size();
+    while (!unseated_.empty() || !loose_.empty()) {
+        if (counter.nodes() > enough &&
+            room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size())) {
+            empty();  // estimating the prices anew is quicker
+            return solve(counter);
+        }
+        if (!mend_one(counter)) return false;
+    }
+    return true;
+}
+
+// Inserts a task, or else attracts one.
+bool Assignment::mend_one(NodeCounter& counter) {
+    if (!unseated_.empty()) {
         const std::int32_t task = unseated_.back();
         unseated_.pop_back();
         const bool waits = tasks_[index(task)].count > 0 && tasks_[index(task)].place < 0;
-        if (waits && !insert(task, counter)) return false;
+        return !waits || insert(task, counter);
     }
-    while (!loose_.empty()) {
-        const std::int32_t place = loose_.back();
-        if (is_hub(place) || places_[index(place)].full() || price(place) == 0) {
-            loose_.pop_back();
-        } else {
-            attract(place, counter);
-        }
-        if (counter.stopped()) return false;
+    const std::int32_t place = loose_.back();
+    if (is_hub(place) || places_[index(place)].full() || price(place) == 0) {
+        loose_.pop_back();
+    } else {
+        attract(place, counter);
     }
-    return true;
+    return !counter.stopped();
 }
 
 }  // namespace topoplace::flow
