@@ -199,6 +199,7 @@ class Assignment {
     std::int64_t patience(std::int32_t task) const;
     std::int64_t room() const;  // of all places of limited capacity
     void empty();
+    std::int64_t common_shift();
     void level();
     bool mend_one(NodeCounter& counter);
     void shift(std::int64_t by);
