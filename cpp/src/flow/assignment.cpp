@@ -363,7 +363,7 @@ std::int32_t Assignment::displace(std::int32_t task, Choice& choice) {
     for (; at >= 0; at = tasks_[index(at)].next) {
         const Choice other = best_choice(at, place);
         const std::int64_t margin = other.key - 2 * (tasks_[index(at)].cost + here);
-        if (margin >= least) continue;
+        if (other.place < 0 || margin >= least) continue;
         least = margin;
         leaving = at;
         choice = other;

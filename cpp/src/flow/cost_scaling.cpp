@@ -352,8 +352,12 @@ void Refine<Int>::relabel(Node v) {
         const auto& arc = state_.arc(a);
         if (arc.residual > 0) best = std::max(best, state_.price[at(arc.head)] - arc.cost);
     }
-    // Nothing goes on from a node without residual arcs: out of reach of others.
-    if (best == kNone) best = state_.price[at(v)] - (std::int64_t{state_.num_nodes()} << bits_);
+    // Nothing goes on from a node without residual arcs: out of reach of others. Below what any price needs,
+    // an excess that comes again and again can go nowhere else.
+    if (best == kNone) {
+        const bool lowest = state_.price[at(v)] <= -kMaxPotential;
+        best = state_.price[at(v)] - (lowest ? 0 : std::int64_t{state_.num_nodes()} << bits_);
+    }
     state_.price[at(v)] = best - (std::int64_t{1} << bits_);
     current_[at(v)] = state_.first(v);
     ++relabels_;

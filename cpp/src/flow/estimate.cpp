@@ -128,7 +128,7 @@ std::int64_t Assignment::Estimate::common_shift() {
     if (static_cast<std::int64_t>(thresholds_.size()) <= room) return kNobody;
     const auto nth = thresholds_.begin() + static_cast<std::ptrdiff_t>(room);
     std::nth_element(thresholds_.begin(), nth, thresholds_.end(), std::greater<>());
-    return *nth;
+    return *nth < kFar / 2 ? *nth : kNobody;  // too many have nowhere else: no price tells them apart
 }
 
 void Assignment::Estimate::refresh_hubs() {

@@ -32,13 +32,14 @@ bool Infrastructure::add_tasks(const Network& network, Assignment& assignment,
         const std::size_t arc = order.empty() ? i : index(order[i]);
         const std::int32_t tail = network.tail[arc];
         if (role(tail) != Role::task || network.capacity[arc] == 0) continue;
+        const std::int32_t to = target(network.head[arc], network, assignment);
+        if (to == kTooMany) return false;
+        if (to < 0) continue;
         if (node_of.empty() || node_of.back() != tail) {
             assignment.add_task();
             node_of.push_back(tail);
         }
-        const std::int32_t to = target(network.head[arc], network, assignment);
-        if (to == kTooMany) return false;
-        if (to >= 0) assignment.add_option({network.cost[arc], to, static_cast<std::int32_t>(arc)});
+        assignment.add_option({network.cost[arc], to, static_cast<std::int32_t>(arc)});
     }
     return true;
 }

@@ -36,6 +36,7 @@ bool Infrastructure::roles(const Network& network) {
         if (supply < 0) sink_ = node;
     }
     if (sinks == 1) {
+        if (num_tasks_ + network.supply[index(sink_)] > 0) return false;  // it cannot take them all
         roles_[index(sink_)] = Role::sink;
     } else {
         sink_ = -1;
