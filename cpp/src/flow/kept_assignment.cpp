@@ -20,7 +20,8 @@ T& grown(std::vector<T>& rows, std::int32_t i, T none) {
 
 }  // namespace
 
-bool KeptAssignment::start(const Network& network) {
+bool KeptAssignment::start(const ArcLists& lists) {
+    const Network network = lists.network();
     const std::int64_t more = kGrowth * network.num_nodes + kAtLeast;
     forget();
     if (!infrastructure_.recognise(network, more)) {
@@ -37,6 +38,9 @@ bool KeptAssignment::start(const Network& network) {
         for (std::int32_t i = at.first; i < at.first + at.count; ++i) {
             option_of_[index(assignment_.option(i).arc)] = i;
         }
+    }
+    for (std::int32_t node = 0; node < network.num_nodes; ++node) {
+        if (!lists.has_node(node)) infrastructure_.forget(node);  // the number may come again as another
     }
     tasks_ = assignment_.num_tasks();
     return started_ = true;
@@ -102,6 +106,7 @@ void KeptAssignment::supply_changed(ArcLists& network, std::int32_t node) {
     if (role == Role::gone || (role == Role::sink && supply < 0)) return;
     if (!demand || supply >= 0 || infrastructure_.target(node) < 0) return forget();
     assignment_.set_capacity(infrastructure_.target(node), -supply);
+    wider_ = true;
 }
 
 void KeptAssignment::capacity_changed(ArcLists& network, std::int32_t arc, std::int64_t before) {
@@ -112,6 +117,7 @@ void KeptAssignment::capacity_changed(ArcLists& network, std::int32_t arc, std::
         if ((before == 0) != (capacity == 0)) release(tail);
     } else if (infrastructure_.role(tail) == Role::place && infrastructure_.exit_arc(tail) == arc) {
         assignment_.set_capacity(infrastructure_.target(tail), capacity);
+        wider_ = wider_ || capacity > before;
     } else if (infrastructure_.role(tail) != Role::gone) {
         forget();
     }
@@ -157,7 +163,7 @@ bool KeptAssignment::adopt_task(const ArcLists& network, std::int32_t node) {
         grown(option_of_, arc, -1) = -1;
         if (columns.capacity[index(arc)] == 0) continue;
         const Role role = infrastructure_.role(head);
-        if (role == Role::gone || !infrastructure_.fits(cost)) return false;
+        if (role == Role::gone || role == Role::task || !infrastructure_.fits(cost)) return false;
         const std::int32_t target = infrastructure_.target(head, columns, assignment_);
         if (target == Infrastructure::kTooMany) return false;
         if (target >= 0) options.push_back({cost, target, arc});
@@ -194,6 +200,7 @@ bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::
 bool KeptAssignment::adopt(const ArcLists& network) {
     const Network columns = network.network();
     const std::vector<std::int32_t> fresh = std::exchange(fresh_, {});
+    if (std::exchange(wider_, false) && !infrastructure_.capacities(columns)) return false;
     if (!adopt_places(network, fresh)) return false;
     for (const std::int32_t node : fresh) {
         const bool task = network.has_node(node) && columns.supply[index(node)] == 1;
@@ -219,8 +226,8 @@ void KeptAssignment::update(const Network& network) {
 }
 
 std::optional<FlowResult> KeptAssignment::solve(const ArcLists& network, NodeCounter& counter) {
-    const bool fresh = !started_;
-    if (fresh ? !start(network.network()) : !adopt(network)) {
+    const bool fresh = !started_ || !adopt(network);
+    if (fresh && !start(network)) {
         forget();
         return std::nullopt;
     }

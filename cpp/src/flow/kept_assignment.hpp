@@ -29,7 +29,7 @@ class KeptAssignment {
     std::optional<FlowResult> solve(const ArcLists& network, NodeCounter& counter);
 
   private:
-    bool start(const Network& network);
+    bool start(const ArcLists& lists);
     void forget() { *this = KeptAssignment{}; }
     bool is_task(std::int32_t node) const {
         const auto i = static_cast<std::size_t>(node);
@@ -44,6 +44,7 @@ class KeptAssignment {
     void update(const Network& network);
 
     bool started_ = false;
+    bool wider_ = false;  // a place takes more than when it was last seen that all can come there
     Infrastructure infrastructure_;
     Assignment assignment_;
     std::vector<std::int32_t> task_of_;    // by node; -1: no task

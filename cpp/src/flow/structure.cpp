@@ -61,6 +61,10 @@ bool Infrastructure::arcs(const Network& network) {
 }
 
 std::span<const std::int32_t> Infrastructure::arcs_from(std::int32_t node) const {
+    if (role(node) == Role::place && target_[index(node)] >= 0) {
+        const std::int32_t& exit = exit_arc_[index(target_[index(node)])];
+        return {&exit, exit >= 0 ? std::size_t{1} : 0};  // it may have come with its number since
+    }
     if (index(node) + 1 >= arc_starts_.size()) return {};
     const auto first = static_cast<std::size_t>(arc_starts_[index(node)]);
     const auto last = static_cast<std::size_t>(arc_starts_[index(node) + 1]);
@@ -83,12 +87,12 @@ bool Infrastructure::order(const Network& network) {
     return nodes_.size() + static_cast<std::size_t>(num_tasks_) == network.supply.size();
 }
 
-// Whether all but places can pass on whatever comes; tells places, hubs and dead ends apart on the way.
+// Tells places, hubs and dead ends apart on the way.
 bool Infrastructure::capacities(const Network& network) {
     std::vector<std::int64_t> room(network.supply.size(), 0);
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
         Role& role = roles_[index(*node)];
-        if (role == Role::sink) continue;
+        if (role == Role::sink || role == Role::gone) continue;
         if (role == Role::place) room[index(*node)] = std::min(most_tasks_, -network.supply[index(*node)]);
         for (const std::int32_t arc : arcs_from(*node)) {
             const std::int32_t head = network.head[index(arc)];
@@ -110,8 +114,8 @@ bool Infrastructure::capacities(const Network& network) {
 bool Infrastructure::recognise(const Network& network, std::int64_t more) {
     if (!bounds(network, more) || !roles(network)) return false;
     most_tasks_ = num_tasks_ + more;
-    if (!arcs(network) || !order(network) || !capacities(network)) return false;
     target_.assign(network.supply.size(), -1);
+    if (!arcs(network) || !order(network) || !capacities(network)) return false;
     listed_.assign(network.supply.size(), 0);
     for (const std::int32_t node : nodes_) listed_[index(node)] = 1;
     place_of_.assign(arcs_.size(), -1);

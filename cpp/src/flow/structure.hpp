@@ -52,6 +52,8 @@ class Infrastructure {
     }
     std::int64_t num_tasks() const { return num_tasks_; }    // when it was recognised
     std::int64_t most_tasks() const { return most_tasks_; }  // up to which it remains what it is
+    // Whether all but places can pass on whatever comes, which may change with the capacities of places.
+    bool capacities(const Network& network);
     // The target that stands for a node, made if it is not there yet; -1 if nothing can leave by it, kTooMany
     // if it reaches places in too many ways.
     std::int32_t target(std::int32_t node, const Network& network, Assignment& assignment);
@@ -96,7 +98,6 @@ class Infrastructure {
     bool roles(const Network& network);
     bool arcs(const Network& network);
     bool order(const Network& network);
-    bool capacities(const Network& network);
     std::span<const std::int32_t> arcs_from(std::int32_t node) const;
     std::int32_t make_place(std::int32_t node, std::int32_t arc, const Network& network,
                             Assignment& assignment);

@@ -1,0 +1,98 @@
+// Kept networks in C++: what a change could leave behind, found by fuzz_flow_network.cpp or by reading.
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "topoplace/flow_network.hpp"
+
+namespace flow = topoplace::flow;
+using flow::kInfinite;
+using flow::Status;
+
+namespace {
+
+using Rows = std::vector<std::int32_t>;
+using Values = std::vector<std::int64_t>;
+
+// A network by numbers, and its answers against the network simplex from nothing.
+struct Kept {
+    flow::FlowNetwork network;
+
+    std::int32_t node(std::int64_t supply) { return network.add_nodes(Values{supply}).front(); }
+    std::int32_t arc(std::int32_t tail, std::int32_t head, std::int64_t capacity, std::int64_t cost) {
+        return network.add_arcs(Rows{tail}, Rows{head}, Values{capacity}, Values{cost}).front();
+    }
+    Status status() { return network.solve({}).status; }
+    bool right() {
+        const auto found = network.solve({});
+        flow::FlowParams params;
+        params.algorithm = flow::Algorithm::network_simplex;
+        const auto expected = flow::min_cost_flow(network.network(), params);
+        const bool proven = found.status != Status::optimal ||
+                            flow::verify_flow(network.network(), found.flow, found.potential, found.cost);
+        return proven && found.status == expected.status && found.cost == expected.cost;
+    }
+};
+
+}  // namespace
+
+TEST(a_task_whose_arcs_lead_to_dead_ends_is_infeasible) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-2), dead = kept.node(0), lost = kept.node(1);
+    kept.arc(kept.node(1), sink, 1, 3);
+    kept.arc(lost, dead, 1, 1);
+    CHECK(kept.status() == Status::infeasible);
+    CHECK(flow::min_cost_flow(kept.network.network(), {}).status == Status::infeasible);
+    kept.arc(lost, sink, 1, 5);
+    CHECK(kept.right());
+}
+
+TEST(one_sink_takes_no_more_tasks_than_it_asks_for) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-2);
+    for (int i = 0; i < 3; ++i) kept.arc(kept.node(1), sink, 1, i);
+    CHECK(flow::min_cost_flow(kept.network.network(), {}).status == Status::infeasible);
+    CHECK(kept.status() == Status::infeasible);
+    kept.network.set_supply(Rows{sink}, Values{-3});
+    CHECK(kept.right());
+}
+
+TEST(a_number_that_was_free_at_the_start_can_become_a_sink) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-1), gone = kept.node(0), task = kept.node(1);
+    kept.arc(task, sink, 1, 7);
+    kept.network.remove_nodes(Rows{gone});
+    CHECK(kept.right());
+    kept.arc(task, kept.node(-3), 1, 2);
+    CHECK(kept.right());
+    CHECK(kept.network.solve({}).cost == 2);
+}
+
+TEST(more_room_behind_a_rack_does_not_widen_the_way_there) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-9), machine = kept.node(0), other = kept.node(0),
+                       rack = kept.node(0);
+    const std::int32_t exit = kept.arc(machine, sink, 1, 0);
+    kept.arc(other, sink, 9, 10);
+    kept.arc(rack, machine, 1, 0);
+    kept.arc(rack, other, kInfinite, 0);
+    for (int i = 0; i < 3; ++i) kept.arc(kept.node(1), rack, 1, i);
+    CHECK(kept.right());
+    kept.network.set_capacity(Rows{exit}, Values{3});
+    CHECK(kept.right());
+    kept.network.set_capacity(Rows{exit}, Values{0});
+    CHECK(kept.right());
+}
+
+TEST(an_arc_between_tasks_that_opens_is_seen) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-2), first = kept.node(1), second = kept.node(1);
+    kept.arc(first, sink, 1, 9);
+    kept.arc(second, sink, 2, 1);
+    const std::int32_t between = kept.arc(first, second, 0, 1);
+    CHECK(kept.right());
+    kept.network.set_capacity(Rows{between}, Values{1});
+    CHECK(kept.right());
+}
