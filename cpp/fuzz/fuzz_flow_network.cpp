@@ -99,16 +99,12 @@ class Case {
     void change() {
         const std::int32_t at = any(nodes_);
         const std::int32_t of = any(arcs_);
+        if (at < 0 || of < 0) return tasks();
         switch (bytes_.below(form_ & 32 ? 11 : 7)) {
-            case 0:
-            case 1:
-                return tasks();
             case 2:
-                if (of >= 0) kept_.set_cost(Rows{of}, Values{cost()});
-                return;
+                return kept_.set_cost(Rows{of}, Values{cost()});
             case 3:
-                if (of >= 0) kept_.set_capacity(Rows{of}, Values{capacity()});
-                return;
+                return kept_.set_capacity(Rows{of}, Values{capacity()});
             case 4:
                 return remove(at);
             case 5:
@@ -118,19 +114,19 @@ class Case {
             case 7:
                 return machine();
             case 8:
-                if (at >= 0) kept_.set_supply(Rows{at}, Values{bytes_.below(8) - 5});
-                return;
+                return kept_.set_supply(Rows{at}, Values{bytes_.below(8) - 5});
             case 9:
-                if (of >= 0) kept_.remove_arcs(Rows{of});
+                kept_.remove_arcs(Rows{of});
                 return forget(arcs_, of);
-            default:
+            case 10:
                 node(bytes_.below(5) - 3);
                 return arc(any(nodes_), any(nodes_), capacity(), cost());
+            default:
+                return tasks();
         }
     }
     static void forget(Rows& rows, std::int32_t row) { std::erase(rows, row); }
     void remove(std::int32_t gone) {
-        if (gone < 0) return;
         const flow::Network before = kept_.network();
         std::erase_if(arcs_, [&](std::int32_t a) {
             return before.tail[std::size_t(a)] == gone || before.head[std::size_t(a)] == gone;
