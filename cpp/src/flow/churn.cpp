@@ -190,13 +190,12 @@ void Assignment::empty() {
 
 bool Assignment::mend(NodeCounter& counter) {
     constexpr std::size_t kMany = 64;
-    constexpr std::uint64_t kSearches = 4;
     if (unseated_.size() + loose_.size() >= kMany) level();
-    const std::uint64_t enough = counter.nodes() + kSearches * places_.size();
+    const std::uint64_t enough = counter.nodes() + options_.size() * 3 / 4;
     while (!unseated_.empty() || !loose_.empty()) {
         if (counter.nodes() > enough &&
             room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size())) {
-            empty();  // estimating the prices anew is quicker
+            empty();  // to estimate prices and assign all anew takes about as long as this did
             return solve(counter);
         }
         if (!mend_one(counter)) return false;
