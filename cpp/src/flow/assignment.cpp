@@ -6,22 +6,11 @@
 namespace topoplace::flow {
 namespace {
 
-// Tasks that displace one another while no price rises, before a search.
-constexpr int kPatience = 8;
 constexpr std::int64_t kMostTasks = std::numeric_limits<std::int32_t>::max();
 // Rounds of estimating values before tasks are assigned where there are more than places can take.
 constexpr std::int32_t kRounds = 4;
 
 }  // namespace
-
-void Assignment::reserve(std::size_t targets, std::size_t tasks, std::size_t options) {
-    places_.reserve(targets);
-    key_.reserve(targets);
-    hub_of_.reserve(targets);
-    labels_.reserve(targets);
-    tasks_.reserve(tasks);
-    options_.reserve(options);
-}
 
 std::int32_t Assignment::add_place(std::int64_t capacity, std::int64_t exit_cost) {
     std::int32_t target = static_cast<std::int32_t>(places_.size());
@@ -63,11 +52,13 @@ std::int32_t Assignment::add_hub(std::span<const Member> members) {
     return target;
 }
 
-std::int32_t Assignment::add_task() {
-    Task task;
-    task.first = static_cast<std::int32_t>(options_.size());
-    tasks_.push_back(task);
-    return num_tasks() - 1;
+void Assignment::add_tasks(std::span<const std::int32_t> counts) {
+    std::int32_t first = 0;
+    for (const std::int32_t count : counts) {
+        tasks_.push_back({.first = first, .count = count});
+        first += count;
+    }
+    options_.resize(index(first));
 }
 
 void Assignment::start_search() {
@@ -246,8 +237,8 @@ bool Assignment::search(NodeCounter& counter) {
         done_.push_back(event.target);
         const std::int32_t hub = hub_of_[index(event.target)];
         if (hub >= 0) {
-            if (!exits_open_) open_exits();
-            scan_exits(hub);
+            if (!exits_open_ && short_of_room_) open_exits();
+            if (exits_open_) scan_exits(hub);
             hubs_[index(hub)].best.rewind();
             scan_hub(hub);
         } else {
@@ -320,23 +311,13 @@ void Assignment::augment(std::int32_t root) {
     }
 }
 
-// Takes a place out of its hubs until its value is set again.
-void Assignment::hide(std::int32_t place) {
-    std::int32_t i = places_[index(place)].first_membership;
-    for (; i >= 0; i = memberships_[index(i)].next) {
-        Hub& hub = hubs_[index(memberships_[index(i)].hub)];
-        hub.best.set(memberships_[index(i)].leaf, Tournament::kNone);
-        key_[index(hub.target)] = std::min(hub.best.least(), 2 * kFar);
-    }
-}
-
-Assignment::Choice Assignment::best_choice(std::int32_t task, std::int32_t but_place) const {
+Assignment::Choice Assignment::best_choice(std::int32_t task) const {
     const Task& from = tasks_[index(task)];
     Choice choice;
     for (std::int32_t option = from.first; option < from.first + from.count; ++option) {
         const Option& to = options_[index(option)];
         const std::int64_t key = 2 * to.cost + key_[index(to.target)];
-        if (key >= choice.key || to.target == but_place) continue;
+        if (key >= choice.key) continue;
         choice.key = key;
         choice.label.option = option;
     }
@@ -351,59 +332,15 @@ Assignment::Choice Assignment::best_choice(std::int32_t task, std::int32_t but_p
     return choice;
 }
 
-std::int32_t Assignment::displace(std::int32_t task, Choice& choice) {
-    const std::int32_t place = choice.place;
-    const std::int64_t here = value(place);
-    hide(place);
-    const Choice taken = choice;
-    choice = best_choice(task, place);
-    std::int32_t leaving = task;
-    std::int64_t least = choice.key - (taken.key & ~std::int64_t{1});
-    std::int32_t at = places_[index(place)].first_task;
-    for (; at >= 0; at = tasks_[index(at)].next) {
-        const Choice other = best_choice(at, place);
-        const std::int64_t margin = other.key - 2 * (tasks_[index(at)].cost + here);
-        if (other.place < 0 || margin >= least) continue;
-        least = margin;
-        leaving = at;
-        choice = other;
-    }
-    if (choice.place >= 0) {
-        if (leaving != task) {
-            unseat(leaving);
-            seat(task, place, taken.label);
-        }
-        set_value(place, here + (least >> 1));
-    } else {
-        set_value(place, here);
-    }
-    return leaving;
-}
-
-bool Assignment::insert_nearby(std::int32_t& task) {
-    Choice choice = best_choice(task, -1);
-    for (int standing = 0; choice.place >= 0 && standing < kPatience;) {
-        if (choice.key % 2 == 0) {
-            seat(task, choice.place, choice.label);
-            return true;
-        }
-        const std::int64_t before = value(choice.place);
-        const std::int32_t place = choice.place;
-        task = displace(task, choice);
-        standing = value(place) > before ? 0 : standing + 1;
-    }
-    return false;
-}
-
 bool Assignment::insert_directly(std::int32_t task) {
-    const Choice choice = best_choice(task, -1);
+    const Choice choice = best_choice(task);
     if (choice.place < 0 || choice.key % 2 != 0) return false;
     seat(task, choice.place, choice.label);
     return true;
 }
 
 bool Assignment::insert(std::int32_t task, NodeCounter& counter) {
-    if (insert_nearby(task)) return true;
+    if (insert_directly(task)) return true;
     start_search();
     scan_options(task, 0);
     if (!search(counter)) {
@@ -424,7 +361,8 @@ std::int64_t Assignment::room() const {
 }
 
 bool Assignment::solve(NodeCounter& counter) {
-    if (room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size())) estimate_values(kRounds);
+    short_of_room_ = room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size());
+    if (short_of_room_) estimate_values(kRounds);
     unseated_.clear();
     for (std::int32_t task = num_tasks() - 1; task >= 0; --task) {
         if (!insert_directly(task)) unseated_.push_back(task);

@@ -53,13 +53,12 @@ class Assignment {
     };
 
     // Targets are numbered in the order they are made, tasks too.
-    void reserve(std::size_t targets, std::size_t tasks, std::size_t options);
     std::int32_t add_place(std::int64_t capacity, std::int64_t exit_cost);
     std::int32_t add_hub(std::span<const Member> members);
-    std::int32_t add_task();
-    void add_option(const Option& option) {  // of the task added last
-        options_.push_back(option);
-        ++tasks_.back().count;
+    // The first tasks, with room for so many options each, which are then put at their positions.
+    void add_tasks(std::span<const std::int32_t> counts);
+    void put_option(std::int32_t task, std::int32_t position, const Option& option) {
+        options_[index(tasks_[index(task)].first + position)] = option;
         ++places_[index(option.target)].comers;
     }
 
@@ -156,12 +155,9 @@ class Assignment {
     static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
     static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
     void set_value(std::int32_t place, std::int64_t value);
-    void hide(std::int32_t place);
 
-    Choice best_choice(std::int32_t task, std::int32_t but_place) const;
-    std::int32_t displace(std::int32_t task, Choice& choice);
+    Choice best_choice(std::int32_t task) const;
     bool insert_directly(std::int32_t task);
-    bool insert_nearby(std::int32_t& task);
     void open_exits();
     void refresh_exits(std::int32_t task);
     void forget_exits(std::int32_t task);
@@ -238,6 +234,7 @@ class Assignment {
 
     // How each task could leave altogether, made when first needed.
     bool exits_open_ = false;
+    bool short_of_room_ = false;      // places of limited capacity cannot take all tasks
     std::vector<std::int32_t> exit_;  // by task: its cheapest option that is an exit; -1: none
 
     // Who could come to a target: the options that name it, made when first needed.

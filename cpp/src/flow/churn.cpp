@@ -19,7 +19,7 @@ void Assignment::unseat_fully(std::int32_t task) {
 // A task stays only where it could not be better off.
 void Assignment::reconsider(std::int32_t task) {
     if (tasks_[index(task)].place < 0) return;
-    if (value_of_task(task) <= best_choice(task, -1).key >> 1) return;
+    if (value_of_task(task) <= best_choice(task).key >> 1) return;
     unseat_fully(task);
     unseated_.push_back(task);
 }
@@ -190,11 +190,11 @@ void Assignment::empty() {
 
 bool Assignment::mend(NodeCounter& counter) {
     constexpr std::size_t kMany = 64;
-    if (unseated_.size() + loose_.size() >= kMany) level();
+    short_of_room_ = room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size());
+    if (short_of_room_ && unseated_.size() + loose_.size() >= kMany) level();
     const std::uint64_t enough = counter.nodes() + options_.size() * 3 / 4;
     while (!unseated_.empty() || !loose_.empty()) {
-        if (counter.nodes() > enough &&
-            room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size())) {
+        if (counter.nodes() > enough && short_of_room_) {
             empty();  // to estimate prices and assign all anew takes about as long as this did
             return solve(counter);
         }

@@ -29,7 +29,6 @@ bool KeptAssignment::start(const ArcLists& lists) {
         if (!infrastructure_.recognise(network)) return false;
     }
     if (!infrastructure_.add_tasks(network, assignment_, node_of_)) return false;
-    if (assignment_.num_tasks() < infrastructure_.num_tasks()) return false;
     task_of_.assign(network.supply.size(), -1);
     option_of_.assign(network.tail.size(), -1);
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {

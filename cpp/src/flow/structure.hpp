@@ -50,7 +50,6 @@ class Infrastructure {
         return static_cast<std::size_t>(node) < roles_.size() ? roles_[static_cast<std::size_t>(node)]
                                                               : Role::gone;
     }
-    std::int64_t num_tasks() const { return num_tasks_; }    // when it was recognised
     std::int64_t most_tasks() const { return most_tasks_; }  // up to which it remains what it is
     // Whether all but places can pass on whatever comes, which may change with the capacities of places.
     bool capacities(const Network& network);
