@@ -259,6 +259,21 @@ def crowded() -> tp.Cluster:
     return cluster
 
 
+@pytest.mark.parametrize("machines", [2, 3, 7])
+def test_of_equal_jobs_the_younger_have_the_remote_gpus(machines: int) -> None:
+    """All CPUs are on one machine with four GPUs, which costs the same whoever gets them."""
+    job = tp.JobGraph.independent(1).with_(cpus=1, memory_gb=1.0)
+    hosts = [
+        HostResources(cpus=64, memory_gb=64.0),
+        *[HostResources(cpus=0, memory_gb=64.0)] * (machines - 1),
+    ]
+    topology = tp.Topology.cluster(tp.Topology.from_links(4, [], 12.0), count=machines)
+    queue = [QueuedJob(f"job-{i}", job, 0.0) for i in range(4 * machines)]
+    plan = DRMaestro().plan(queue, tp.Cluster(topology, hosts), 0.0)
+    assert [name for name, _ in plan.start] == [entry.job_id for entry in queue]
+    assert [bool(placement.remote) for _, placement in plan.start] == [i >= 4 for i in range(4 * machines)]
+
+
 def test_a_job_that_would_miss_its_goal_is_put_off_ten_times() -> None:
     cluster, policy = crowded(), DRMaestro(network_aware=True, profiles={"nw": NW})
     for postponed in (0, 9):

@@ -72,7 +72,7 @@ def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
         "in the order of sub-seconds",
         f"{longest * 1e3:.1f} ms",
         REPRODUCED if longest < _LONGEST_DECISION else DIFFERS,
-        f"reproduced below {_LONGEST_DECISION:g} s, on this machine; one decision is one plan for all waiting jobs",
+        f"reproduced below {_LONGEST_DECISION:g} s, CPU time on this machine; one decision plans all waiting jobs",
     )
     yield _overhead_ratio(number, study, slower=slower)
 

@@ -168,7 +168,7 @@ class Decision:
         return found
 
     def _gpus(self, jobs: Sequence[Candidate], left: Room) -> Places:
-        """Phase 2: each GPU by itself, near its process where that can be."""
+        """Phase 2: each GPU by itself, near its process where that can be; of equal jobs the older ones' are."""
         builder = Builder()
         asked: dict[Any, tuple[Kind, list[int]]] = {}
         local = self._local_gpus(jobs, left)
@@ -178,7 +178,7 @@ class Decision:
             asked[key] = kind, job.machines
             for _ in range(kind.job.num_tasks):
                 far, near = (0, []) if kind.apart else next(local[kind])
-                builder.add(j, key, far, near)
+                builder.add(j, key, far + len(jobs) - j, near)
         offers = {
             key: build.offer_gpus(left, *asked[key], count, self.costs)
             for key, count in builder.counts().items()
