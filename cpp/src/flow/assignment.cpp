@@ -364,9 +364,10 @@ bool Assignment::solve(NodeCounter& counter) {
     short_of_room_ = room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size());
     if (short_of_room_) estimate_values(kRounds);
     unseated_.clear();
-    for (std::int32_t task = num_tasks() - 1; task >= 0; --task) {
+    for (std::int32_t task = 0; task < num_tasks(); ++task) {
         if (!insert_directly(task)) unseated_.push_back(task);
     }
+    std::reverse(unseated_.begin(), unseated_.end());  // taken from the end, and who comes first goes first
     loose_.resize(places_.size());
     std::iota(loose_.begin(), loose_.end(), 0);
     while (!unseated_.empty() || !loose_.empty()) {
