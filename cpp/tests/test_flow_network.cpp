@@ -96,3 +96,20 @@ TEST(an_arc_between_tasks_that_opens_is_seen) {
     kept.network.set_capacity(Rows{between}, Values{1});
     CHECK(kept.right());
 }
+
+TEST(ways_that_part_and_meet_again_are_one_way_to_each_place) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-1);
+    std::int32_t below = kept.node(0);
+    for (int i = 0; i < 300; ++i) kept.arc(below, sink, 1, 1000 - i);
+    for (int i = 0; i < 20; ++i) {
+        const std::int32_t above = kept.node(0);
+        kept.arc(above, below, kInfinite, 5);
+        kept.arc(above, below, kInfinite, 3);
+        below = above;
+    }
+    kept.arc(kept.node(1), below, 1, 0);
+    CHECK(kept.right());
+    CHECK(kept.network.solve({}).algorithm == flow::Algorithm::automatic);
+    CHECK(kept.network.solve({}).cost == 701 + 20 * 3);
+}

@@ -1,7 +1,9 @@
 #include "flow/structure.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace topoplace::flow {
 namespace {
@@ -116,8 +118,9 @@ bool Infrastructure::recognise(const Network& network, std::int64_t more) {
     most_tasks_ = num_tasks_ + more;
     target_.assign(network.supply.size(), -1);
     if (!arcs(network) || !order(network) || !capacities(network)) return false;
-    listed_.assign(network.supply.size(), 0);
-    for (const std::int32_t node : nodes_) listed_[index(node)] = 1;
+    rank_.assign(network.supply.size(), -1);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) rank_[index(nodes_[i])] = static_cast<std::int32_t>(i);
+    reached_.resize(nodes_.size());
     place_of_.assign(arcs_.size(), -1);
     return true;
 }
@@ -139,34 +142,49 @@ std::int32_t Infrastructure::make_place(std::int32_t node, std::int32_t arc, con
     return place;
 }
 
+// The cheapest way to a node, for when its turn comes in the order of nodes_.
+void Infrastructure::reach(std::int32_t node, const Reached& way) {
+    const std::int32_t rank = rank_[index(node)];
+    Reached& known = reached_[index(rank)];
+    if (known.arc < 0) {
+        open_.push_back(rank);
+        std::push_heap(open_.begin(), open_.end(), std::greater<>());
+    }
+    if (known.arc < 0 || way.distance < known.distance) known = way;
+}
+
 std::int32_t Infrastructure::make_hub(std::int32_t hub, const Network& network, Assignment& assignment) {
-    const std::size_t most_steps = 4 * (network.tail.size() + network.supply.size());
+    const std::size_t most_looks = 4 * (network.tail.size() + network.supply.size());
     std::vector<Member> members;
     std::vector<std::int32_t> last;
-    std::vector<Reached> open{{0, hub, -1}};
-    while (!open.empty()) {
-        const Reached at = open.back();
-        open.pop_back();
-        if (role(at.node) == Role::place) {
-            members.push_back({target(at.node, network, assignment), at.distance});
-            last.push_back(at.step);
-        }
-        if (role(at.node) != Role::hub) continue;
-        for (const std::int32_t& arc : arcs_from(at.node)) {
+    const auto add = [&](std::int32_t place, std::int64_t distance, std::int32_t step) {
+        members.push_back({place, distance});
+        last.push_back(step);
+    };
+    const auto pass_on = [&](std::int32_t node, std::int64_t distance, std::int32_t step) {
+        for (const std::int32_t& arc : arcs_from(node)) {
             const std::int32_t head = network.head[index(arc)];
-            if (head == sink_) {
-                std::int32_t& place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
-                if (place < 0) place = make_place(at.node, arc, network, assignment);
-                members.push_back({place, at.distance});
-                last.push_back(at.step);
+            if (head != sink_) {
+                reach(head, {distance + network.cost[index(arc)], arc, step});
                 continue;
             }
-            if (steps_.size() >= most_steps) return kTooMany;
-            steps_.push_back({arc, at.step});
-            open.push_back(
-                {at.distance + network.cost[index(arc)], head, static_cast<std::int32_t>(steps_.size()) - 1});
+            std::int32_t& place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
+            if (place < 0) place = make_place(node, arc, network, assignment);
+            add(place, distance, step);
         }
+        looks_ += arcs_from(node).size();
+    };
+    for (pass_on(hub, 0, -1); !open_.empty() && looks_ <= most_looks;) {
+        std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+        const std::int32_t node = nodes_[index(open_.back())];
+        const Reached at = std::exchange(reached_[index(open_.back())], {});
+        open_.pop_back();
+        steps_.push_back({at.arc, at.step});
+        const auto step = static_cast<std::int32_t>(steps_.size()) - 1;
+        if (role(node) == Role::place) add(target(node, network, assignment), at.distance, step);
+        if (role(node) == Role::hub) pass_on(node, at.distance, step);
     }
+    if (looks_ > most_looks) return kTooMany;
     const std::int32_t target = assignment.add_hub(members);
     exit_arc_.resize(std::max(exit_arc_.size(), index(target) + 1), -1);
     last_step_.resize(exit_arc_.size());
@@ -203,10 +221,12 @@ std::int32_t Infrastructure::add_place(std::int32_t node, std::int32_t arc, cons
     if (index(node) >= roles_.size()) {
         roles_.resize(index(node) + 1, Role::gone);
         target_.resize(index(node) + 1, -1);
-        listed_.resize(index(node) + 1, 0);
+        rank_.resize(index(node) + 1, -1);
     }
-    if (listed_[index(node)] == 0) nodes_.push_back(node);
-    listed_[index(node)] = 1;
+    if (rank_[index(node)] < 0) {
+        rank_[index(node)] = static_cast<std::int32_t>(nodes_.size());
+        nodes_.push_back(node);
+    }
     roles_[index(node)] = Role::place;
     return target_[index(node)] = make_place(node, arc, network, assignment);
 }

@@ -58,8 +58,8 @@ class Infrastructure {
     std::int32_t target(std::int32_t node, const Network& network, Assignment& assignment);
     // The target of a node that has one, or -1.
     std::int32_t target(std::int32_t node) const { return target_[static_cast<std::size_t>(node)]; }
-    // Adds the tasks with their options; false if these lead to places in too many ways. Sets the node of
-    // each.
+    // Adds the tasks with their options; false if these reach too many places through too many nodes. Sets
+    // the node of each.
     bool add_tasks(const Network& network, Assignment& assignment, std::vector<std::int32_t>& node_of);
     // Flow, potentials and cost of the network from those of the assignment; `node_of` its tasks.
     void expand(const Network& network, const Assignment& assignment, std::span<const std::int32_t> node_of,
@@ -86,7 +86,7 @@ class Infrastructure {
     };
     struct Reached {
         std::int64_t distance = 0;
-        std::int32_t node = 0;
+        std::int32_t arc = -1;  // the last; -1: not reached
         std::int32_t step = -1;
     };
 
@@ -100,6 +100,7 @@ class Infrastructure {
     std::span<const std::int32_t> arcs_from(std::int32_t node) const;
     std::int32_t make_place(std::int32_t node, std::int32_t arc, const Network& network,
                             Assignment& assignment);
+    void reach(std::int32_t node, const Reached& way);
     std::int32_t make_hub(std::int32_t node, const Network& network, Assignment& assignment);
 
     std::vector<Role> roles_;
@@ -107,11 +108,15 @@ class Infrastructure {
     std::vector<std::int32_t> arc_starts_;  // by node
     std::vector<std::int32_t> arcs_;        // of nodes that are no tasks, with a capacity, by tail
     std::vector<std::int32_t> target_;      // by node; -1: none yet
-    std::vector<std::uint8_t> listed_;      // by node: added to nodes_ later
+    std::vector<std::int32_t> rank_;        // by node: where it is in nodes_; -1: not there
     std::vector<std::int32_t> place_of_;  // by position in arcs_: of an arc to the sink that shares its tail
     std::vector<std::int32_t> exit_arc_;  // by target; -1: none
     std::vector<std::vector<std::int32_t>> last_step_;  // by target, by leaf
     std::vector<Step> steps_;
+    // Of the hub being made: what is reached, by place in nodes_, and the places in nodes_ to go on from.
+    std::vector<Reached> reached_;
+    std::vector<std::int32_t> open_;
+    std::size_t looks_ = 0;  // at arcs, for all hubs
     std::int64_t num_tasks_ = 0;
     std::int64_t most_tasks_ = 0;
     std::int64_t most_nodes_ = 0;
