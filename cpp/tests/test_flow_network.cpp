@@ -1,7 +1,5 @@
 // Kept networks in C++: what a change could leave behind, found by fuzz_flow_network.cpp or by reading.
-#include <limits>
-#include <stdexcept>
-#include <string>
+#include <chrono>
 #include <vector>
 
 #include "check.hpp"
@@ -112,4 +110,26 @@ TEST(ways_that_part_and_meet_again_are_one_way_to_each_place) {
     CHECK(kept.right());
     CHECK(kept.network.solve({}).algorithm == flow::Algorithm::automatic);
     CHECK(kept.network.solve({}).cost == 701 + 20 * 3);
+}
+
+TEST(few_places_of_many_tasks_stop_at_the_deadline_and_go_on) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-2000), first = kept.node(0), second = kept.node(0);
+    const std::int32_t rack = kept.node(0);
+    kept.arc(first, sink, 500, 0);
+    kept.arc(second, sink, 500, 0);
+    kept.arc(rack, first, kInfinite, 40);
+    kept.arc(rack, second, kInfinite, 40);
+    for (std::int32_t i = 0; i < 1500; ++i) {
+        const std::int32_t task = kept.node(1);
+        kept.arc(task, first, 1, i * 7919 % 1009);
+        kept.arc(task, second, 1, i * 104729 % 1013);
+        kept.arc(task, rack, 1, 300);
+        kept.arc(task, sink, 1, 900 + i % 7);
+    }
+    flow::FlowParams late;
+    late.deadline.when = std::chrono::steady_clock::now();
+    CHECK(flow::min_cost_flow(kept.network.network(), late).status == Status::timeout);
+    CHECK(kept.network.solve(late).status == Status::timeout);
+    CHECK(kept.right());
 }

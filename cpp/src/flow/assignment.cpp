@@ -6,6 +6,8 @@
 namespace topoplace::flow {
 namespace {
 
+// Tasks at places to look at before the clock is.
+constexpr std::uint64_t kMostLooks = 1 << 15;
 constexpr std::int64_t kMostTasks = std::numeric_limits<std::int32_t>::max();
 // Rounds of estimating values before tasks are assigned where there are more than places can take.
 constexpr std::int32_t kRounds = 4;
@@ -223,6 +225,16 @@ void Assignment::scan_exits(std::int32_t hub) {
     relax(options_[index(exit.option)].target, base + through.leaving.least(), exit);
 }
 
+// Few nodes take long where places hold many tasks.
+bool Assignment::looked_at_tasks(std::int32_t place, NodeCounter& counter) {
+    looks_ += static_cast<std::uint64_t>(load(place));
+    if (looks_ >= kMostLooks) {
+        looks_ = 0;
+        counter.look_at_clock();
+    }
+    return counter.stopped();
+}
+
 bool Assignment::search(NodeCounter& counter) {
     Event event;
     while (limit_ > reached_ && pop(event) && event.distance < limit_) {
@@ -243,6 +255,7 @@ bool Assignment::search(NodeCounter& counter) {
             scan_hub(hub);
         } else {
             scan_place(event.target);
+            if (looked_at_tasks(event.target, counter)) return false;
         }
     }
     return goal_ >= 0;

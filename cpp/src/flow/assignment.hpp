@@ -205,6 +205,7 @@ class Assignment {
     void start_search();
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);
+    bool looked_at_tasks(std::int32_t place, NodeCounter& counter);
     void scan_hub(std::int32_t hub);
     void relax(std::int32_t target, std::int64_t distance, const Label& from);
     void push(std::int64_t distance, std::int32_t event);
@@ -251,6 +252,7 @@ class Assignment {
     std::vector<Event> level_;  // at the distance of the one taken last
     std::vector<std::int32_t> done_;
     std::uint32_t searches_ = 0;
+    std::uint64_t looks_ = 0;  // at tasks, since the clock was looked at
     std::int64_t reached_ = 0;
     std::int64_t limit_ = kFar;
     std::int32_t goal_ = -1;
