@@ -227,7 +227,7 @@ void Assignment::scan_exits(std::int32_t hub) {
 
 // Few nodes take long where places hold many tasks.
 bool Assignment::looked_at_tasks(std::int32_t place, NodeCounter& counter) {
-    looks_ += static_cast<std::uint64_t>(load(place));
+    looks_ += static_cast<std::uint64_t>(places_[index(place)].load);
     if (looks_ >= kMostLooks) {
         looks_ = 0;
         counter.look_at_clock();

@@ -87,7 +87,6 @@ class Assignment {
     std::int32_t num_targets() const { return static_cast<std::int32_t>(places_.size()); }
 
     std::int64_t value(std::int32_t target) const { return key_[index(target)] >> 1; }
-    std::int32_t load(std::int32_t place) const { return places_[index(place)].load; }
     std::int64_t exit_cost(std::int32_t place) const { return places_[index(place)].exit_cost; }
     const Task& task(std::int32_t task) const { return tasks_[index(task)]; }
     const Option& option(std::int32_t option) const { return options_[index(option)]; }
@@ -95,7 +94,7 @@ class Assignment {
 
   private:
     struct Place {
-        std::int32_t capacity = 0;  // -1: this is a hub
+        std::int32_t capacity = 0;  // of a hub: 0
         std::int32_t load = 0;
         std::int32_t comers = 0;  // options that name it
         std::int32_t first_task = -1;
@@ -117,7 +116,7 @@ class Assignment {
     // How a search came to a target.
     struct Label {
         std::int64_t distance = 0;
-        std::uint32_t search = 0;
+        std::uint64_t search = 0;
         std::int32_t task = -1;
         std::int32_t option = -1;
         std::int32_t hub = -1;  // through this hub as the member `leaf`
@@ -125,7 +124,6 @@ class Assignment {
         std::int32_t place = -1;  // looking for a task: where it would go from here
         bool done = false;
     };
-    // Where a task would go.
     // An option as its target sees it.
     struct Comer {
         std::int64_t cost = 0;
@@ -139,6 +137,7 @@ class Assignment {
         // By task: twice the cost less the value of where it is, and one more if that place has a price.
         Tournament loss;
     };
+    // Where a task would go.
     struct Choice {
         std::int64_t key = kFar;  // twice the cost to the end, one more if the place is full
         std::int32_t place = -1;
@@ -156,65 +155,71 @@ class Assignment {
     static std::int64_t key(std::int64_t value, bool full) { return 2 * value + (full ? 1 : 0); }
     void set_value(std::int32_t place, std::int64_t value);
 
-    Choice best_choice(std::int32_t task) const;
-    bool insert_directly(std::int32_t task);
-    void open_exits();
-    void refresh_exits(std::int32_t task);
-    void forget_exits(std::int32_t task);
-    void scan_exits(std::int32_t hub);
-    void open_entrances();
-    void refresh_entrances(std::int32_t task);
     std::int64_t value_of_task(std::int32_t task) const {
         return tasks_[index(task)].cost + value(tasks_[index(task)].place);
     }
-    std::int64_t loss_key(std::int32_t task, std::int64_t cost) const {
-        const bool priced = price(tasks_[index(task)].place) > 0;
-        return 2 * (cost - value_of_task(task)) + (priced ? 1 : 0);
-    }
-    void offer(std::int32_t task, std::int64_t distance, const Label& label);
-    void offer_all(std::int32_t target, std::int64_t base, Label& label);
-    void offer_place(std::int32_t place);
-    void offer_hub(std::int32_t target);
-    std::int32_t option_for(std::int32_t task, std::int32_t target) const;
-    bool attract_search(NodeCounter& counter);
-    void move_along(std::int32_t root);
-    void lower_values();
-    // Lowers the price of a place that is not full until one task comes or the price is zero; true if one
-    // came.
-    void attract(std::int32_t place, NodeCounter& counter);
-    // False if there is no way for one more task, or `counter` stops; it is left in `unseated_`.
-    bool insert(std::int32_t task, NodeCounter& counter);
-    void unseat_fully(std::int32_t task);
-    void reconsider(std::int32_t task);
-    void reconsider_comers(std::int32_t place);
-    std::int32_t room_for_options(std::size_t count);
-    void link(std::int32_t task);
-    void unlink(std::int32_t task);
-    void grow();
-    void choose_exit(std::int32_t task);
-    std::int64_t patience(std::int32_t task) const;
+    void seat(std::int32_t task, std::int32_t place, const Label& label);
+    void unseat(std::int32_t task);
     std::int64_t room() const;  // of all places of limited capacity
-    void empty();
-    std::int64_t common_shift();
-    void level();
     bool mend_one(NodeCounter& counter);
-    void shift(std::int64_t by);
-    bool is_wide(std::int32_t target) const;
-    class Estimate;
-    void estimate_values(std::int32_t rounds);
+
+    // A task looks for a place (assignment.cpp). Inserting is false if there is no way for it, or `counter`
+    // stops; it is then left in `unseated_`.
+    bool insert(std::int32_t task, NodeCounter& counter);
+    bool insert_directly(std::int32_t task);
+    Choice best_choice(std::int32_t task) const;
     void start_search();
+    bool search(NodeCounter& counter);
+    void relax(std::int32_t target, std::int64_t distance, const Label& from);
+    void push(std::int64_t distance, std::int32_t event);
+    bool pop(Event& event);
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);
     bool looked_at_tasks(std::int32_t place, NodeCounter& counter);
     void scan_hub(std::int32_t hub);
-    void relax(std::int32_t target, std::int64_t distance, const Label& from);
-    void push(std::int64_t distance, std::int32_t event);
-    bool pop(Event& event);
-    bool search(NodeCounter& counter);
+    void scan_exits(std::int32_t hub);
     void raise_values();
     void augment(std::int32_t root);
-    void seat(std::int32_t task, std::int32_t place, const Label& label);
-    void unseat(std::int32_t task);
+    void open_exits();
+    void choose_exit(std::int32_t task);
+    void refresh_exits(std::int32_t task);
+    void forget_exits(std::int32_t task);
+
+    // A place looks for tasks (attract.cpp): lowers its price until one comes or the price is zero.
+    void attract(std::int32_t place, NodeCounter& counter);
+    bool attract_search(NodeCounter& counter);
+    void offer(std::int32_t task, std::int64_t distance, const Label& label);
+    void offer_all(std::int32_t target, std::int64_t base, Label& label);
+    void offer_place(std::int32_t place);
+    void offer_hub(std::int32_t target);
+    void lower_values();
+    void move_along(std::int32_t root);
+    std::int32_t option_for(std::int32_t task, std::int32_t target) const;
+    std::int64_t loss_key(std::int32_t task, std::int64_t cost) const {
+        const bool priced = price(tasks_[index(task)].place) > 0;
+        return 2 * (cost - value_of_task(task)) + (priced ? 1 : 0);
+    }
+    bool is_wide(std::int32_t target) const;
+    void open_entrances();
+    void refresh_entrances(std::int32_t task);
+    void link(std::int32_t task);
+    void unlink(std::int32_t task);
+
+    // All prices at once (estimate.cpp, level.cpp).
+    class Estimate;
+    void estimate_values(std::int32_t rounds);
+    void level();
+    std::int64_t common_shift();
+    std::int64_t patience(std::int32_t task) const;
+    void shift(std::int64_t by);
+
+    // Changes (churn.cpp).
+    void unseat_fully(std::int32_t task);
+    void reconsider(std::int32_t task);
+    void reconsider_comers(std::int32_t place);
+    std::int32_t room_for_options(std::size_t count);
+    void grow();
+    void empty();
 
     std::vector<Place> places_;  // by target
     // By target: twice the value, and one more if the place, or the best member of the hub, is full.
@@ -251,7 +256,7 @@ class Assignment {
     std::vector<Event> heap_;
     std::vector<Event> level_;  // at the distance of the one taken last
     std::vector<std::int32_t> done_;
-    std::uint32_t searches_ = 0;
+    std::uint64_t searches_ = 0;
     std::uint64_t looks_ = 0;  // at tasks, since the clock was looked at
     std::int64_t reached_ = 0;
     std::int64_t limit_ = kFar;
