@@ -1,5 +1,7 @@
 // Kept networks in C++: what a change could leave behind, found by fuzz_flow_network.cpp or by reading.
 #include <chrono>
+#include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "check.hpp"
@@ -131,5 +133,25 @@ TEST(few_places_of_many_tasks_stop_at_the_deadline_and_go_on) {
     late.deadline.when = std::chrono::steady_clock::now();
     CHECK(flow::min_cost_flow(kept.network.network(), late).status == Status::timeout);
     CHECK(kept.network.solve(late).status == Status::timeout);
+    CHECK(kept.right());
+}
+
+TEST(a_demand_without_opposite_is_refused) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-1);
+    const auto least = std::numeric_limits<std::int64_t>::min();
+    int refused = 0;
+    try {
+        kept.node(least);
+    } catch (const std::invalid_argument&) {
+        ++refused;
+    }
+    try {
+        kept.network.set_supply(Rows{sink}, Values{least});
+    } catch (const std::invalid_argument&) {
+        ++refused;
+    }
+    CHECK_EQ(refused, 2);
+    kept.arc(kept.node(1), sink, 1, 3);
     CHECK(kept.right());
 }

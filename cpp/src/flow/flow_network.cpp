@@ -1,6 +1,7 @@
 #include "topoplace/flow_network.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <unordered_set>
@@ -27,6 +28,13 @@ void check_lengths(std::size_t length, const char* name, std::size_t other, cons
 void check_capacities(Values capacity) {
     for (std::size_t i = 0; i < capacity.size(); ++i) {
         if (capacity[i] < 0) refuse("capacity", i, capacity[i], "capacities are not negative");
+    }
+}
+
+void check_supplies(Values supply) {
+    for (std::size_t i = 0; i < supply.size(); ++i) {
+        if (supply[i] == std::numeric_limits<std::int64_t>::min())
+            refuse("supply", i, supply[i], "supplies are above -2^63");
     }
 }
 
@@ -70,6 +78,7 @@ FlowNetwork::FlowNetwork(FlowNetwork&&) noexcept = default;
 FlowNetwork& FlowNetwork::operator=(FlowNetwork&&) noexcept = default;
 
 std::vector<std::int32_t> FlowNetwork::add_nodes(Values supply) {
+    check_supplies(supply);
     std::vector<std::int32_t> nodes;
     for (const std::int64_t units : supply) {
         nodes.push_back(impl_->lists.add_node(units));
@@ -117,6 +126,7 @@ void FlowNetwork::remove_arcs(Numbers arcs) {
 void FlowNetwork::set_supply(Numbers nodes, Values supply) {
     check_lengths(supply.size(), "supply", nodes.size(), "nodes");
     impl_->check_nodes(nodes, "nodes");
+    check_supplies(supply);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         if (std::exchange(impl_->lists.supply(nodes[i]), supply[i]) == supply[i]) continue;
         impl_->kept.supply_changed(impl_->lists, nodes[i]);
