@@ -383,9 +383,11 @@ bool Assignment::solve(NodeCounter& counter) {
     std::reverse(unseated_.begin(), unseated_.end());  // taken from the end, and who comes first goes first
     loose_.resize(places_.size());
     std::iota(loose_.begin(), loose_.end(), 0);
+    const std::uint64_t before = counter.nodes();
     while (!unseated_.empty() || !loose_.empty()) {
         if (!mend_one(counter)) return false;
     }
+    nodes_from_nothing_ = counter.nodes() - before;
     return true;
 }
 

@@ -230,6 +230,8 @@ class Assignment {
     std::vector<Task> tasks_;
     std::vector<Option> options_;
 
+    std::uint64_t nodes_from_nothing_ = 0;  // that the last `solve` took
+
     // Changes under way.
     std::vector<std::int32_t> unseated_;  // tasks to insert
     std::vector<std::int32_t> loose_;     // places to settle

@@ -192,7 +192,8 @@ bool Assignment::mend(NodeCounter& counter) {
     constexpr std::size_t kMany = 64;
     short_of_room_ = room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size());
     if (short_of_room_ && unseated_.size() + loose_.size() >= kMany) level();
-    const std::uint64_t enough = counter.nodes() + options_.size() * 3 / 4;
+    const std::uint64_t enough =
+        counter.nodes() + std::max<std::uint64_t>(options_.size() * 3 / 4, 2 * nodes_from_nothing_);
     while (!unseated_.empty() || !loose_.empty()) {
         if (counter.nodes() > enough && short_of_room_) {
             empty();  // to estimate prices and assign all anew takes about as long as this did

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace topoplace::flow {
@@ -61,33 +63,43 @@ class Tournament {
     }
 
     // Leaves by rising key, all of one key at a time; keys must not change from `rewind` to the last `visit`.
-    void rewind() { next_ = tree_[1]; }
-    std::int64_t next_key() const { return next_; }
+    void rewind() { open_.assign(1, {tree_[1], 1}); }
+    std::int64_t next_key() const { return open_.empty() ? kNone : open_.front().first; }
     // Calls visit(leaf) for the leaves of the next key until it returns false.
     template <class Visit>
     void visit(Visit&& visit) {
-        const std::int64_t key = next_;
-        next_ = kNone;
-        open_.assign(1, 1);
-        while (!open_.empty()) {
-            const std::size_t node = open_.back();
+        const std::int64_t key = next_key();
+        while (next_key() == key) {
+            std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+            tied_.assign(1, open_.back().second);
             open_.pop_back();
-            if (tree_[node] > key) {
-                next_ = std::min(next_, tree_[node]);
-            } else if (node < leaves_) {
-                open_.push_back(2 * node + 1);
-                open_.push_back(2 * node);
-            } else if (tree_[node] == key && !visit(static_cast<std::int32_t>(node - leaves_))) {
-                return;
+            while (!tied_.empty()) {
+                const std::size_t node = tied_.back();
+                tied_.pop_back();
+                if (node < leaves_) {
+                    open(2 * node + 1, key);
+                    open(2 * node, key);
+                } else if (!visit(static_cast<std::int32_t>(node - leaves_))) {
+                    return;
+                }
             }
         }
     }
 
   private:
+    void open(std::size_t node, std::int64_t key) {
+        if (tree_[node] == key) {
+            tied_.push_back(node);
+        } else if (tree_[node] != kNone) {
+            open_.emplace_back(tree_[node], node);
+            std::push_heap(open_.begin(), open_.end(), std::greater<>());
+        }
+    }
+
     std::size_t leaves_ = 1;
     std::vector<std::int64_t> tree_;  // node i over 2i and 2i + 1, leaves from leaves_ on
-    std::int64_t next_ = kNone;
-    std::vector<std::size_t> open_;
+    std::vector<std::pair<std::int64_t, std::size_t>> open_;  // a heap: what was not looked into
+    std::vector<std::size_t> tied_;                           // with the key that is being visited
 };
 
 }  // namespace topoplace::flow
