@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -192,3 +194,29 @@ def test_a_timeout_loses_nothing():
     assert stopped > 0
     assert (solution.status, solution.cost) == (again.status, again.cost)
     assert solution.status == "infeasible" or solution.verify()
+
+
+def test_a_second_thread_is_told_so():
+    network = FlowNetwork()
+    tasks, machines = 4000, 1000
+    network.add_nodes([-tasks, *[0] * machines, *[1] * tasks])
+    rng = np.random.default_rng(0)
+    network.add_arcs(np.arange(1, machines + 1), [0] * machines, [4] * machines, [0] * machines)
+    for _ in range(12):
+        network.add_arcs(
+            machines + 1 + np.arange(tasks),
+            rng.integers(1, machines + 1, tasks),
+            [1] * tasks,
+            rng.integers(0, 10**6, tasks),
+        )
+    solving = threading.Thread(target=network.solve)
+    refused = 0
+    solving.start()
+    while solving.is_alive():
+        try:
+            network.add_nodes([0])
+        except RuntimeError:  # "the network is in use in another thread"
+            refused += 1
+    solving.join()
+    assert refused > 0
+    assert network.solve().status in ("optimal", "infeasible")

@@ -29,7 +29,7 @@ class FlowNetwork:
     unscheduled nodes that come and go, and machines whose capacity or cost to the sink changes, each take a search as
     long as the change travels (cf. Gog et al., "Firmament", OSDI 2016, on incremental solving). Other changes to
     what lies behind the tasks are solved from nothing. Any other network is solved by cost scaling from the last flow
-    and potentials.
+    and potentials. One thread at a time: RuntimeError where a second one comes while the first solves.
     """
 
     def __init__(self) -> None:
