@@ -285,3 +285,33 @@ def test_bad_input_is_named(name, value, message):
     }
     with pytest.raises(ValueError, match=message):
         kernels.min_cost_flow(**(good | {name: value}))
+
+
+REFUSED_COLUMNS = [
+    ({"tail": [2**31 - 1]}, r"tail\[0\] = 2147483647 is not a node"),
+    ({"tail": [-1]}, r"tail\[0\] = -1 is not a node"),
+    ({"head": [2]}, r"head\[0\] = 2 is not a node"),
+    ({"head": []}, "head has 0 entries, not 1"),
+    ({"capacity": [1, 1]}, "capacity has 2 entries, not 1"),
+    ({"cost": []}, "cost has 0 entries"),
+    ({"supply": [1]}, "supply has 1 entries, not 2"),
+    ({"lower": [0, 0]}, "lower has 2 entries"),
+    ({"num_nodes": 2**31 - 2}, "supply has 2 entries"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED_COLUMNS)
+def test_verifiers_read_nothing_beyond_the_columns(changed, message):
+    network = {"num_nodes": 2, "tail": [0], "head": [1], "capacity": [1], "cost": [1], "supply": [1, -1]}
+    assert kernels.verify_flow(**network, flow=[1], potential=[0, 1], total=1)
+    with pytest.raises(ValueError, match=message):
+        kernels.verify_flow(**network | changed, flow=[1], potential=[0, 0], total=1)
+
+
+def test_a_solution_whose_arrays_were_changed_is_not_verified():
+    tail, ones = np.array([0], dtype=np.int32), np.array([1])
+    solution = kernels.min_cost_flow(2, tail, [1], ones, ones, [1, -1])
+    assert solution.verify()
+    tail[0] = 2**30
+    with pytest.raises(ValueError, match=r"tail\[0\] = 1073741824"):
+        solution.verify()

@@ -83,7 +83,7 @@ struct FlowResult {
 FlowResult min_cost_flow(const Network& network, const FlowParams& params);
 
 // Checks an optimum by the definition alone, in one pass over nodes and arcs: bounds, conservation, reduced
-// costs, total.
+// costs, total. Like the others, throws std::invalid_argument where the columns are none of a network.
 bool verify_flow(const Network& network, std::span<const std::int64_t> flow,
                  std::span<const std::int64_t> potential, Total cost);
 // The proofs of the other answers.

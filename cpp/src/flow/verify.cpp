@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "topoplace/flow.hpp"
 
@@ -12,6 +14,29 @@ std::int64_t lower_bound(const Network& network, std::size_t arc) {
 }
 
 bool is_node(const Network& network, std::int32_t v) { return v >= 0 && v < network.num_nodes; }
+
+void check_length(std::size_t length, const char* name, std::size_t expected) {
+    if (length == expected) return;
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) + " entries, not " +
+                                std::to_string(expected));
+}
+
+// Throws where the columns are none of a network, so that nothing outside of them is read.
+void check_columns(const Network& network) {
+    const std::size_t arcs = network.tail.size();
+    check_length(network.supply.size(), "supply", at(std::max(network.num_nodes, 0)));
+    check_length(network.head.size(), "head", arcs);
+    check_length(network.capacity.size(), "capacity", arcs);
+    check_length(network.cost.size(), "cost", arcs);
+    if (!network.lower.empty()) check_length(network.lower.size(), "lower", arcs);
+    for (std::size_t a = 0; a < arcs; ++a) {
+        const bool tail = is_node(network, network.tail[a]);
+        if (tail && is_node(network, network.head[a])) continue;
+        const std::int32_t node = tail ? network.head[a] : network.tail[a];
+        throw std::invalid_argument((tail ? "head[" : "tail[") + std::to_string(a) +
+                                    "] = " + std::to_string(node) + " is not a node");
+    }
+}
 
 Total unmet_demand(const Network& network) {
     Total supplies = 0;
@@ -64,6 +89,7 @@ Total supplied_by(const Network& network, const std::vector<bool>& inside) {
 
 bool verify_flow(const Network& network, std::span<const std::int64_t> flow,
                  std::span<const std::int64_t> potential, Total cost) {
+    check_columns(network);
     if (flow.size() != network.tail.size() || potential.size() != network.supply.size()) return false;
     Total total = 0;
     for (std::size_t a = 0; a < flow.size(); ++a) total += Total{network.cost[a]} * flow[a];
@@ -71,6 +97,7 @@ bool verify_flow(const Network& network, std::span<const std::int64_t> flow,
 }
 
 bool verify_infeasible(const Network& network, std::span<const std::int32_t> cut) {
+    check_columns(network);
     std::vector<bool> inside(at(network.num_nodes));
     for (const std::int32_t v : cut) {
         if (!is_node(network, v) || inside[at(v)]) return false;
@@ -88,6 +115,7 @@ bool verify_infeasible(const Network& network, std::span<const std::int32_t> cut
 }
 
 bool verify_unbounded(const Network& network, std::span<const std::int32_t> cycle) {
+    check_columns(network);
     if (cycle.empty()) return false;
     Total cost = 0;
     for (std::size_t i = 0; i < cycle.size(); ++i) {
