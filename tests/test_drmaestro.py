@@ -225,6 +225,37 @@ def test_gpus_of_a_pool_are_local_to_all_of_its_machines() -> None:
     assert DRMaestro().place(eight.with_(single_node=True), cluster) is None  # GPUs of one machine
 
 
+def test_a_placement_is_of_the_very_job_that_asked() -> None:
+    dgx1 = tp.machines.get("dgx1-v100")
+    ring, policy = tp.JobGraph.ring(4), DRMaestro()
+    jobs = [ring, tp.JobGraph.clique(4), ring.with_(name="mine"), ring.with_(bandwidth_sensitive=False)]
+    for job in jobs:
+        alone = DRMaestro().place(job, tp.Cluster(dgx1))
+        cluster = tp.Cluster(dgx1)
+        for placement in (policy.place(ring, cluster), policy.place(job, cluster)):
+            assert placement is not None
+        assert alone is not None
+        assert placement.job is job
+        assert placement.scores == alone.scores
+    plan = started(policy.plan(queue(*jobs), tp.Cluster(tp.Topology.cluster(dgx1, count=2)), 0.0))
+    assert [placement.job for placement in plan.values()] == jobs
+
+
+def test_a_drained_machine_takes_no_process_where_nobody_told_of_resources() -> None:
+    cluster = tp.Cluster(firestones(2))
+    cluster.drain(cluster.topology.machine_names[0])
+    for job in (tp.JobGraph.ring(2).without_gpus(cpus=4), tp.JobGraph.ring(4)):
+        placement = DRMaestro().place(job, cluster)
+        assert placement is not None
+        assert [share.machine for share in placement.hosts] == [1]
+    assert DRMaestro().place(tp.JobGraph.ring(5), cluster) is None
+    mostly = tp.Cluster(firestones(3))
+    mostly.drain(mostly.topology.machine_names[0])
+    spread = DRMaestro().place(tp.JobGraph.ring(5), mostly)
+    assert spread is not None
+    assert [share.machine for share in spread.hosts] == [1]
+
+
 def test_jobs_that_ask_for_something_else_have_their_turn() -> None:
     cluster = tp.Cluster(firestones(2), [HostResources(10, 512.0), HostResources(10, 512.0)])
     large, small = one_gpu(cpus=15), one_gpu(cpus=5)

@@ -174,8 +174,9 @@ def test_without_limits_shares_are_noted_and_never_short() -> None:
     assert tp.Cluster.restore(cluster.snapshot()).snapshot() == cluster.snapshot()
 
 
-def test_a_drained_machine_takes_no_process_until_it_is_taken_back() -> None:
-    cluster = tp.Cluster(TOPOLOGY, SIZE)
+@pytest.mark.parametrize("resources", [SIZE, None], ids=["told", "not told"])
+def test_a_drained_machine_takes_no_process_until_it_is_taken_back(resources: HostResources | None) -> None:
+    cluster = tp.Cluster(TOPOLOGY, resources)
     cluster.drain("b")
     with pytest.raises(tp.AllocationError, match=r"hosts\[0\]: machine 'b' is drained"):
         cluster.allocate("p", placed([0], [HostShare(1, 1)]))

@@ -312,8 +312,7 @@ class Cluster:
             gpus = self._topology.gpus_of.get(target)
             if gpus is None:
                 raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
-            if self._hosts.resources:
-                undo = self._hosts.drain(self._topology.machine_names.index(target), on=on)
+            undo = self._hosts.drain(int(self._topology.machine_of[gpus[0]]), on=on)
         else:
             gpus = (self._checked_gpu(target, "gpu"),)
         for gpu in gpus:

@@ -284,7 +284,7 @@ class Decision:
             )
         self._use(job, sent, remote=bool(remote))
         scores = {
-            **link_scores(kind.job, job.gpus, self.topology),
+            **link_scores(job.entry.job, job.gpus, self.topology),
             "network_load": load,
             "network_slowdown": slowdown,
             "utility": float(self.costs.utility(np.array([slowdown]))[0]),
@@ -293,7 +293,7 @@ class Decision:
             tuple(job.gpus),
             topology=self.topology,
             scores=scores,
-            job=kind.job,
+            job=job.entry.job,
             hosts=shares,
             remote=remote,
             storage=tuple(job.storage),

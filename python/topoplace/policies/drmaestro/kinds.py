@@ -36,7 +36,7 @@ class Bundle:
 
 
 def kind_key(job: JobGraph) -> Hashable:
-    """Equal for jobs that ask for the same."""
+    """Equal for jobs that ask for the same; they may differ in their names, graphs and what else no phase looks at."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives, job.profile),
         *(job.gpu_model, job.gpu_memory_gb, job.single_node, job.anti_affinity),
@@ -44,7 +44,7 @@ def kind_key(job: JobGraph) -> Hashable:
 
 
 class Kind:
-    """Jobs that ask for the same."""
+    """Jobs that ask for the same; `job` is the first of them."""
 
     def __init__(
         self, job: JobGraph, layout: Layout, profile: NetworkProfile | None, *, disaggregate: bool
