@@ -247,6 +247,58 @@ def test_the_hook_sees_all_devices_of_a_machine_in_task_order() -> None:
     assert seen == [Device("b", "0", remote=True), Device("a", "0", remote=False)]
 
 
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (None, "what servers returned = None is not a Mapping"),
+        (3, "what servers returned = 3 is not a Mapping"),
+        ("AB", "what servers returned = 'AB' is not a Mapping"),
+        (b"x", "what servers returned = b'x' is not a Mapping"),
+        ([("A", "b")], "what servers returned = .* is not a Mapping"),
+        ({"A": 1}, "servers: 'A' = 1 is not a string"),
+        ({"A": None}, "servers: 'A' = None is not"),
+        ({"A": "b\0c"}, r"servers: 'A' = 'b\\x00c' has NUL in it"),
+        ({"A": "\ud800"}, "servers: 'A' = .* is not valid Unicode"),
+        ({1: "a"}, "servers: name of a variable = 1 is not"),
+        ({"": "a"}, "servers: name of a variable = '' is not"),
+        ({"A=B": "a"}, "servers: name of a variable = 'A=B' has '=' or NUL"),
+        ({"A\0": "a"}, "servers: name of a variable = .* has '=' or NUL"),
+        ({"CUDA_VISIBLE_DEVICES": "7"}, "servers: CUDA_VISIBLE_DEVICES says which GPUs are local"),
+        ({"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, "servers: CUDA_DEVICE_ORDER says which"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_environment_is_refused(returned: Any, message: str) -> None:
+    placement = placed([0, 2], [HostShare(0)], remote=(2,))
+    with pytest.raises(tp.AllocationError, match=message):
+        placement.env(lambda _: returned)
+
+
+def test_a_hook_is_a_function_and_may_leave_a_variable_empty() -> None:
+    placement = placed([0, 2], [HostShare(0)], remote=(2,))
+    wrong: Any = {"A": "b"}
+    with pytest.raises(tp.AllocationError, match=r"servers = .* is not callable"):
+        placement.env(wrong)
+    environment: Any = placement.env(lambda _: {"A": ""})
+    assert environment["A"] == ""
+
+
+def test_numactl_is_for_the_machines_of_the_processes_and_their_local_gpus() -> None:
+    gpus = [tp.Gpu(i, f"GPU{i}", socket=i % 2, machine="aabb"[i]) for i in range(4)]
+    topology = tp.Topology(tuple(gpus))
+
+    def command(gpus: tuple[int, ...], *machines: int, remote: tuple[int, ...] = ()) -> Any:
+        hosts = tuple(map(HostShare, machines))
+        return tp.Placement(gpus, topology=topology, hosts=hosts, remote=remote).numactl()
+
+    first = ("numactl", "--cpunodebind=0", "--membind=0")
+    assert command((0, 3), 0, remote=(3,)) == first
+    assert command((0, 3), 0) == ()
+    assert command((2, 3), 0, remote=(2, 3)) == ()
+    assert command((0, 3), 0, 1, remote=(3,)) == {"a": first, "b": ()}
+    assert command((), 0) == ()
+
+
 def test_environment_by_the_machines_of_the_processes() -> None:
     placement = placed([0, 3], [HostShare(0), HostShare(1)])
     assert placement.env() == {

@@ -82,7 +82,7 @@ class Placement:
         another machine is among them, all are named by their UUIDs; AllocationError where these are not known.
 
         servers: for remote GPUs, which are not visible to CUDA: what it returns for a machine's devices is added to
-        its variables. AllocationError where it is missing.
+        its variables. AllocationError where it is missing, or what it returns cannot be added to an environment.
         """
         if self.remote and servers is None:
             raise AllocationError(
@@ -93,7 +93,7 @@ class Placement:
             devices = [self._seen(gpu, gpus, machine) for gpu in gpus]
             by_machine[machine] = _visible([d.device for d in devices if not d.remote])
             if servers is not None and any(d.remote for d in devices):
-                by_machine[machine].update(servers(devices))
+                by_machine[machine].update(_client_variables(servers, devices))
         return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
 
     def server_env(self) -> dict[str, Environment]:
@@ -110,15 +110,19 @@ class Placement:
 
         `("numactl", "--cpunodebind=0", "--membind=0")` where all its GPUs share a NUMA node (SC'17 binds such jobs to
         the socket, section 5.1), () where they do not or where nobody knows theirs: a job across sockets needs both. A
-        GPU whose NUMA node is unknown takes the number of its socket. By machine name where there are several machines.
+        GPU whose NUMA node is unknown takes the number of its socket. By machine name where there are several machines
+        with processes; remote GPUs do not count, and nobody knows the NUMA node of a GPU that is lent by the pool.
         """
-        by_machine: dict[str, set[int | None]] = {}
-        for index in self.gpus:
-            gpu = self.topology.gpus[index]
-            node = gpu.socket if gpu.numa_node is None else gpu.numa_node
-            by_machine.setdefault(gpu.machine, set()).add(node)
-        commands = {machine: _bound(nodes) for machine, nodes in by_machine.items()}
+        commands = {machine: _bound(self._nodes(gpus, machine)) for machine, gpus in self._by_host().items()}
         return next(iter(commands.values())) if len(commands) == 1 else commands
+
+    def _nodes(self, gpus: Sequence[int], machine: str) -> set[int | None]:
+        """The NUMA nodes of the local ones of these GPUs, as `machine` numbers them."""
+        local = [self.topology.gpus[index] for index in gpus if index not in self.remote]
+        return {
+            None if gpu.machine != machine else gpu.socket if gpu.numa_node is None else gpu.numa_node
+            for gpu in local
+        }
 
     def _check_hosts(self) -> None:
         hosts = _checks.sequence(self.hosts, "hosts", AllocationError)
@@ -184,9 +188,40 @@ def _visible(devices: Sequence[str]) -> Environment:
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(devices)}
 
 
+def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:
+    """What the hook returns; AllocationError where that is no environment, or says which GPUs are local."""
+    if not callable(servers):
+        raise AllocationError(f"servers = {_checks.shown(servers)} is not callable")
+    returned = servers(devices)
+    _checks.instance(returned, Mapping, "what servers returned", AllocationError)
+    return {_variable_name(key): _variable_value(key, value) for key, value in returned.items()}
+
+
+def _variable_name(key: object) -> str:
+    name = _checks.text(key, "servers: name of a variable", AllocationError)
+    if "=" in name or "\0" in name:
+        raise AllocationError(f"servers: name of a variable = {_checks.shown(name)} has '=' or NUL in it")
+    if name in _visible(()):
+        raise AllocationError(
+            f"servers: {name} says which GPUs are local, and is not the middleware's to set"
+        )
+    return name
+
+
+def _variable_value(key: str, value: object) -> str:
+    what = f"servers: {_checks.shown(key)}"
+    if not isinstance(value, str):
+        raise AllocationError(f"{what} = {_checks.shown(value)} is not a string")
+    if value:
+        _checks.text(value, what, AllocationError)
+    if "\0" in value:
+        raise AllocationError(f"{what} = {_checks.shown(value)} has NUL in it")
+    return value
+
+
 def _bound(nodes: set[int | None]) -> tuple[str, ...]:
-    (node, *others) = nodes
-    if others or node is None:
+    node = next(iter(nodes)) if len(nodes) == 1 else None
+    if node is None:
         return ()
     return ("numactl", f"--cpunodebind={node}", f"--membind={node}")
 
