@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from topoplace.cli import reading
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))
 TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
@@ -300,10 +301,21 @@ def test_partition_reads_gzip(tmp_path: Path) -> None:
     expected = json.loads(succeed("partition", plain, "--json"))
     found = json.loads(succeed("partition", packed, "--json"))
     assert found["cut"] == expected["cut"] == 1
-    packed.write_bytes(packed.read_bytes()[:-9])
-    done = run("partition", packed)
-    assert done.returncode == 2
-    assert "gzip, cut off" in done.stderr
+    whole = packed.read_bytes()
+    for changed, message in ((whole[:-9], "gzip, cut off"), (whole + b"more", "something else after it")):
+        packed.write_bytes(changed)
+        done = run("partition", packed)
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_gzip_of_several_members_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "two.gz"
+    packed.write_bytes(gzip.compress(b"4 3\n2\n1 3\n") + gzip.compress(b"") + gzip.compress(b"2 4\n3\n"))
+    assert reading.unpacked(str(packed)) == b"4 3\n2\n1 3\n2 4\n3\n"
+    monkeypatch.setattr(reading, "_MAX_UNPACKED", 12)
+    with pytest.raises(ValueError, match="gzip, more than 12 bytes"):
+        reading.unpacked(str(packed))
 
 
 def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:

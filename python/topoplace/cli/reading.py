@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import io
 import os
 import sys
 import zlib
@@ -162,17 +164,18 @@ def profile(source: str) -> PerformanceProfile:
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
-    """`data`, or what it holds if it is gzipped."""
+    """`data`, or what it holds if it is gzipped, in one member or several."""
     if not data.startswith(b"\x1f\x8b"):
         return data
-    unpacker = zlib.decompressobj(wbits=31)
     try:
-        unpacked = unpacker.decompress(data, _MAX_UNPACKED)
-    except zlib.error as error:
-        raise ValueError(f"{where}: damaged gzip ({error})") from None
-    if not unpacker.eof:
-        why = "cut off" if len(unpacked) < _MAX_UNPACKED else f"more than {_MAX_UNPACKED} bytes"
-        raise ValueError(f"{where}: gzip, {why}")
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as members:
+            unpacked = members.read(_MAX_UNPACKED + 1)
+    except EOFError:
+        raise ValueError(f"{where}: gzip, cut off") from None
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{where}: damaged gzip, or something else after it ({error})") from None
+    if len(unpacked) > _MAX_UNPACKED:
+        raise ValueError(f"{where}: gzip, more than {_MAX_UNPACKED} bytes")
     return unpacked
 
 

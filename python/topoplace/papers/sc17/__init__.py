@@ -10,7 +10,7 @@ Readings taken where the paper, the thesis that repeats it and the published cod
 
 from __future__ import annotations
 
-import zlib
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -84,7 +84,7 @@ def published_list(directory: Path, size: int, measured: PerformanceProfile) -> 
         trace = directory / f"sc17-workload-{size}{suffix}"
         if trace.exists():
             data = trace.read_bytes()
-            text = zlib.decompress(data, wbits=31) if suffix == ".csv.gz" else data
+            text = gzip.decompress(data) if suffix == ".csv.gz" else data
             jobs = Workload.from_trace(text.decode(), bandwidth_sensitive=True)
             ideal = ideal_times(jobs.jobs, measured)  # not the file's, which are of the published profile
             return Workload(jobs.jobs, jobs.submit_time, ideal, jobs.job_ids)
