@@ -123,8 +123,57 @@ def test_what_is_wrong_is_said_with_its_line(text, message):
 def test_what_cannot_be_written_is_refused():
     with pytest.raises(ValueError, match=r"capacity\[1\] = -1 is below 0"):
         dimacs_format.format_network(2, [0, 1], [1, 0], [1, -1], [0, 0], [0, 0])
-    with pytest.raises(ValueError, match="supply has 1 values; expected 2"):
+    with pytest.raises(ValueError, match="supply has 1 entries; the network has 2 nodes"):
         dimacs_format.format_network(2, [0], [1], [1], [0], [0])
+
+
+ONE_ARC = {"num_nodes": 2, "tail": [0], "head": [1], "capacity": [4], "cost": [1], "supply": [1, -1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"capacity": [1.7]}, r"capacity\[0\] = 1\.7 is not an integer"),
+        ({"cost": [1.9]}, r"cost\[0\] = 1\.9 is not an integer"),
+        ({"cost": [-(2**63)]}, r"cost\[0\] = -9223372036854775808 is below"),
+        ({"tail": [0.5]}, r"tail\[0\] = 0\.5 is not an integer"),
+        ({"supply": [1.5, -1.5]}, r"supply\[0\] = 1\.5 is not an integer"),
+        ({"head": [5]}, r"head\[0\] = 5 is not a node; nodes are 0\.\.1"),
+        ({"tail": [-1]}, r"tail\[0\] = -1 is not a node"),
+        ({"head": [1, 1]}, "head has 2 entries; the network has 1 arcs"),
+        ({"lower": [1, 1]}, "lower has 2 entries; the network has 1 arcs"),
+        ({"lower": [5]}, r"lower\[0\] = 5 is above the capacity"),
+        ({"lower": [-1]}, r"lower\[0\] = -1 is below 0"),
+    ],
+)
+def test_no_other_network_is_written_than_is_given(change, message):
+    with pytest.raises(ValueError, match=message):
+        dimacs_format.format_network(**ONE_ARC | change)
+
+
+def test_a_capacity_without_limit_is_written_as_none():
+    for none in (np.inf, kernels.INFINITE):
+        assert "\na 1 2 0 -1 1\n" in dimacs_format.format_network(**ONE_ARC | {"capacity": [none]})
+
+
+@pytest.mark.parametrize(
+    ("solution", "message"),
+    [
+        (([0], [1], [1.5], 1), r"flow\[0\] = 1\.5 is not an integer"),
+        (([0], [1, 0], [1], 1), "head has 2 entries; flow has 1"),
+        (([-1], [1], [1], 1), r"tail\[0\] = -1 is not a node"),
+        (([0], [1], [1], 1.5), r"cost = 1\.5 is not an integer"),
+    ],
+)
+def test_no_other_solution_is_written_than_is_given(solution, message):
+    with pytest.raises(ValueError, match=message):
+        dimacs_format.format_solution(*solution)
+
+
+@pytest.mark.parametrize("data", ["p min 0 0", None, bytearray(b"p min 0 0")])
+def test_only_bytes_are_read(data):
+    with pytest.raises(ValueError, match=r"data = .* is not a bytes"):
+        dimacs_format.parse(data)
 
 
 @given(

@@ -20,6 +20,7 @@ Indices: TypeAlias = NDArray[np.int32]
 INFINITE = 2**63 - 1
 """The capacity of an arc without limit; floats of 2**63 and more, infinity among them, are taken for it."""
 
+_BEYOND_TOTALS = 2**1000  # totals have 128 bits; what is larger is none, but an integer still
 _BEYOND = 2.0**63  # as a float, INFINITE is rounded up to it
 
 
@@ -116,8 +117,7 @@ def min_cost_flow(
     have been others; cost scaling starts from there. At `timeout` seconds, or after `max_nodes` steps, the same on
     every machine, `status` is "timeout". Raises ValueError naming argument, index and value that are refused.
     """
-    n = _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2)
-    network = _network(n, tail, head, lower, capacity, cost, supply)
+    network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
     answer = _core.min_cost_flow(
         *network, algorithm, structure, start_flow, start_potential, *limits(timeout, max_nodes)
@@ -159,13 +159,14 @@ def verify_flow(
     By the definition alone, in one pass over nodes and arcs; shares no code with the solvers. Raises ValueError on
     bad input.
     """
-    n = _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2)
-    network = _network(n, tail, head, lower, capacity, cost, supply)
+    network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     units = integers(flow, "flow", np.int64)
-    return _core.verify_flow(*network, units, integers(potential, "potential", np.int64), total)
+    return _core.verify_flow(
+        *network, units, integers(potential, "potential", np.int64), whole(total, "total")
+    )
 
 
-def _network(
+def network_of(
     num_nodes: int,
     tail: ArrayLike,
     head: ArrayLike,
@@ -174,8 +175,9 @@ def _network(
     cost: ArrayLike,
     supply: ArrayLike,
 ) -> Columns:
-    return Columns(
-        num_nodes,
+    """Arguments as the kernel takes them; ValueError for values that are not its integers, and for other lengths."""
+    network = Columns(
+        _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2),
         integers(tail, "tail", np.int32),
         integers(head, "head", np.int32),
         None if lower is None else integers(lower, "lower", np.int64),
@@ -183,6 +185,16 @@ def _network(
         integers(cost, "cost", np.int64),
         integers(supply, "supply", np.int64),
     )
+    arcs = len(network.tail)
+    for name in ("head", "lower", "capacity", "cost"):
+        column = getattr(network, name)
+        if column is not None and len(column) != arcs:
+            raise ValueError(f"{name} has {len(column)} entries; the network has {arcs} arcs")
+    if len(network.supply) != network.num_nodes:
+        raise ValueError(
+            f"supply has {len(network.supply)} entries; the network has {network.num_nodes} nodes"
+        )
+    return network
 
 
 def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]:
@@ -199,6 +211,13 @@ def whole_limits(capacity: ArrayLike) -> ArrayLike:
         return array
     whole = integers(np.where(array >= _BEYOND, 0, array), "capacity", np.int64)
     return np.where(array >= _BEYOND, INFINITE, whole)
+
+
+def whole(value: object, name: str) -> int:
+    """An integer of any size; ValueError for what is not a whole number."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return _checks.integer(value, name, ValueError, low=-_BEYOND_TOTALS, high=_BEYOND_TOTALS)
 
 
 def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:

@@ -8,10 +8,13 @@ are numbered from 1; a capacity of -1 is none. A solution is `s COST` and, for e
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks
+from topoplace._flow import integers, network_of, whole
 
 __all__ = ["NetworkFile", "format_network", "format_solution", "parse"]
 
@@ -54,6 +57,7 @@ class _Problem(NamedTuple):
 
 def parse(data: bytes) -> NetworkFile:
     """The network that `data` describes; ValueError naming line and value for whatever the format does not allow."""
+    _checks.instance(data, bytes, "data", ValueError)
     reader = _Reader()
     at, number = 0, 1
     while at < len(data):
@@ -79,36 +83,57 @@ def format_network(
 ) -> str:
     """The text of a network given as `kernels.min_cost_flow` takes it; `parse` reads it back.
 
-    Raises ValueError where arrays differ in length, and for a finite capacity below zero, which the text cannot tell.
+    Raises ValueError naming argument, index and value that `min_cost_flow` refuses, and that no text can tell.
     """
-    ends = np.column_stack([np.asarray(tail, dtype=np.int64), np.asarray(head, dtype=np.int64)]) + 1
-    capacities = np.asarray(capacity, dtype=np.int64)
-    if (capacities < 0).any():
-        at = int(np.argmax(capacities < 0))
-        raise ValueError(f"capacity[{at}] = {capacities[at]} is below 0")
-    lowers = np.zeros(len(ends), dtype=np.int64) if lower is None else np.asarray(lower, dtype=np.int64)
-    limits = np.where(capacities == _MOST, -1, capacities)
-    rows = np.column_stack([ends, lowers, limits, np.asarray(cost, dtype=np.int64)])
-    supplies = np.asarray(supply, dtype=np.int64)
-    if len(supplies) != num_nodes:
-        raise ValueError(f"supply has {len(supplies)} values; expected {num_nodes}, one for each node")
-    nodes = np.flatnonzero(supplies)
+    network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
+    _check_nodes(network.tail, "tail", network.num_nodes)
+    _check_nodes(network.head, "head", network.num_nodes)
+    least = np.zeros_like(network.cost) if network.lower is None else network.lower
+    _refuse(network.capacity < 0, network.capacity, "capacity", "is below 0")
+    _refuse(least < 0, least, "lower", "is below 0")
+    _refuse(least > network.capacity, least, "lower", "is above the capacity")
+    for name in ("cost", "supply"):
+        _refuse(getattr(network, name) < -_MOST, getattr(network, name), name, "is below -2^63 + 1")
+    limits = np.where(network.capacity == _MOST, -1, network.capacity)
+    nodes = np.flatnonzero(network.supply)
     return "".join(
         [
-            f"p min {num_nodes} {len(rows)}\n",
-            _lines("n", np.column_stack([nodes + 1, supplies[nodes]])),
-            _lines("a", rows),
+            f"p min {network.num_nodes} {len(least)}\n",
+            _lines("n", nodes + 1, network.supply[nodes]),
+            _lines("a", *_numbered(network.tail, network.head), least, limits, network.cost),
         ]
     )
 
 
 def format_solution(tail: ArrayLike, head: ArrayLike, flow: ArrayLike, cost: int) -> str:
-    """The text of a solution: its cost, and what each arc carries."""
-    columns = (np.asarray(tail, dtype=np.int64) + 1, np.asarray(head, dtype=np.int64) + 1, np.asarray(flow))
-    return f"s {cost}\n{_lines('f', np.column_stack(columns))}"
+    """The text of a solution: its cost, and what each arc carries; ValueError as of `format_network`."""
+    units: Integers = integers(flow, "flow", np.int64)
+    ends: list[NDArray[np.int32]] = []
+    for name, values in (("tail", tail), ("head", head)):
+        nodes: NDArray[np.int32] = integers(values, name, np.int32)
+        if len(nodes) != len(units):
+            raise ValueError(f"{name} has {len(nodes)} entries; flow has {len(units)}")
+        _check_nodes(nodes, name, _MOST_NODES)
+        ends.append(nodes)
+    return f"s {whole(cost, 'cost')}\n{_lines('f', *_numbered(*ends), units)}"
 
 
-def _lines(letter: str, rows: Integers) -> str:
+def _check_nodes(nodes: NDArray[np.int32], name: str, count: int) -> None:
+    _refuse((nodes < 0) | (nodes >= count), nodes, name, f"is not a node; nodes are 0..{count - 1}")
+
+
+def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], name: str, why: str) -> None:
+    for i in np.flatnonzero(bad)[:1]:
+        raise ValueError(f"{name}[{i}] = {values[i]} {why}")
+
+
+def _numbered(*ends: NDArray[np.int32]) -> list[Integers]:
+    """From 1, as the text has them."""
+    return [nodes.astype(np.int64) + 1 for nodes in ends]
+
+
+def _lines(letter: str, *columns: Integers) -> str:
+    rows = np.column_stack(columns)
     line = letter + " %d" * rows.shape[1] + "\n"
     text: str = line * len(rows) % tuple(rows.ravel().tolist())
     return text
