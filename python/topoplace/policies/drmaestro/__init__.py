@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -94,10 +95,9 @@ class DRMaestro:
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """What starts now, oldest first; what is put off for its goal, and what can never run."""
         _checks.instance(cluster, Cluster, "cluster", ValueError)
-        entries = _checks.sequence(queue, "queue", ValueError)
-        for i, entry in enumerate(entries[: self.window]):
-            _checks.instance(entry, QueuedJob, f"queue[{i}]", ValueError)
-        run = _Planning(self, cluster, entries[: self.window], now)
+        now = _checks.real(now, "now", ValueError, low=-math.inf)
+        entries = _checked_entries(_checks.sequence(queue, "queue", ValueError)[: self.window])
+        run = _Planning(self, cluster, entries, now)
         while batch := run.next_batch():
             run.decide(batch)
         return Plan(tuple(run.start), tuple(run.defer), tuple(run.reject))
@@ -158,6 +158,17 @@ class DRMaestro:
             return no_room(job, cluster)
         where = "" if self.disaggregate else " beside the GPUs it needs"
         return Deferred(f"does not fit now: no machine has the CPUs and memory it needs free{where}")
+
+
+def _checked_entries(entries: tuple[Any, ...]) -> tuple[QueuedJob, ...]:
+    known: set[str] = set()
+    for i, entry in enumerate(entries):
+        _checks.instance(entry, QueuedJob, f"queue[{i}]", ValueError)
+        job_id = _checks.text(entry.job_id, f"queue[{i}].job_id", ValueError)
+        if job_id in known:
+            raise ValueError(f"queue[{i}].job_id = {_checks.shown(job_id)} is in the queue twice")
+        known.add(job_id)
+    return entries
 
 
 class _Planning:
