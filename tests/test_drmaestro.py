@@ -256,6 +256,20 @@ def test_a_drained_machine_takes_no_process_where_nobody_told_of_resources() -> 
     assert [share.machine for share in spread.hosts] == [1]
 
 
+def test_a_process_too_wide_for_any_machine_goes_where_most_of_its_gpus_are() -> None:
+    cluster = tp.Cluster(firestones(3), HostResources(16, 64.0))
+    cluster.allocate("busy", [0, 1, 2, 3, 4])
+    for gpus, remote in ((5, 1), (6, 2), (7, 3)):
+        placement = DRMaestro().place(tp.JobGraph.ring(gpus).with_(cpus=4), cluster)
+        assert placement is not None
+        assert [share.machine for share in placement.hosts] == [2]
+        assert len(placement.remote) == remote
+    cluster.allocate("other", [8, 9])
+    placement = DRMaestro().place(tp.JobGraph.ring(5).with_(cpus=4), cluster)
+    assert placement is not None
+    assert [share.machine for share in placement.hosts] == [1]
+
+
 def test_jobs_that_ask_for_something_else_have_their_turn() -> None:
     cluster = tp.Cluster(firestones(2), [HostResources(10, 512.0), HostResources(10, 512.0)])
     large, small = one_gpu(cpus=15), one_gpu(cpus=5)

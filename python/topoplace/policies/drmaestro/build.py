@@ -106,21 +106,28 @@ def cheapest(cost: Ints, usable: NDArray[np.bool_], count: int) -> Ints:
 def offer_hosts(
     room: Room, kind: Kind, bundle: Bundle, without: Sequence[int], *, count: int, costs: Costs
 ) -> Offer:
-    """Machines for a bundle: those with GPUs for it first, and the rest where its GPUs may be remote.
+    """Machines for a bundle: those with GPUs for it first; where its GPUs may be remote, then those with most of them.
 
     without: machines that its job has already, and may not have twice.
     """
     fits = fitting(room.hosts[:, :2], np.array(bundle.needs))
     fits[list(without)] = 0
-    near = np.minimum(_near(room, kind, bundle), fits)
+    near, some = _near(room, kind, bundle)
+    near = np.minimum(near, fits)
     far = np.zeros_like(fits) if bundle.bound else fits - near
     here = costs.place(slowdown(kind.profile, room, remote=False), LOCAL)
     there = costs.place(slowdown(kind.profile, room, remote=True), REMOTE)
-    found = cheapest(np.where(near > 0, here, there), near + far > 0, count)
+    partly = np.rint(there + (here - there) * some).astype(np.int64)
+    mixed = np.where(some > 0, np.minimum(far, 1), 0)
+    far = far - mixed
+    first = np.where(near > 0, here, np.where(mixed > 0, partly, there))
+    found = cheapest(first, near + mixed + far > 0, count)
     if kind.spread:
-        near, far = np.minimum(near, 1), np.where(near > 0, 0, np.minimum(far, 1))
+        near, mixed = np.minimum(near, 1), np.where(near > 0, 0, mixed)
+        far = np.where(near + mixed > 0, 0, np.minimum(far, 1))
     parts = [
         _in_steps(found, near[found], here[found], more_costs(kind.profile, costs, remote=False)),
+        _in_steps(found, mixed[found], partly[found], 0),
         _in_steps(found, far[found], there[found], more_costs(kind.profile, costs, remote=True)),
     ]
     return Offer(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
@@ -146,15 +153,16 @@ def more_costs(profile: NetworkProfile, costs: Costs, *, remote: bool) -> int:
     return int(units(np.array([mutual / costs.goal * (REMOTE if remote else LOCAL)]))[0])
 
 
-def _near(room: Room, kind: Kind, bundle: Bundle) -> Ints:
-    """(m,) for how many such bundles each machine has local GPUs."""
+def _near(room: Room, kind: Kind, bundle: Bundle) -> tuple[Ints, Reals]:
+    """(m,) for how many such bundles each machine has local GPUs, and which part of those of one more."""
+    none = np.zeros(len(room.hosts))
     if kind.torn(bundle):
-        return np.zeros(len(room.hosts), dtype=np.int64)
+        return none.astype(np.int64), none
     if not bundle.gpus:
-        return np.full(len(room.hosts), np.int64(1) << 30)
+        return np.full(len(room.hosts), np.int64(1) << 30), none
     local = room.gpus if kind.own else room.near()
     suitable: Ints = local[:, kind.suits].sum(axis=1)
-    return suitable // bundle.gpus
+    return suitable // bundle.gpus, none if kind.apart else suitable % bundle.gpus / bundle.gpus
 
 
 def slots(room: Room, bundles: Sequence[Bundle], tasks: int) -> Ints:
