@@ -315,3 +315,34 @@ def test_a_solution_whose_arrays_were_changed_is_not_verified():
     tail[0] = 2**30
     with pytest.raises(ValueError, match=r"tail\[0\] = 1073741824"):
         solution.verify()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("algorithm", None, "algorithm = None is not one of auto, cost_scaling"),
+        ("algorithm", 3, "algorithm = 3 is not one of"),
+        ("structure", "yes", "structure = 'yes' is not True or False"),
+        ("structure", None, "structure = None is not True or False"),
+        ("structure", [], r"structure = \[\] is not True or False"),
+    ],
+)
+def test_options_are_refused_by_name(option, value, message):
+    with pytest.raises(ValueError, match=message):
+        kernels.min_cost_flow(2, [0], [1], [3], [5], [2, -2], **{option: value})
+
+
+def test_more_nodes_than_supplies_are_said_so():
+    with pytest.raises(ValueError, match="supply has 2 entries; the network has 2147483646 nodes"):
+        kernels.min_cost_flow(2**31 - 2, [0], [1], [3], [5], [2, -2])
+
+
+def test_totals_are_whole_numbers():
+    proof = (2, [0], [1], [3], [5], [2, -2], [2])
+    proof += (kernels.min_cost_flow(*proof[:6]).potential,)
+    for total in (10, np.int64(10), 10.0, np.float64(10)):
+        assert kernels.verify_flow(*proof, total)
+    assert not kernels.verify_flow(*proof, 2**200)
+    for total in (10.5, np.nan, np.inf, "10", None):
+        with pytest.raises(ValueError, match=r"total = .* is not an integer"):
+            kernels.verify_flow(*proof, total)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -220,3 +222,33 @@ def test_a_second_thread_is_told_so():
     solving.join()
     assert refused > 0
     assert network.solve().status in ("optimal", "infeasible")
+
+
+def small_network():
+    network = FlowNetwork()
+    nodes = network.add_nodes([2, -2])
+    network.add_arcs(nodes[:1], nodes[1:], [3], [5])
+    return network
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_network_is_not_copied(again):
+    with pytest.raises(TypeError, match="kept by one owner"):
+        again(small_network())
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda solved: pickle.loads(pickle.dumps(solved))])
+def test_a_solution_is_copied_with_its_network(again):
+    network = small_network()
+    solved = network.solve()
+    kept = again(solved)
+    network.set_cost([0], [6])
+    assert kept.cost == 10
+    assert kept.verify()
+    with pytest.raises(ValueError, match="changed since"):
+        again(solved).verify()
+
+
+def test_only_names_of_algorithms_are_taken():
+    with pytest.raises(ValueError, match="algorithm = 3 is not one of auto, "):
+        small_network().solve(algorithm=3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,9 +120,22 @@ def min_cost_flow(
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
     answer = _core.min_cost_flow(
-        *network, algorithm, structure, start_flow, start_potential, *limits(timeout, max_nodes)
+        *network,
+        algorithm_of(algorithm),
+        _checks.flag(structure, "structure", ValueError),
+        start_flow,
+        start_potential,
+        *limits(timeout, max_nodes),
     )
     return solution(answer, network)
+
+
+def algorithm_of(name: object) -> str:
+    """The name of an algorithm; ValueError for what is none."""
+    if not isinstance(name, str) or name not in get_args(Algorithm):
+        known = ", ".join(get_args(Algorithm))
+        raise ValueError(f"algorithm = {_checks.shown(name)} is not one of {known}")
+    return name
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,6 +13,7 @@ from topoplace._flow import (
     Columns,
     FlowSolution,
     Indices,
+    algorithm_of,
     integers,
     limits,
     solution,
@@ -34,6 +37,9 @@ class FlowNetwork:
 
     def __init__(self) -> None:
         self._kept = _core.FlowNetwork()
+
+    def __reduce__(self) -> NoReturn:  # copy, deepcopy and pickle all ask this
+        raise TypeError("a FlowNetwork is kept by one owner; build another from its columns()")
 
     @property
     def num_nodes(self) -> int:
@@ -92,7 +98,7 @@ class FlowNetwork:
         At `timeout` seconds, or after `max_nodes` steps, its status is "timeout"; the next call goes on from there.
         `verify` of the solution needs the network as it was.
         """
-        answer = self._kept.solve(algorithm, *limits(timeout, max_nodes))
+        answer = self._kept.solve(algorithm_of(algorithm), *limits(timeout, max_nodes))
         return solution(answer, _Moment(self._kept))
 
 
@@ -102,8 +108,19 @@ class _Moment:
     def __init__(self, kept: _core.FlowNetwork) -> None:
         self._kept, self._version = kept, kept.version
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        unchanged = self._kept.version == self._version
+        return (Columns, tuple(self.columns())) if unchanged else (_Changed, ())
+
     def columns(self) -> Columns:
         if self._kept.version != self._version:
-            raise ValueError("the network has been changed since it was solved")
+            return _Changed().columns()
         tail, head, capacity, cost, supply = self._kept.columns()
         return Columns(len(supply), tail, head, None, capacity, cost, supply)
+
+
+class _Changed:
+    """A kept network as it was and is no longer."""
+
+    def columns(self) -> Columns:
+        raise ValueError("the network has been changed since it was solved")
