@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import subprocess
@@ -67,6 +68,7 @@ def test_layout_is_free():
     for text in (
         SMALL.replace(b"\n", b"\r\n"),
         SMALL[:-1],
+        codecs.BOM_UTF8 + SMALL,
         b"c" * 500_000 + b"\n" + SMALL.replace(b" ", b" \t ").replace(b"n 1 4", b"\n\n  n 1 +4\ncomment"),
         b"".join(lines[:2] + lines[4:] + lines[2:4]),
     ):

@@ -8,6 +8,7 @@ are numbered from 1; a capacity of -1 is none. A solution is `s COST` and, for e
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def parse(data: bytes) -> NetworkFile:
     """The network that `data` describes; ValueError naming line and value for whatever the format does not allow."""
     _checks.instance(data, bytes, "data", ValueError)
     reader = _Reader()
-    at, number = 0, 1
+    at, number = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0, 1
     while at < len(data):
         plain = _ARCS.match(data, at) if reader.problem else None
         if plain and plain.end() > at:
