@@ -115,7 +115,8 @@ def min_cost_flow(
 
     `warm_start` is the solution of a network with the same arcs and nodes, whose capacities, costs and supplies may
     have been others; cost scaling starts from there. At `timeout` seconds, or after `max_nodes` steps, the same on
-    every machine, `status` is "timeout". Raises ValueError naming argument, index and value that are refused.
+    every machine, `status` is "timeout". Arrays must not be changed while this runs. Raises ValueError naming argument,
+    index and value that are refused.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
