@@ -373,7 +373,7 @@ std::int64_t Assignment::room() const {
     return room;
 }
 
-bool Assignment::solve(NodeCounter& counter) {
+bool Assignment::solve(NodeCounter& counter, std::uint64_t most) {
     short_of_room_ = room() < num_tasks() - static_cast<std::int64_t>(free_tasks_.size());
     if (short_of_room_) estimate_values(kRounds);
     unseated_.clear();
@@ -385,7 +385,7 @@ bool Assignment::solve(NodeCounter& counter) {
     std::iota(loose_.begin(), loose_.end(), 0);
     const std::uint64_t before = counter.nodes();
     while (!unseated_.empty() || !loose_.empty()) {
-        if (!mend_one(counter)) return false;
+        if (!mend_one(counter) || counter.nodes() - before > most) return false;
     }
     nodes_from_nothing_ = counter.nodes() - before;
     return true;

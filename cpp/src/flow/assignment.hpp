@@ -75,8 +75,8 @@ class Assignment {
     // The tasks that have moved since the last call, some of them more than once.
     std::vector<std::int32_t> moved() { return std::exchange(moved_, {}); }
 
-    // Assigns all tasks; false if there is no way for all, or `counter` stops.
-    bool solve(NodeCounter& counter);
+    // Assigns all tasks; false if there is no way for all, `counter` stops, or it takes `most` nodes.
+    bool solve(NodeCounter& counter, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
     // Whether a place can never fill.
     bool is_exit(std::int32_t place) const {
         const Place& at = places_[index(place)];

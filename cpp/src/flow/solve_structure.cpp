@@ -46,7 +46,9 @@ std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& c
     if (!infrastructure.recognise(network)) return std::nullopt;
     if (!infrastructure.add_tasks(network, assignment, node_of)) return std::nullopt;
     FlowResult result;
-    if (!assignment.solve(counter)) {
+    // Where costs are many and most tasks come through one hub, its places rise one after the other.
+    constexpr std::uint64_t kPatience = 4;
+    if (!assignment.solve(counter, kPatience * network.tail.size())) {
         if (counter.stopped()) return result;
         return std::nullopt;
     }

@@ -124,7 +124,8 @@ class Infrastructure {
     std::int32_t sink_ = -1;
 };
 
-// Solves a scheduling graph; nothing if the network is none, or is infeasible. Timeout when `counter` stops.
+// Solves a scheduling graph; nothing if the network is none, is infeasible, or searches take too long.
+// Timeout when `counter` stops.
 std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& counter);
 
 }  // namespace topoplace::flow
