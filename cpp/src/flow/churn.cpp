@@ -4,6 +4,7 @@
 #include "flow/assignment.hpp"
 
 namespace topoplace::flow {
+
 void Assignment::unseat_fully(std::int32_t task) {
     const std::int32_t place = tasks_[index(task)].place;
     unseat(task);

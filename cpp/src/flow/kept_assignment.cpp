@@ -6,8 +6,7 @@
 namespace topoplace::flow {
 namespace {
 
-// How many more tasks and nodes, relative, are allowed for before all is looked at anew.
-constexpr std::int64_t kGrowth = 1;
+// Twice the nodes, and this many more, are allowed for before all is looked at anew.
 constexpr std::int64_t kAtLeast = 1024;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -22,7 +21,7 @@ T& grown(std::vector<T>& rows, std::int32_t i, T none) {
 
 bool KeptAssignment::start(const ArcLists& lists) {
     const Network network = lists.network();
-    const std::int64_t more = kGrowth * network.num_nodes + kAtLeast;
+    const std::int64_t more = network.num_nodes + kAtLeast;
     forget();
     if (!infrastructure_.recognise(network, more)) {
         infrastructure_ = {};

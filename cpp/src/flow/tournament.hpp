@@ -43,15 +43,6 @@ class Tournament {
         return static_cast<std::int32_t>(node - leaves_);
     }
 
-    // The least key of the other leaves.
-    std::int64_t least_but(std::int32_t leaf) const {
-        std::int64_t least = kNone;
-        for (std::size_t node = leaves_ + static_cast<std::size_t>(leaf); node > 1; node /= 2) {
-            least = std::min(least, tree_[node ^ 1]);
-        }
-        return least;
-    }
-
     void set(std::int32_t leaf, std::int64_t key) {
         std::size_t node = leaves_ + static_cast<std::size_t>(leaf);
         tree_[node] = key;
