@@ -19,6 +19,7 @@ from topoplace.simulate.performance import (
     PerformanceModel,
     ProfiledTime,
 )
+from topoplace.simulate.transfers import Transfers
 from topoplace.simulate.workload import SC17_WEIGHTS, SubmittedJob, Workload
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "ProfiledTime",
     "Result",
     "SubmittedJob",
+    "Transfers",
     "Workload",
     "simulate",
 ]

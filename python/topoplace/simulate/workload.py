@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -16,6 +17,7 @@ from topoplace.jobgraph import MAX_TASKS, JobGraph
 from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import manifests, traces
 from topoplace.simulate.job_rows import job_of
+from topoplace.simulate.transfers import Transfers
 
 MAPA_NETWORKS: Final = {
     # Shortest and longest run time in seconds of each network in a job file of MAPA's artifact, and whether the paper
@@ -46,11 +48,18 @@ class SubmittedJob:
     job: JobGraph
     submit_time: float
     base_time: float
+    transfers: Transfers | None = None
+    """What each of its nodes sends; None where nobody told."""
+    requested_time: float = field(default=math.nan, compare=False)
+    """The run time in seconds that its user asked for; NaN, which equals nothing, where nobody told."""
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Jobs as columns: `jobs` (m,), `submit_time` and `base_time` (m,) float64 seconds, `job_ids` (m,) unique.
+
+    Besides, where they are known: `transfers` (m,), None for a job of which nobody told, and `requested_time` (m,)
+    float64 seconds, NaN for such a job; both are all so where they are not given.
 
     Raises ValueError naming the column, the row and the value for columns of different length, times that are not
     finite or negative, and a job id that occurs twice. Rows may be in any order of submission.
@@ -60,6 +69,8 @@ class Workload:
     submit_time: NDArray[np.float64]
     base_time: NDArray[np.float64]
     job_ids: tuple[str, ...]
+    transfers: tuple[Transfers | None, ...]
+    requested_time: NDArray[np.float64]
 
     def __init__(
         self,
@@ -67,6 +78,9 @@ class Workload:
         submit_time: ArrayLike,
         base_time: ArrayLike,
         job_ids: Sequence[str] | None = None,
+        *,
+        transfers: Sequence[Transfers | None] | None = None,
+        requested_time: ArrayLike | None = None,
     ) -> None:
         rows = _checks.sequence(jobs, "jobs", ValueError)
         for row, job in enumerate(rows):
@@ -78,6 +92,8 @@ class Workload:
             "submit_time": _seconds(submit_time, "submit_time"),
             "base_time": _seconds(base_time, "base_time"),
             "job_ids": ids,
+            "transfers": _transfers(transfers, len(rows)),
+            "requested_time": _requested(requested_time, len(rows)),
         }
         for name, column in columns.items():
             if len(column) != len(rows):
@@ -93,9 +109,10 @@ class Workload:
 
     def __iter__(self) -> Iterator[SubmittedJob]:
         """The jobs in the order of the rows."""
-        submit, base = self.submit_time.tolist(), self.base_time.tolist()
-        for index, job in enumerate(self.jobs):
-            yield SubmittedJob(index, self.job_ids[index], job, submit[index], base[index])
+        times = (self.submit_time.tolist(), self.base_time.tolist(), self.transfers)
+        columns = zip(self.job_ids, self.jobs, *times, self.requested_time.tolist(), strict=True)
+        for index, row in enumerate(columns):
+            yield SubmittedJob(index, *row)
 
     @classmethod
     def mapa(cls, num_jobs: int = 300, seed: int = 0, *, pattern: str = "ring") -> Workload:
@@ -300,11 +317,24 @@ def _num_jobs(value: int) -> int:
     return _checks.integer(value, "num_jobs", ValueError, low=0, high=_MAX_JOBS)
 
 
-def _seconds(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def _transfers(given: Sequence[Transfers | None] | None, num_jobs: int) -> tuple[Transfers | None, ...]:
+    column = _checks.sequence((None,) * num_jobs if given is None else given, "transfers", ValueError)
+    for row, entry in enumerate(column):
+        if entry is not None:
+            _checks.instance(entry, Transfers, f"transfers[{row}]", ValueError)
+    return column
+
+
+def _requested(given: ArrayLike | None, num_jobs: int) -> NDArray[np.float64]:
+    return _seconds(np.full(num_jobs, math.nan) if given is None else given, "requested_time", or_nan=True)
+
+
+def _seconds(values: ArrayLike, name: str, *, or_nan: bool = False) -> NDArray[np.float64]:
     column = _checks.numbers_of(values, name, ValueError)
     if column.ndim != 1:
         raise ValueError(f"{name}: shape {column.shape}, one value per job needed")
-    bad = np.flatnonzero(~((column >= 0) & (column <= MAX_NUMBER)))
+    good = (column >= 0) & (column <= MAX_NUMBER)
+    bad = np.flatnonzero(~(good | np.isnan(column)) if or_nan else ~good)
     if len(bad):
         raise ValueError(f"{name}[{bad[0]}] = {column[bad[0]]}, not a time of 0..{MAX_NUMBER:g} s")
     column.flags.writeable = False
