@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from topoplace import discovery, kernels, links, machines, objectives, policies, testing
+    from topoplace import capacity, discovery, kernels, links, machines, objectives, policies, testing
     from topoplace.cluster import Cluster
     from topoplace.devices import Component, ComponentKind, Gpu, Nic
     from topoplace.errors import AllocationError, JobGraphError, SnapshotError, TopologyError, TopoplaceError
@@ -52,6 +52,7 @@ _HOME = {
     "Topology": "topoplace.topology",
     "TopologyError": "topoplace.errors",
     "TopoplaceError": "topoplace.errors",
+    "capacity": "topoplace.capacity",
     "discovery": "topoplace.discovery",
     "kernels": "topoplace.kernels",
     "links": "topoplace.links",
@@ -87,6 +88,7 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopoplaceError",
+    "capacity",
     "discovery",
     "kernels",
     "links",
@@ -98,7 +100,17 @@ __all__ = [
 ]
 
 # Modules that are public as modules; `simulate` is one that can be called.
-_MODULES = {"discovery", "links", "kernels", "machines", "objectives", "policies", "simulate", "testing"}
+_MODULES = {
+    "capacity",
+    "discovery",
+    "links",
+    "kernels",
+    "machines",
+    "objectives",
+    "policies",
+    "simulate",
+    "testing",
+}
 
 
 def __getattr__(name: str) -> Any:
