@@ -68,12 +68,7 @@ class Problem:
         for name, column in columns.items():
             if column.shape != shapes[name]:
                 raise ValueError(f"{name} has shape {column.shape}; {shapes[name]} is needed")
-        times = columns["hours"]
-        beyond = np.isfinite(times) & (np.arange(times.shape[2]) >= _gpus(catalogue)[:, None])
-        for j, v, g in np.argwhere(beyond)[:1]:
-            raise ValueError(
-                f"hours[{j}, {v}, {g}] = {times[j, v, g]:g}: {catalogue[v].name} has no {g + 1} GPUs"
-            )
+        _check_gpus(columns["hours"], catalogue)
         checked = {
             "num_nodes": _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_NODES),
             "interval": _checks.real(interval, "interval", ValueError, high=MAX_HOURS),
@@ -155,6 +150,16 @@ class Problem:
 
 def _gpus(catalogue: Catalogue) -> NDArray[np.int32]:
     return np.array([vm_type.num_gpus for vm_type in catalogue], dtype=np.int32)
+
+
+def _check_gpus(hours: Floats, catalogue: Catalogue) -> None:
+    """Refuse times on more GPUs than a type has."""
+    for v, vm_type in enumerate(catalogue):
+        beyond: NDArray[np.bool_] = np.isfinite(hours[:, v, vm_type.num_gpus :])
+        for j, g in np.argwhere(beyond)[:1].tolist():
+            gpus = vm_type.num_gpus + g + 1
+            value = hours[j, v, gpus - 1]
+            raise ValueError(f"hours[{j}, {v}, {gpus - 1}] = {value:g}: {vm_type.name} has no {gpus} GPUs")
 
 
 def _column(values: ArrayLike, name: str, low: float, high: float = MAX_HOURS) -> Floats:
