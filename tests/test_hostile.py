@@ -27,6 +27,9 @@ Workload = tp.simulate.Workload
 ONE_JOB = Workload([JOB], [0.0], [1.0])
 MATRIX = "\tGPU0\nGPU0\t X \n"
 
+SWF = "1 0 0 9 4 -1 -1 4 9 8 1 -1 -1 -1 1 -1 -1 -1"
+PBS = "01/02/2013 10:00:00;E;1;queue=G ctime=1 resources_used.walltime=9 Resource_List.nodes=2:gpus=1"
+
 
 def in_link(place: int) -> Callable[[Any], object]:
     def build(value: Any) -> object:
@@ -123,6 +126,16 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     "sizes": lambda value: Workload.poisson(2, 1.0, 1.0, value),
     "from_mapa": Workload.from_mapa,
     "from_csv": Workload.from_csv,
+    "from_swf": Workload.from_swf,
+    "from_pbs": Workload.from_pbs,
+    **{
+        f"from_swf {name}": option(Workload.from_swf, name, SWF)
+        for name in ("gpus_per_node", "cpus_per_node", "statuses", "queues", "seed")
+    },
+    **{
+        f"from_pbs {name}": option(Workload.from_pbs, name, PBS)
+        for name in ("queues", "without_gpus", "seed")
+    },
     **{
         f"map_graph {name}": option(kernels.map_graph, name, JOB.graph, TOPOLOGY.distance_matrix())
         for name in (

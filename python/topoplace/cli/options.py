@@ -63,6 +63,17 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_hosts(parser: argparse.ArgumentParser) -> None:
+    """What every machine has besides GPUs."""
+    parser.add_argument("--cpus", type=count, metavar="N", help="of each machine (default: no limit)")
+    parser.add_argument(
+        "--memory-gb",
+        type=float,
+        metavar="X",
+        help="of each machine, 1e9 bytes each: the 22gb of a PBS log are 23.63 (default: no limit)",
+    )
+
+
 def add_policy(parser: argparse.ArgumentParser) -> None:
     """Which policy decides."""
     parser.add_argument("--policy", default="mapa-preserve", help="default: %(default)s")

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topoplace.discovery import Format
+    from topoplace.hosts import HostResources
     from topoplace.profiles import PerformanceProfile
     from topoplace.topology import Topology
 
 _MAX_UNPACKED = 256 << 20
+_NO_LIMIT = 1 << 30
+"""The most CPUs, or GB of memory, that a machine can have."""
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -39,6 +42,16 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
     return with_gpus(parsed(source, arguments), source)
+
+
+def hosts(arguments: argparse.Namespace) -> HostResources | None:
+    """What each machine has besides GPUs; without limit where only the other is told, None where neither is."""
+    from topoplace.hosts import HostResources
+
+    cpus, memory_gb = arguments.cpus, arguments.memory_gb
+    if cpus is None and memory_gb is None:
+        return None
+    return HostResources(_NO_LIMIT if cpus is None else cpus, _NO_LIMIT if memory_gb is None else memory_gb)
 
 
 def is_built_in(source: str) -> bool:

@@ -58,7 +58,8 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         metavar="FILE",
-        help="CSV with a header, a trace, MAPA's job lines or SC'17's manifests; default: MAPA's job mix",
+        help="CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), MAPA's job lines or "
+        "SC'17's manifests; default: MAPA's job mix",
     )
     parser.add_argument(
         "--num-jobs",
@@ -67,7 +68,15 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of the default mix (default: 300)",
     )
-    options.add_seed(parser, "the mix and the run times")
+    parser.add_argument(
+        "--gpus-per-node",
+        type=options.count,
+        default=1,
+        metavar="N",
+        help="that jobs of a log in the Standard Workload Format have (default: 1)",
+    )
+    options.add_hosts(parser)
+    options.add_seed(parser, "the mix, the run times, and what a log does not tell")
     parser.add_argument(
         "--performance",
         choices=("mapa", "fixed", "profile"),
@@ -151,7 +160,13 @@ class _Study:
             policy = policies.get(name, profile=self.profile)
         seed, progress = self.arguments.seed, not self.arguments.json
         return simulate(
-            self.topology, self.workload, policy, performance=self.model, seed=seed, progress=progress
+            self.topology,
+            self.workload,
+            policy,
+            performance=self.model,
+            seed=seed,
+            progress=progress,
+            hosts=reading.hosts(self.arguments),
         )
 
     def _model(self, name: str | None) -> PerformanceModel:
@@ -165,7 +180,7 @@ class _Study:
 
 
 def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
-    from topoplace.simulate import Workload
+    from topoplace.simulate import Workload, pbs, swf
 
     if not arguments.jobs:
         return Workload.mapa(arguments.num_jobs, arguments.seed)
@@ -173,6 +188,11 @@ def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None)
     with reading.errors_of(arguments.jobs):
         if text.lstrip()[:1] in ("{", "["):
             return Workload.from_manifests(text, profile)
+        if swf.recognised(text):
+            machine = {"gpus_per_node": arguments.gpus_per_node, "cpus_per_node": arguments.cpus}
+            return Workload.from_swf(text, **machine, seed=arguments.seed)
+        if pbs.recognised(text):
+            return Workload.from_pbs(text, seed=arguments.seed)
         if text.lstrip()[:1].isdigit():
             return Workload.from_mapa(text)
         if "job_id" in text.lstrip().split("\n", 1)[0]:

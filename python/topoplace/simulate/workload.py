@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -15,8 +15,9 @@ from topoplace import _checks
 from topoplace._csv_rows import MAX_NUMBER, lines, number, records
 from topoplace.jobgraph import MAX_TASKS, JobGraph
 from topoplace.profiles import PerformanceProfile
-from topoplace.simulate import manifests, traces
+from topoplace.simulate import manifests, pbs, swf, traces
 from topoplace.simulate.job_rows import job_of
+from topoplace.simulate.logged_jobs import LogColumns, estimated_transfers
 from topoplace.simulate.transfers import Transfers
 
 MAPA_NETWORKS: Final = {
@@ -218,6 +219,64 @@ class Workload:
     def to_manifests(self) -> str:
         """The jobs as JSON that `from_manifests` reads back, and the prototype too."""
         return manifests.write_manifests(iter(self))
+
+    @classmethod
+    def from_swf(
+        cls,
+        text: str,
+        *,
+        gpus_per_node: int = 1,
+        cpus_per_node: int | None = None,
+        statuses: Collection[int] = swf.STATUSES,
+        queues: Collection[int] | None = None,
+        seed: int | None = None,
+    ) -> Workload:
+        """A log in the Standard Workload Format (version 2.2): 18 fields a line, comments begin with `;`.
+
+        A job has as many processors as it requested (allocated, where that is not known), on as few nodes of
+        `cpus_per_node` processors each as hold them, spread evenly; without the argument, the header's MaxProcs over
+        MaxNodes, and else one processor a node. The format knows no GPUs: the job has `gpus_per_node` on each node; for
+        0, those on one node are kept as jobs without GPUs. Memory is what was requested, 1024 bytes a KB.
+
+        Left out are jobs that never ran (run time unknown, or cancelled after none), those of a status not in
+        `statuses` (2 to 4 are parts of a job whose sum has a line of its own) and, where `queues` is given, those of
+        other queue numbers. seed: draw `transfers`, of which no log tells (TSUBAME, Table 1: as much data as memory,
+        100 to 100,000 connections); without it there are none.
+        """
+        return cls._from_log(swf.read_swf(text, gpus_per_node, cpus_per_node, statuses, queues), seed)
+
+    @classmethod
+    def from_pbs(
+        cls,
+        text: str,
+        *,
+        queues: Collection[str] | None = None,
+        without_gpus: bool = False,
+        seed: int | None = None,
+    ) -> Workload:
+        """An accounting log of PBS or Torque: of each job the E record, which is written when it has ended.
+
+        Submission is `ctime`, or else `qtime`, in seconds since the first job's; the run time is
+        `resources_used.walltime`, or else from `start` to `end`. Each process of the job graph is one node (chunk) of
+        `Resource_List.select` or `nodes`, see `simulate.pbs`. A job that was restarted has several E records: the last
+        of those that ran counts, as what was done before is lost, and no request of the user.
+
+        Left out are jobs that never started and, where `queues` is given, those of other queues; jobs without GPUs,
+        too, unless `without_gpus` keeps those on one node. seed: as for `from_swf`.
+        """
+        return cls._from_log(pbs.read_pbs(text, queues, without_gpus=without_gpus), seed)
+
+    @classmethod
+    def _from_log(cls, columns: LogColumns, seed: int | None) -> Workload:
+        transfers = None if seed is None else estimated_transfers(columns.jobs, seeded(seed))
+        return cls(
+            columns.jobs,
+            columns.submit,
+            columns.base,
+            columns.ids,
+            transfers=transfers,
+            requested_time=columns.requested,
+        )
 
     @classmethod
     def sc17(
