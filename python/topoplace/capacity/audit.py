@@ -1,0 +1,134 @@
+"""What an event log says: its costs counted again, and a proof that nothing in it is impossible.
+
+Shares no code with the simulation, and is given its log only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topoplace.capacity.catalogue import Catalogue
+from topoplace.capacity.jobs import CapacityJob
+from topoplace.capacity.result import Table
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """$ and GPU hours."""
+
+    vm_cost: float
+    tardiness_cost: float
+    gpu_hours_let: float
+    gpu_hours_used: float
+
+
+def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> Audit:
+    """Costs from `CapacityResult.events` alone.
+
+    ValueError naming the row for a time before the one above, a node that is let twice, more nodes than `num_nodes`, a
+    job that starts before it was submitted, in two places or on more GPUs than are free, a node given back while jobs
+    run, a job that ends with more or less than all of its work done; and for a job that does not end at all.
+    """
+    books = _Books(jobs, catalogue, num_nodes)
+    for row, event in enumerate(events):
+        try:
+            books.enter(*event.item())
+        except ValueError as error:
+            raise ValueError(f"events[{row}]: {error}") from None
+    return books.close()
+
+
+@dataclass(slots=True)
+class _Let:
+    since: float
+    vm_type: int
+    free: int
+
+
+class _Books:
+    def __init__(self, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> None:
+        self.jobs, self.catalogue, self.num_nodes = jobs, catalogue, num_nodes
+        self.clock = -math.inf
+        self.let: dict[tuple[int, int], _Let] = {}
+        self.done: dict[int, float] = {}
+        """By job in the system: the share of its work that is done."""
+        self.running: dict[int, tuple[tuple[int, int], int, float]] = {}
+        """By job: the node, how many GPUs, since when."""
+        self.ended: set[int] = set()
+        self.vm_cost = self.tardiness_cost = self.hours_let = self.hours_used = 0.0
+
+    def enter(
+        self, time: float, event: str, controller: int, node: int, vm_type: int, job: int, gpus: int
+    ) -> None:
+        _need(time >= self.clock, f"time {time:g} after {self.clock:g}")
+        self.clock = time
+        where = (controller, node)
+        if event == "submit":
+            self._submit(job)
+        elif event == "boot":
+            self._boot(where, vm_type)
+        elif event == "shutdown":
+            self._shutdown(where)
+        elif event == "start":
+            self._start(where, job, gpus)
+        elif event in ("stop", "end"):
+            self._leave(where, job, gpus, ends=event == "end")
+        else:
+            raise ValueError(f"event {event!r} is none")
+
+    def close(self) -> Audit:
+        missing = [job.job_id for i, job in enumerate(self.jobs) if i not in self.ended]
+        _need(not missing, f"events: job {missing[:1]} does not end")
+        _need(not self.let, f"events: nodes {list(self.let)} are not given back")
+        return Audit(self.vm_cost, self.tardiness_cost, self.hours_let, self.hours_used)
+
+    def _submit(self, job: int) -> None:
+        _need(job not in self.done and job not in self.ended, f"job {job} is submitted twice")
+        early = self.jobs[job].submit - self.clock
+        _need(early <= _ROUNDING, f"job {job} is submitted {early:g} h before its time")
+        self.done[job] = 0.0
+
+    def _boot(self, where: tuple[int, int], vm_type: int) -> None:
+        _need(where not in self.let, f"node {where} is let already")
+        self.let[where] = _Let(self.clock, vm_type, self.catalogue[vm_type].num_gpus)
+        _need(len(self.let) <= self.num_nodes, f"{len(self.let)} nodes of {self.num_nodes}")
+
+    def _shutdown(self, where: tuple[int, int]) -> None:
+        _need(where in self.let, f"node {where} is not let")
+        node = self.let.pop(where)
+        kind = self.catalogue[node.vm_type]
+        _need(node.free == kind.num_gpus, f"jobs run on node {where}")
+        self.vm_cost += kind.cost_per_hour * (self.clock - node.since)
+        self.hours_let += kind.num_gpus * (self.clock - node.since)
+
+    def _start(self, where: tuple[int, int], job: int, gpus: int) -> None:
+        _need(job in self.done, f"job {job} is not in the system")
+        _need(job not in self.running, f"job {job} runs already")
+        _need(where in self.let, f"node {where} is not let")
+        node = self.let[where]
+        _need(1 <= gpus <= node.free, f"{gpus} GPUs on node {where}, {node.free} are free")
+        _need(math.isfinite(self.jobs[job].hours[node.vm_type, gpus - 1]), f"job {job} cannot run there")
+        node.free -= gpus
+        self.running[job] = (where, gpus, self.clock)
+
+    def _leave(self, where: tuple[int, int], job: int, gpus: int, *, ends: bool) -> None:
+        _need(job in self.running and self.running[job][:2] == (where, gpus), f"job {job} does not run there")
+        spent = self.clock - self.running.pop(job)[2]
+        node = self.let[where]
+        node.free += gpus
+        self.hours_used += gpus * spent
+        self.done[job] += spent / float(self.jobs[job].hours[node.vm_type, gpus - 1])
+        if ends:
+            done = self.done.pop(job)
+            _need(abs(done - 1.0) <= _ROUNDING, f"job {job} ends with {done:.6f} of its work done")
+            self.ended.add(job)
+            self.tardiness_cost += self.jobs[job].weight * max(0.0, self.clock - self.jobs[job].due)
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)

@@ -1,0 +1,146 @@
+"""Jobs like those of the paper's experiments (Filippini et al., section V-A), from a seed.
+
+What the paper tells: AlexNet, ResNet, VGG and DeepSpeech in PyTorch and TensorFlow, with epochs and batch size varied;
+VGG depends on compute power, AlexNet and DeepSpeech on the disk and on the GPU's memory, ResNet on both alike; due
+dates U[min t, 2 max t] after submission, weights U[0.36, 1.08] $/h. Inter-arrival times follow a Poisson distribution,
+with a mean of 45,000 s for one node and of 45,000/N s for N (450 s for 100, section V-B): every job takes longer than
+45,000 s even where it is fastest, and jobs run for hours or days.
+
+What it does not tell is the table of times. Ours is a model: one GTX 1080Ti spends shares of a job's time computing, in
+its memory and waiting for the disk; another GPU computes and remembers slower as its data sheet has it, several GPUs
+share both, the disk is as fast as ever, and exchanging gradients comes on top. So more GPUs always help, and never as
+much as there are more. Epochs are such that jobs take one to nine days on one GTX 1080Ti: then a controller of 5 nodes
+decides over about as many jobs as the paper's 5,000 variables imply (27).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import _checks
+from topoplace.capacity.catalogue import TABLE_II, Catalogue
+from topoplace.capacity.jobs import CapacityJob
+
+MEAN_ARRIVAL_SECONDS: Final = 45_000.0
+"""Between two jobs per node, section V-A."""
+WEIGHTS: Final = (0.36, 1.08)
+"""$ per hour of tardiness, section V-A."""
+BATCH_SIZES: Final = (32, 64, 128, 256)
+MAX_JOBS: Final = 1 << 20
+_REFERENCE: Final = "GTX 1080Ti"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSpeed:
+    """Of one GPU as a program sees it (boards with two count as two): single precision, memory bandwidth."""
+
+    tflops: float
+    memory_gbps: float
+
+
+GPU_SPEEDS: Final[Mapping[str, GpuSpeed]] = MappingProxyType(
+    {
+        "K80": GpuSpeed(4.37, 240.0),
+        "M60": GpuSpeed(4.82, 160.0),
+        "Quadro P600": GpuSpeed(1.2, 64.0),
+        _REFERENCE: GpuSpeed(11.34, 484.0),
+    }
+)
+"""From the vendor's data sheets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A neural network to train: how long an epoch takes on one GTX 1080Ti, and what with."""
+
+    name: str
+    hours_per_epoch: float
+    """In PyTorch, batches of 64."""
+    epochs: tuple[int, int]
+    compute: float
+    memory: float
+    disk: float
+    """Shares of that time, which sum to 1."""
+    exchange: float
+    """What gradients add where many GPUs exchange them, as a share of the same time."""
+
+    def relative_time(self, gpu: GpuSpeed, gpus: int) -> float:
+        """Over that on one GTX 1080Ti."""
+        reference = GPU_SPEEDS[_REFERENCE]
+        computing = self.compute * reference.tflops / gpu.tflops
+        remembering = self.memory * reference.memory_gbps / gpu.memory_gbps
+        return (computing + remembering) / gpus + self.disk + self.exchange * (1 - 1 / gpus)
+
+
+NETWORKS: Final = (
+    Network("alexnet", 0.3, (100, 300), compute=0.10, memory=0.45, disk=0.45, exchange=0.08),
+    Network("resnet", 1.8, (40, 120), compute=0.45, memory=0.45, disk=0.10, exchange=0.04),
+    Network("vgg", 2.7, (30, 80), compute=0.85, memory=0.10, disk=0.05, exchange=0.10),
+    Network("deepspeech", 5.0, (15, 40), compute=0.10, memory=0.60, disk=0.30, exchange=0.05),
+)
+FRAMEWORKS: Final[Mapping[str, float]] = MappingProxyType({"pytorch": 1.0, "tensorflow": 1.1})
+"""Time over that in PyTorch."""
+
+
+def generate_jobs(
+    num_jobs: int,
+    num_nodes: int,
+    seed: int = 0,
+    catalogue: Catalogue = TABLE_II,
+    *,
+    gpu_speeds: Mapping[str, GpuSpeed] = GPU_SPEEDS,
+    mean_arrival_seconds: float = MEAN_ARRIVAL_SECONDS,
+) -> tuple[CapacityJob, ...]:
+    """So many jobs for `num_nodes` nodes, in the order of their submission; the first arrives at time 0.
+
+    gpu_speeds: of the models in the catalogue; ValueError naming a VM type whose GPUs are not among them.
+    mean_arrival_seconds: between two jobs, times the number of nodes.
+    """
+    _checks.integer(num_jobs, "num_jobs", ValueError, low=0, high=MAX_JOBS)
+    _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_JOBS)
+    _checks.integer(seed, "seed", ValueError, low=0, high=(1 << 63) - 1)
+    mean = _checks.positive(mean_arrival_seconds, "mean_arrival_seconds", ValueError, high=1e9)
+    tables = [relative_times(network, catalogue, gpu_speeds) for network in NETWORKS]
+    random = np.random.default_rng(seed)
+    clock, jobs = 0.0, list[CapacityJob]()
+    for index in range(num_jobs):
+        jobs.append(_job(index, clock, tables, random))
+        clock += float(random.poisson(mean / num_nodes)) / 3600
+    return tuple(jobs)
+
+
+def relative_times(
+    network: Network, catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed] = GPU_SPEEDS
+) -> NDArray[np.float64]:
+    """(types, most GPUs) times of `network` over that on one GTX 1080Ti; infinite for more GPUs than the type has."""
+    times = np.full((len(catalogue), catalogue.max_gpus), math.inf)
+    for row, vm_type in enumerate(catalogue):
+        if vm_type.gpu_model not in gpu_speeds:
+            raise ValueError(f"VM type {vm_type.name!r}: the speed of a {vm_type.gpu_model} is not given")
+        speed = gpu_speeds[vm_type.gpu_model]
+        gpus = range(1, vm_type.num_gpus + 1)
+        times[row, : vm_type.num_gpus] = [network.relative_time(speed, count) for count in gpus]
+    return times
+
+
+def _job(
+    index: int, submit: float, tables: list[NDArray[np.float64]], random: np.random.Generator
+) -> CapacityJob:
+    which = int(random.integers(len(NETWORKS)))
+    network = NETWORKS[which]
+    framework = list(FRAMEWORKS)[int(random.integers(len(FRAMEWORKS)))]
+    epochs = int(random.integers(network.epochs[0], network.epochs[1] + 1))
+    batch = BATCH_SIZES[int(random.integers(len(BATCH_SIZES)))]
+    small_batches = 0.9 + 0.1 * 64 / batch
+    hours = tables[which] * (network.hours_per_epoch * epochs * FRAMEWORKS[framework] * small_batches)
+    finite: list[float] = hours[np.isfinite(hours)].tolist()
+    due = submit + float(random.uniform(min(finite), 2 * max(finite)))
+    name = f"{network.name}-{framework}-{epochs}x{batch}-{index}"
+    return CapacityJob(name, due, float(random.uniform(*WEIGHTS)), hours, submit)
