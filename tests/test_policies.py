@@ -17,11 +17,21 @@ from topoplace.testing.strategies import cluster_topologies, clusters, job_graph
 
 POLICIES = tp.policies.names()
 MAPA = POLICIES[:4]
+SHARING = [name for name in POLICIES if name != "g-queue"]
+"""Those that may put several jobs on a machine."""
 
 
 def test_names() -> None:
     assert MAPA == ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
-    assert POLICIES[4:] == ("fcfs", "best-fit", "topo-aware", "topo-aware-p", "drmaestro")
+    assert POLICIES[4:] == (
+        "fcfs",
+        "best-fit",
+        "topo-aware",
+        "topo-aware-p",
+        "drmaestro",
+        "g-queue",
+        "r-queue",
+    )
     assert [tp.policies.get(name).name for name in POLICIES] == list(POLICIES)
 
 
@@ -33,7 +43,7 @@ def test_unknown_name_suggests_close_ones() -> None:
 @pytest.mark.parametrize("name", POLICIES)
 def test_contract(name: str) -> None:
     report = check_policy(lambda: tp.policies.get(name))
-    assert report.placed > 100
+    assert report.placed > (100 if name in SHARING else 50)
 
 
 def test_template_keeps_the_contract() -> None:
@@ -112,7 +122,7 @@ def mixed_cluster() -> tp.Cluster:
     return tp.Cluster(tp.Topology(tuple(gpus)))
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", SHARING)
 def test_requirements_choose_the_gpus(name: str) -> None:
     cluster, policy = mixed_cluster(), tp.policies.get(name)
     cluster.allocate("other", [0])
@@ -127,7 +137,7 @@ def test_requirements_choose_the_gpus(name: str) -> None:
         assert set(placement.gpus) <= allowed
     apart = policy.place(tp.JobGraph.ring(2).with_(anti_affinity=True), cluster)
     assert apart is not None
-    assert apart.gpus == (1, 4)
+    assert sorted(apart.gpus) == [1, 4]
     assert not apart.optimal
     together = policy.place(tp.JobGraph.ring(4).with_(single_node=True), cluster)
     assert together is not None

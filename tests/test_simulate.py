@@ -15,7 +15,7 @@ from topoplace.policies.base import Plan, QueuedJob, SearchPolicy
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.testing.strategies import job_graphs, topologies
 
-OUT_OF_ORDER = ("best-fit", "topo-aware", "topo-aware-p", "drmaestro")
+OUT_OF_ORDER = ("best-fit", "topo-aware", "topo-aware-p", "drmaestro", "g-queue", "r-queue")
 
 
 @st.composite

@@ -80,6 +80,7 @@ class Hosts:
         self.resources = tuple(resources)
         self._held: dict[str, Held] = {}
         self._drained: set[int] = set()
+        self._processes = np.zeros(len(names), dtype=np.int64)
         rows = [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in self.resources]
         self._free = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS))
 
@@ -89,6 +90,13 @@ class Hosts:
     def free(self) -> NDArray[np.int64]:
         """(machines, 3) what is left of each of `COLUMNS`, (0, 3) without limits; a read-only view."""
         view = self._free.view()
+        view.flags.writeable = False
+        return view
+
+    @property
+    def processes(self) -> NDArray[np.int64]:
+        """(machines,) how many processes jobs have on each; a read-only view."""
+        view = self._processes.view()
         view.flags.writeable = False
         return view
 
@@ -155,6 +163,7 @@ class Hosts:
         """An independent copy."""
         other = type(self)(self.names, self.resources)
         other._held, other._drained, other._free = dict(self._held), set(self._drained), self._free.copy()
+        other._processes = self._processes.copy()
         return other
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,7 +190,11 @@ class Hosts:
         return hosts
 
     def _add(self, held: Held | None, sign: int) -> None:
-        if held is not None and self.resources:
+        if held is None:
+            return
+        for share in held.shares:
+            self._processes[share.machine] -= sign
+        if self.resources:
             for _, machine, column, amount in held.needs():
                 self._free[machine, column] += sign * amount
 

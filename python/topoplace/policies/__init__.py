@@ -13,6 +13,7 @@ from topoplace.policies.greedy_fit import BestFit, FirstComeFirstServed
 from topoplace.policies.machine_policy import MachinePolicy
 from topoplace.policies.mapa import Preserve
 from topoplace.policies.mapa_topo_aware import MapaTopoAware
+from topoplace.policies.rcuda import GQueue, NodeQueue, RQueue
 from topoplace.policies.topo_aware import TopoAware, TopoAwareP
 
 __all__ = [
@@ -21,13 +22,16 @@ __all__ = [
     "DRMaestro",
     "Explanation",
     "FirstComeFirstServed",
+    "GQueue",
     "Greedy",
     "MachinePolicy",
     "MapaTopoAware",
+    "NodeQueue",
     "Plan",
     "Policy",
     "Preserve",
     "QueuedJob",
+    "RQueue",
     "SearchPolicy",
     "TopoAware",
     "TopoAwareP",
@@ -35,12 +39,12 @@ __all__ = [
     "names",
 ]
 
-_POLICIES: dict[str, type[SearchPolicy | MachinePolicy | DRMaestro]] = {
+_POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]] = {
     policy.name: policy
     for policy in (
         *(Baseline, MapaTopoAware, Greedy, Preserve),
         *(FirstComeFirstServed, BestFit, TopoAware, TopoAwareP),
-        DRMaestro,
+        *(DRMaestro, GQueue, RQueue),
     )
 }
 
