@@ -3,6 +3,7 @@
 
 namespace topoplace::bindings {
 
+void register_capacity(pybind11::module_& module);
 void register_flow(pybind11::module_& module);
 void register_flow_network(pybind11::module_& module);
 void register_kernels(pybind11::module_& module);

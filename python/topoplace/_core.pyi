@@ -6,7 +6,13 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['ClusterState', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'map_graph', 'min_cost_flow', 'verify_bipartition', 'verify_flow', 'verify_infeasible', 'verify_map', 'verify_mapping', 'verify_unbounded']
+__all__: list[str] = ['CapacityTables', 'ClusterState', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_flow', 'verify_infeasible', 'verify_map', 'verify_mapping', 'verify_unbounded']
+class CapacityTables:
+    """
+    What nodes and jobs cost, as searches read it.
+    """
+    def __init__(self, gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
 class FlowNetwork:
     """
     A network that is kept and changed between solutions.
@@ -159,7 +165,13 @@ def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: n
     ...
 def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], algorithm: str, structure: bool, start_flow: numpy.typing.NDArray[numpy.int64] | None, start_potential: numpy.typing.NDArray[numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[str, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], str, int]:
     ...
+def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
+    ...
+def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[list[tuple[int, list[tuple[int, int]]]], float, float, bool, int, int, int]:
+    ...
 def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> bool:
+    ...
+def verify_capacity(gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64], nodes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cost: typing.SupportsFloat | typing.SupportsIndex) -> bool:
     ...
 def verify_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], flow: numpy.typing.NDArray[numpy.int64], potential: numpy.typing.NDArray[numpy.int64], total: int) -> bool:
     ...

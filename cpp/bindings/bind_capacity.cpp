@@ -1,0 +1,107 @@
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include "convert.hpp"
+#include "register.hpp"
+#include "topoplace/capacity.hpp"
+
+namespace py = pybind11;
+
+template <>
+class pybind11::detail::type_caster<topoplace::capacity::Problem>
+    : public topoplace::bindings::HandleCaster<topoplace::capacity::Problem> {};
+
+namespace topoplace::bindings {
+namespace {
+
+using capacity::Node;
+using capacity::Problem;
+using Jobs = std::vector<std::pair<std::int32_t, std::int32_t>>;
+using NodeTuple = std::pair<std::int32_t, Jobs>;
+using Priced = std::tuple<double, double, std::int32_t, Jobs>;
+using Found = py::typing::Tuple<std::vector<NodeTuple>, double, double, bool, std::uint64_t, std::uint64_t,
+                                std::uint64_t>;
+
+capacity::Tables to_tables(const Array<std::int32_t>& gpus, const Array<double>& open,
+                           const Array<double>& run, const Array<double>& pay, const Array<double>& wait) {
+    check_shape(gpus, "gpus", {-1});
+    check_shape(open, "open", {gpus.shape(0)});
+    check_shape(wait, "wait", {-1});
+    check_shape(run, "run", {wait.shape(0), gpus.shape(0), -1});
+    check_shape(pay, "pay", {wait.shape(0), gpus.shape(0), run.shape(2)});
+    return {as_span(gpus), as_span(open), as_span(run),
+            as_span(pay),  as_span(wait), std::int32_t(run.shape(2))};
+}
+
+std::unique_ptr<Problem> problem(const Array<std::int32_t>& gpus, const Array<double>& open,
+                                 const Array<double>& run, const Array<double>& pay,
+                                 const Array<double>& wait) {
+    return std::make_unique<Problem>(to_tables(gpus, open, run, pay, wait));
+}
+
+Jobs to_jobs(const Node& node) {
+    Jobs jobs;
+    for (const auto& [job, gpus] : node.jobs) jobs.emplace_back(job, gpus);
+    return jobs;
+}
+
+std::vector<Node> to_nodes(const std::vector<NodeTuple>& given) {
+    std::vector<Node> nodes;
+    for (const auto& [type, jobs] : given) {
+        Node& node = nodes.emplace_back(Node{type, {}, 0});
+        for (const auto& [job, gpus] : jobs) node.jobs.push_back({job, gpus});
+    }
+    return nodes;
+}
+
+std::vector<Priced> price(const Problem& problem, const Array<double>& price) {
+    check_shape(price, "price", {problem.num_jobs()});
+    const auto found = without_gil<std::vector<capacity::PricedNode>>(
+        [&] { return capacity::price(problem, as_span(price)); });
+    std::vector<Priced> priced;
+    for (const auto& [node, reduced] : found)
+        priced.emplace_back(node.cost, reduced, node.type, to_jobs(node));
+    return priced;
+}
+
+Found search(const Problem& problem, std::int32_t num_nodes, const std::vector<NodeTuple>& start,
+             std::uint64_t price_steps, std::uint64_t rounds, std::uint64_t seed,
+             std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+    const auto nodes = to_nodes(start);
+    capacity::SearchParams params;
+    params.num_nodes = num_nodes;
+    params.start = nodes;
+    params.price_steps = price_steps;
+    params.rounds = rounds;
+    params.seed = seed;
+    params.deadline = to_deadline(timeout, max_nodes);
+    const auto result =
+        without_gil<capacity::SearchResult>([&] { return capacity::search(problem, params); });
+    std::vector<NodeTuple> found;
+    for (const Node& node : result.nodes) found.emplace_back(node.type, to_jobs(node));
+    return py::make_tuple(found, result.cost, result.bound, result.complete, result.rounds,
+                          result.improvements, result.knapsacks);
+}
+
+bool verify(const Array<std::int32_t>& gpus, const Array<double>& open, const Array<double>& run,
+            const Array<double>& pay, const Array<double>& wait, const std::vector<NodeTuple>& nodes,
+            double cost) {
+    return capacity::verify(to_tables(gpus, open, run, pay, wait), to_nodes(nodes), cost);
+}
+
+}  // namespace
+
+void register_capacity(py::module_& module) {
+    py::class_<Problem>(module, "CapacityTables", "What nodes and jobs cost, as searches read it.")
+        .def(py::init(&problem), py::arg("gpus").noconvert(), py::arg("open").noconvert(),
+             py::arg("run").noconvert(), py::arg("pay").noconvert(), py::arg("wait").noconvert());
+    module.def("price_nodes", &price, py::arg("problem"), py::arg("price").noconvert());
+    module.def("search_capacity", &search, py::arg("problem"), py::arg("num_nodes"), py::arg("start"),
+               py::arg("price_steps"), py::arg("rounds"), py::arg("seed"), py::arg("timeout"),
+               py::arg("max_nodes"));
+    module.def("verify_capacity", &verify, py::arg("gpus").noconvert(), py::arg("open").noconvert(),
+               py::arg("run").noconvert(), py::arg("pay").noconvert(), py::arg("wait").noconvert(),
+               py::arg("nodes"), py::arg("cost"));
+}
+
+}  // namespace topoplace::bindings

@@ -1,0 +1,92 @@
+#include "capacity/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace topoplace::capacity {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+[[noreturn]] void refuse(const char* table, std::size_t index, const std::string& why) {
+    throw std::invalid_argument(std::string(table) + "[" + std::to_string(index) + "] " + why);
+}
+
+void check_finite(std::span<const double> values, const char* table) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!std::isfinite(values[i])) refuse(table, i, "= " + std::to_string(values[i]) + " is not finite");
+    }
+}
+
+void check_lengths(const Tables& tables) {
+    const std::size_t entries = tables.wait.size() * tables.gpus.size() * std::size_t(tables.most_gpus);
+    if (tables.open.size() != tables.gpus.size())
+        throw std::invalid_argument("open: one value per type needed");
+    if (tables.run.size() != entries) throw std::invalid_argument("run: jobs x types x GPUs values needed");
+    if (tables.pay.size() != entries) throw std::invalid_argument("pay: jobs x types x GPUs values needed");
+}
+
+void check(const Tables& tables) {
+    if (tables.most_gpus < 1) throw std::invalid_argument("most_gpus is not above 0");
+    check_lengths(tables);
+    for (std::size_t v = 0; v < tables.gpus.size(); ++v) {
+        if (tables.gpus[v] < 1 || tables.gpus[v] > tables.most_gpus)
+            refuse("gpus", v, "= " + std::to_string(tables.gpus[v]) + " is not in 1..most_gpus");
+    }
+    check_finite(tables.open, "open");
+    check_finite(tables.wait, "wait");
+    for (std::size_t i = 0; i < tables.run.size(); ++i) {
+        const bool runs = std::isfinite(tables.run[i]) && std::isfinite(tables.pay[i]);
+        if (!runs && (tables.run[i] != kNever || tables.pay[i] != kNever))
+            refuse("run", i, "and pay: both finite, or both infinite");
+    }
+}
+
+}  // namespace
+
+Problem::Impl::Impl(const Tables& tables)
+    : num_jobs(std::int32_t(tables.wait.size())),
+      num_types(std::int32_t(tables.gpus.size())),
+      most_gpus(tables.most_gpus),
+      gpus(tables.gpus.begin(), tables.gpus.end()),
+      open(tables.open.begin(), tables.open.end()),
+      wait(tables.wait.begin(), tables.wait.end()),
+      all_wait(std::accumulate(wait.begin(), wait.end(), 0.0)),
+      scale(wait.size()),
+      gain_(tables.run.size()),
+      pay_(tables.run.size()) {
+    const auto jobs = std::size_t(num_jobs), types = std::size_t(num_types), most = std::size_t(most_gpus);
+    for (std::size_t j = 0; j < jobs; ++j) {
+        for (std::size_t v = 0; v < types; ++v) {
+            const std::size_t from = (j * types + v) * most, to = (v * jobs + j) * most;
+            for (std::size_t g = 0; g < most; ++g) {
+                gain_[to + g] = tables.run[from + g] - wait[j];
+                pay_[to + g] = tables.pay[from + g];
+                if (std::isfinite(gain_[to + g]))
+                    scale[j] = std::max(scale[j], std::abs(gain_[to + g]) + pay_[to + g]);
+            }
+        }
+    }
+}
+
+double Problem::Impl::cost(const Node& node) const {
+    double gains = 0, least = kNever;
+    for (const auto& [job, given] : node.jobs) {
+        gains += gain(node.type, job)[std::size_t(given - 1)];
+        least = std::min(least, pay(node.type, job)[std::size_t(given - 1)]);
+    }
+    return open[std::size_t(node.type)] + gains + least;
+}
+
+Problem::Problem(const Tables& tables) {
+    check(tables);
+    impl_ = std::make_shared<const Impl>(tables);
+}
+
+std::int32_t Problem::num_jobs() const { return impl_->num_jobs; }
+
+}  // namespace topoplace::capacity

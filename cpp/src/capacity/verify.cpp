@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "topoplace/capacity.hpp"
+
+namespace topoplace::capacity {
+namespace {
+
+struct Sum {
+    double cost = 0;
+    double parts = 0;
+
+    void add(double value) {
+        cost += value;
+        parts += std::abs(value);
+    }
+};
+
+bool add_node(const Tables& tables, const Node& node, std::vector<bool>& runs, Sum& sum) {
+    if (node.type < 0 || std::size_t(node.type) >= tables.gpus.size() || node.jobs.empty()) return false;
+    double least = std::numeric_limits<double>::infinity();
+    std::int64_t given = 0;
+    for (const auto& [job, gpus] : node.jobs) {
+        if (job < 0 || std::size_t(job) >= tables.wait.size() || runs[std::size_t(job)]) return false;
+        if (gpus < 1 || gpus > tables.gpus[std::size_t(node.type)]) return false;
+        const std::size_t row = std::size_t(job) * tables.gpus.size() + std::size_t(node.type);
+        const std::size_t at = row * std::size_t(tables.most_gpus) + std::size_t(gpus - 1);
+        if (!std::isfinite(tables.run[at])) return false;
+        runs[std::size_t(job)] = true;
+        given += gpus;
+        sum.add(tables.run[at]);
+        least = std::min(least, tables.pay[at]);
+    }
+    sum.add(tables.open[std::size_t(node.type)]);
+    sum.add(least);
+    return given <= tables.gpus[std::size_t(node.type)];
+}
+
+}  // namespace
+
+bool verify(const Tables& tables, std::span<const Node> nodes, double cost) {
+    std::vector<bool> runs(tables.wait.size());
+    Sum sum;
+    for (const Node& node : nodes) {
+        if (!add_node(tables, node, runs, sum)) return false;
+    }
+    for (std::size_t job = 0; job < runs.size(); ++job) {
+        if (!runs[job]) sum.add(tables.wait[job]);
+    }
+    return std::abs(cost - sum.cost) <= 1e-9 * sum.parts;
+}
+
+}  // namespace topoplace::capacity
