@@ -54,14 +54,26 @@ std::vector<Node> to_nodes(const std::vector<NodeTuple>& given) {
     return nodes;
 }
 
-std::vector<Priced> price(const Problem& problem, const Array<double>& price) {
-    check_shape(price, "price", {problem.num_jobs()});
-    const auto found = without_gil<std::vector<capacity::PricedNode>>(
-        [&] { return capacity::price(problem, as_span(price)); });
+std::vector<Priced> to_priced(const std::vector<capacity::PricedNode>& nodes) {
     std::vector<Priced> priced;
-    for (const auto& [node, reduced] : found)
+    priced.reserve(nodes.size());
+    for (const auto& [node, reduced] : nodes)
         priced.emplace_back(node.cost, reduced, node.type, to_jobs(node));
     return priced;
+}
+
+std::vector<Priced> price(const Problem& problem, const Array<double>& price) {
+    return to_priced(without_gil<std::vector<capacity::PricedNode>>(
+        [&] { return capacity::price(problem, as_span(price)); }));
+}
+
+std::optional<std::vector<Priced>> list(const Problem& problem, const Array<double>& price, double limit,
+                                        std::size_t most, std::optional<double> timeout) {
+    using Listed = std::optional<std::vector<capacity::PricedNode>>;
+    const auto found = without_gil<Listed>(
+        [&] { return capacity::list(problem, as_span(price), limit, most, to_deadline(timeout)); });
+    if (!found) return std::nullopt;
+    return to_priced(*found);
 }
 
 Found search(const Problem& problem, std::int32_t num_nodes, const std::vector<NodeTuple>& start,
@@ -96,6 +108,8 @@ void register_capacity(py::module_& module) {
         .def(py::init(&problem), py::arg("gpus").noconvert(), py::arg("open").noconvert(),
              py::arg("run").noconvert(), py::arg("pay").noconvert(), py::arg("wait").noconvert());
     module.def("price_nodes", &price, py::arg("problem"), py::arg("price").noconvert());
+    module.def("list_nodes", &list, py::arg("problem"), py::arg("price").noconvert(), py::arg("limit"),
+               py::arg("most"), py::arg("timeout"));
     module.def("search_capacity", &search, py::arg("problem"), py::arg("num_nodes"), py::arg("start"),
                py::arg("price_steps"), py::arg("rounds"), py::arg("seed"), py::arg("timeout"),
                py::arg("max_nodes"));

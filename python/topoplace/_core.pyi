@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['CapacityTables', 'ClusterState', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_flow', 'verify_infeasible', 'verify_map', 'verify_mapping', 'verify_unbounded']
+__all__: list[str] = ['CapacityTables', 'ClusterState', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_flow', 'verify_infeasible', 'verify_map', 'verify_mapping', 'verify_unbounded']
 class CapacityTables:
     """
     What nodes and jobs cost, as searches read it.
@@ -160,6 +160,8 @@ def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool,
 def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
     ...
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
+    ...
+def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
     ...
 def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...

@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -76,6 +77,11 @@ struct PricedNode {
 // For each type and each number of GPUs given away that is possible, the node of least reduced cost.
 // `price`: of each job, what a node gets for it; of equal nodes any, the same one every time.
 std::vector<PricedNode> price(const Problem& problem, std::span<const double> price);
+
+// All nodes whose reduced cost is at most `limit`; nothing where there are more than `most`, or the deadline
+// passes. Depth first over jobs, and down no branch that has no such node.
+std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
+                                            double limit, std::size_t most, const Deadline& deadline = {});
 
 struct SearchParams {
     std::int32_t num_nodes = 1;       // at most as many as there are jobs

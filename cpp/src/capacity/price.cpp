@@ -2,18 +2,25 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
 #include "capacity/knapsack.hpp"
 
 namespace topoplace::capacity {
 
+void check_price(const Problem::Impl& problem, std::span<const double> price) {
+    if (price.size() != std::size_t(problem.num_jobs)) {
+        throw std::invalid_argument("price: one value per job needed");
+    }
+    for (std::size_t i = 0; i < price.size(); ++i) {
+        if (!std::isfinite(price[i]))
+            throw std::invalid_argument("price[" + std::to_string(i) + "] is not finite");
+    }
+}
+
 std::vector<PricedNode> price(const Problem& problem, std::span<const double> price) {
     const Problem::Impl& impl = problem.impl();
-    if (price.size() != std::size_t(impl.num_jobs))
-        throw std::invalid_argument("price: one value per job needed");
-    for (const double value : price) {
-        if (!std::isfinite(value)) throw std::invalid_argument("price: not all values are finite");
-    }
+    check_price(impl, price);
     std::vector<std::int32_t> jobs(price.size());
     std::iota(jobs.begin(), jobs.end(), 0);
     Knapsack knapsack(impl);

@@ -56,7 +56,6 @@ Problem::Impl::Impl(const Tables& tables)
       open(tables.open.begin(), tables.open.end()),
       wait(tables.wait.begin(), tables.wait.end()),
       all_wait(std::accumulate(wait.begin(), wait.end(), 0.0)),
-      scale(wait.size()),
       gain_(tables.run.size()),
       pay_(tables.run.size()) {
     const auto jobs = std::size_t(num_jobs), types = std::size_t(num_types), most = std::size_t(most_gpus);
@@ -66,8 +65,6 @@ Problem::Impl::Impl(const Tables& tables)
             for (std::size_t g = 0; g < most; ++g) {
                 gain_[to + g] = tables.run[from + g] - wait[j];
                 pay_[to + g] = tables.pay[from + g];
-                if (std::isfinite(gain_[to + g]))
-                    scale[j] = std::max(scale[j], std::abs(gain_[to + g]) + pay_[to + g]);
             }
         }
     }

@@ -19,9 +19,6 @@ class Problem::Impl {
     std::vector<double> open;
     std::vector<double> wait;
     double all_wait = 0;
-    std::vector<double> scale;  // of each job, the most that running it can change the cost
-
-    // For each number of GPUs from 1 to those of the type: what the job adds to the cost if it runs instead
     // of waiting, infinite where it cannot.
     std::span<const double> gain(std::int32_t type, std::int32_t job) const { return row(gain_, type, job); }
     std::span<const double> pay(std::int32_t type, std::int32_t job) const { return row(pay_, type, job); }
@@ -38,5 +35,8 @@ class Problem::Impl {
     std::vector<double> gain_;
     std::vector<double> pay_;
 };
+
+// Throws std::invalid_argument for prices that are not one finite number per job.
+void check_price(const Problem::Impl& problem, std::span<const double> price);
 
 }  // namespace topoplace::capacity

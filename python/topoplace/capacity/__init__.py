@@ -19,14 +19,17 @@ from topoplace.capacity.dispatch import (
 from topoplace.capacity.first_principles import FirstPrinciplePlanner
 from topoplace.capacity.generator import generate_jobs
 from topoplace.capacity.jobs import CapacityJob, jobs_from_csv, time_table
+from topoplace.capacity.milp import CapacityPlanner
 from topoplace.capacity.plan import Cost, Node, Plan, Planner, plan_of
 from topoplace.capacity.problem import Problem
 from topoplace.capacity.result import CapacityResult
+from topoplace.capacity.search import SearchPlanner
 
 __all__ = [
     "TABLE_II",
     "Audit",
     "CapacityJob",
+    "CapacityPlanner",
     "CapacityResult",
     "Catalogue",
     "ControllerView",
@@ -40,6 +43,7 @@ __all__ = [
     "Planner",
     "Problem",
     "RoundRobin",
+    "SearchPlanner",
     "SizeAware",
     "VMType",
     "audit_events",

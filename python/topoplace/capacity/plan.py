@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from topoplace import _checks
@@ -60,6 +60,10 @@ class Plan:
     def gap(self) -> float:
         """(cost - bound) / cost, the relative distance at most from the best plan; 0 where both are 0."""
         return (self.cost.total - self.bound) / self.cost.total if self.cost.total > self.bound else 0.0
+
+    def with_bound(self, bound: float) -> Plan:
+        """The same plan, where none costs less than `bound`; one above its own cost is due to rounding."""
+        return replace(self, bound=max(self.bound, min(bound, self.cost.total)))
 
 
 @runtime_checkable

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <limits>
+
+#include "capacity/knapsack.hpp"
+#include "capacity/problem.hpp"
+
+namespace topoplace::capacity {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// All nodes of one type: a depth-first search over jobs from the last to the first, bounded exactly by the
+// knapsacks of the jobs before.
+class Lister {
+  public:
+    Lister(const Problem::Impl& problem, std::span<const double> price, double limit, std::size_t most,
+           NodeCounter& counter, std::vector<PricedNode>& found)
+        : problem_(problem), price_(price), limit_(limit), most_(most), counter_(counter), found_(found) {}
+
+    // False where there are too many, or time is up.
+    bool list(std::int32_t type);
+
+  private:
+    // The least cost of the first `jobs` jobs on at most so many GPUs: where none pays, and where one does.
+    struct Level {
+        double unpaid;
+        double paid;
+    };
+    Level& level(std::int32_t jobs, std::int32_t left) {
+        return levels_[std::size_t(jobs) * std::size_t(size_ + 1) + std::size_t(left)];
+    }
+    void fill();
+    bool visit(std::int32_t jobs, std::int32_t left, double cost, double least);
+    bool emit(double cost, double least);
+
+    const Problem::Impl& problem_;
+    std::span<const double> price_;
+    double limit_;
+    std::size_t most_;
+    NodeCounter& counter_;
+    std::vector<PricedNode>& found_;
+    std::int32_t type_ = 0;
+    std::int32_t size_ = 0;
+    std::vector<Level> levels_;
+    std::vector<Placed> chosen_;
+};
+
+void Lister::fill() {
+    levels_.assign(std::size_t(problem_.num_jobs + 1) * std::size_t(size_ + 1), Level{0, kNever});
+    for (std::int32_t j = 0; j < problem_.num_jobs; ++j) {
+        const auto gain = problem_.gain(type_, j), pay = problem_.pay(type_, j);
+        for (std::int32_t left = 0; left <= size_; ++left) {
+            Level best = level(j, left);
+            for (std::int32_t g = 1; g <= left; ++g) {
+                const Level& before = level(j, left - g);
+                const double cost = gain[std::size_t(g - 1)] - price_[std::size_t(j)];
+                best.unpaid = std::min(best.unpaid, before.unpaid + cost);
+                best.paid =
+                    std::min({best.paid, before.paid + cost, before.unpaid + cost + pay[std::size_t(g - 1)]});
+            }
+            level(j + 1, left) = best;
+        }
+    }
+}
+
+bool Lister::emit(double cost, double least) {
+    if (found_.size() == most_) return false;
+    Node node{type_, chosen_, 0};
+    std::ranges::reverse(node.jobs);
+    node.cost = problem_.cost(node);
+    found_.push_back({std::move(node), cost + least});
+    return true;
+}
+
+// `cost`: of the jobs chosen; `least`: of their payments. The first `jobs` jobs are still to be decided on.
+bool Lister::visit(std::int32_t jobs, std::int32_t left, double cost, double least) {
+    if (counter_.visit()) return false;
+    const Level& rest = level(jobs, left);
+    if (cost + std::min(least + rest.unpaid, rest.paid) > limit_) return true;
+    if (jobs == 0) return chosen_.empty() || emit(cost, least);
+    const std::int32_t job = jobs - 1;
+    if (!visit(job, left, cost, least)) return false;
+    const auto gain = problem_.gain(type_, job), pay = problem_.pay(type_, job);
+    for (std::int32_t g = 1; g <= left; ++g) {
+        chosen_.push_back({job, g});
+        const double more = gain[std::size_t(g - 1)] - price_[std::size_t(job)];
+        const bool go_on = visit(job, left - g, cost + more, std::min(least, pay[std::size_t(g - 1)]));
+        chosen_.pop_back();
+        if (!go_on) return false;
+    }
+    return true;
+}
+
+bool Lister::list(std::int32_t type) {
+    type_ = type;
+    size_ = problem_.gpus[std::size_t(type)];
+    fill();
+    return visit(problem_.num_jobs, size_, problem_.open[std::size_t(type)], kNever);
+}
+
+}  // namespace
+
+std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
+                                            double limit, std::size_t most, const Deadline& deadline) {
+    const Problem::Impl& impl = problem.impl();
+    check_price(impl, price);
+    NodeCounter counter(deadline);
+    std::vector<PricedNode> found;
+    Lister lister(impl, price, limit, most, counter, found);
+    for (std::int32_t type = 0; type < impl.num_types; ++type) {
+        if (!lister.list(type)) return std::nullopt;
+    }
+    return found;
+}
+
+}  // namespace topoplace::capacity

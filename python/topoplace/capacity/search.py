@@ -1,0 +1,58 @@
+"""The planner to run between two solutions of a model: a few milliseconds, and a bound besides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topoplace import _checks, _core
+from topoplace.capacity.plan import Plan, plan_of
+from topoplace.capacity.tables import from_native, tables_of, to_native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from topoplace.capacity.plan import Node
+    from topoplace.capacity.problem import Problem
+
+_MOST = 1 << 60
+
+
+class SearchPlanner:
+    """Large neighbourhood search in C++ around prices of jobs; anytime, and the same plan for the same seed.
+
+    price_steps: of the volume algorithm, whose prices guide the search and bound what any plan costs. rounds: how often
+    nodes are cleared and filled again; each is a few knapsacks, microseconds. timeout: seconds, for all of it; there is
+    always a plan.
+    """
+
+    name = "search"
+
+    def __init__(
+        self, *, price_steps: int = 400, rounds: int = 250, seed: int = 0, timeout: float | None = None
+    ) -> None:
+        self.price_steps = _checks.integer(price_steps, "price_steps", ValueError, low=0, high=_MOST)
+        self.rounds = _checks.integer(rounds, "rounds", ValueError, low=0, high=_MOST)
+        self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=_MOST)
+        self.timeout = None if timeout is None else _checks.real(timeout, "timeout", ValueError)
+
+    def plan(self, problem: Problem) -> Plan:
+        """The best plan found; its `bound` is valid."""
+        return search(problem, tables_of(problem), self)
+
+
+def search(
+    problem: Problem, tables: _core.CapacityTables, planner: SearchPlanner, start: Sequence[Node] = ()
+) -> Plan:
+    """As `SearchPlanner.plan`, where the tables are there already, and maybe a plan to begin with."""
+    nodes, _, bound, complete, *_ = _core.search_capacity(
+        tables,
+        problem.used_nodes,
+        to_native(start),
+        planner.price_steps,
+        planner.rounds,
+        planner.seed,
+        planner.timeout,
+        None,
+    )
+    status = "heuristic" if complete else "timeout"
+    return plan_of(problem, from_native(nodes), status=status).with_bound(bound)

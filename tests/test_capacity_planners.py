@@ -1,0 +1,217 @@
+"""Planners against brute force over all plans, against each other, and against the verifier."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topoplace import _core
+from topoplace.capacity import (
+    TABLE_II,
+    CapacityPlanner,
+    Catalogue,
+    Plan,
+    Planner,
+    Problem,
+    SearchPlanner,
+    VMType,
+    plan_of,
+)
+from topoplace.capacity.tables import arrays_of, to_native
+
+FORMULATIONS = ("columns", "tight", "printed")
+
+
+def best_node(problem: Problem, jobs: tuple[int, ...]) -> float:
+    """The least cost of a node with exactly these jobs, whatever its type and however its GPUs are divided."""
+    best = math.inf
+    for v, vm_type in enumerate(problem.catalogue):
+        for gpus in itertools.product(range(1, vm_type.num_gpus + 1), repeat=len(jobs)):
+            if sum(gpus) > vm_type.num_gpus:
+                continue
+            late, first = 0.0, math.inf
+            for job, g in zip(jobs, gpus, strict=True):
+                hours = float(problem.hours[job, v, g - 1])
+                if hours == math.inf:
+                    break
+                late += problem.weight[job] * max(0.0, hours - max(problem.due[job], 0.0))
+                first = min(first, hours * vm_type.cost_per_hour)
+            else:
+                best = min(best, late + first + problem.idle * (vm_type.num_gpus - sum(gpus)))
+    return best
+
+
+def brute_force(problem: Problem) -> float:
+    """The least cost over all ways to put jobs on nodes or let them wait."""
+    best = math.inf
+    wait = []
+    for job in range(problem.num_jobs):
+        finite = problem.hours[job][np.isfinite(problem.hours[job])]
+        late = max(0.0, problem.interval + finite.max() - max(problem.due[job], 0.0))
+        wait.append(problem.postponement * problem.weight[job] * late)
+    count = problem.used_nodes
+    for where in itertools.product(range(-1, count), repeat=problem.num_jobs):
+        groups = [tuple(j for j, n in enumerate(where) if n == node) for node in range(count)]
+        if all(groups):
+            waits = sum(cost for cost, n in zip(wait, where, strict=True) if n < 0)
+            best = min(best, waits + sum(best_node(problem, group) for group in groups))
+    return best
+
+
+@st.composite
+def problems(draw: st.DrawFn, most_jobs: int = 4, most_nodes: int = 3) -> Problem:
+    """Small ones with many ties, some jobs that cannot run everywhere, and due dates that have passed."""
+    price = st.sampled_from([0.0, 0.25, 1.0, 3.5])
+    types = [VMType(f"type {i}", "any", draw(st.integers(1, 3)), draw(price)) for i in range(2)]
+    catalogue = Catalogue(types)
+    jobs = draw(st.integers(1, most_jobs))
+    hours = np.full((jobs, 2, catalogue.max_gpus), math.inf)
+    time = st.sampled_from([0.5, 1.0, 2.0, 2.5, 7.0, math.inf])
+    for j in range(jobs):
+        for v, vm_type in enumerate(types):
+            for g in range(vm_type.num_gpus):
+                hours[j, v, g] = draw(time)
+        if not np.isfinite(hours[j]).any():
+            hours[j, 0, 0] = 3.0
+    due = [draw(st.sampled_from([-2.0, 0.0, 1.0, 3.0, 9.0])) for _ in range(jobs)]
+    weight = [draw(st.sampled_from([0.0, 0.5, 1.0])) for _ in range(jobs)]
+    idle = draw(st.sampled_from([0.0, 0.3, 1.0]))
+    rho = draw(st.sampled_from([1.5, 100.0]))
+    return Problem(catalogue, draw(st.integers(1, most_nodes)), due, weight, hours, 1.0, rho, idle)
+
+
+def check(problem: Problem, plan: Plan) -> None:
+    """By the definition, in C++: nothing twice, nothing too much, and the cost is the plan's."""
+    assert len(plan.nodes) == problem.used_nodes
+    assert _core.verify_capacity(*arrays_of(problem), to_native(plan.nodes), plan.cost.total)
+    assert plan.bound <= plan.cost.total
+    assert plan_of(problem, plan.nodes).cost == plan.cost
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@given(problem=problems())
+@settings(max_examples=40)
+def test_the_optimum_is_that_of_brute_force(formulation: str, problem: Problem) -> None:
+    plan = CapacityPlanner(formulation, gap=0.0).plan(problem)
+    check(problem, plan)
+    best = brute_force(problem)
+    assert plan.status == "optimal"
+    assert plan.cost.total == pytest.approx(best, abs=1e-6)
+    assert plan.bound == pytest.approx(best, abs=1e-6)
+
+
+@given(problem=problems(most_jobs=5))
+def test_the_search_keeps_its_bound(problem: Problem) -> None:
+    planner = SearchPlanner(price_steps=60, rounds=60)
+    plan = planner.plan(problem)
+    check(problem, plan)
+    best = brute_force(problem)
+    assert plan.bound <= best + 1e-9
+    assert plan.cost.total >= best - 1e-9
+    assert planner.plan(problem) == plan
+
+
+@given(problem=problems(), prices=st.lists(st.sampled_from([0.0, -0.5, -3.0]), min_size=4, max_size=4))
+def test_listed_nodes_are_all_there_are(problem: Problem, prices: list[float]) -> None:
+    tables = _core.CapacityTables(*arrays_of(problem))
+    price = np.array(prices[: problem.num_jobs])
+    listed = _core.list_nodes(tables, price, 2.0, 1 << 20, None)
+    assert listed is not None
+    found = sorted((vm_type, tuple(jobs)) for _, _, vm_type, jobs in listed)
+    assert found == sorted(all_nodes(problem, price, 2.0))
+    assert all(reduced <= 2.0 + 1e-9 for _, reduced, _, _ in listed)
+    least = min((reduced for _, reduced, _, _ in _core.price_nodes(tables, price)), default=math.inf)
+    everything = _core.list_nodes(tables, price, 1e9, 1 << 20, None)
+    assert everything is not None
+    assert least == pytest.approx(min(reduced for _, reduced, _, _ in everything))
+    assert _core.list_nodes(tables, price, 1e9, len(everything) - 1, None) is None
+
+
+def all_nodes(problem: Problem, price: Any, limit: float) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
+    gpus, open_, run, pay, wait = arrays_of(problem)
+    found = []
+    for v in range(len(gpus)):
+        for shared in itertools.product(range(gpus[v] + 1), repeat=problem.num_jobs):
+            jobs = [(j, g) for j, g in enumerate(shared) if g]
+            if not jobs or sum(shared) > gpus[v]:
+                continue
+            cost = open_[v] + sum(run[j, v, g - 1] - wait[j] - price[j] for j, g in jobs)
+            if cost + min(pay[j, v, g - 1] for j, g in jobs) <= limit + 1e-12:
+                found.append((v, tuple(jobs)))
+    return found
+
+
+def paper_sized(num_jobs: int, seed: int) -> Problem:
+    """Five nodes of Table II, times as of section V-A but for their names."""
+    random = np.random.default_rng(seed)
+    speed = {"K80": 1.0, "M60": 1.3, "Quadro P600": 0.35, "GTX 1080Ti": 3.0}
+    hours = np.full((num_jobs, len(TABLE_II), TABLE_II.max_gpus), math.inf)
+    for j in range(num_jobs):
+        work, scaling, bound = random.uniform(10, 120), random.uniform(0.6, 0.95), random.uniform(0.5, 1)
+        for v, vm_type in enumerate(TABLE_II):
+            gpus = np.arange(1, vm_type.num_gpus + 1)
+            hours[j, v, : vm_type.num_gpus] = work / speed[vm_type.gpu_model] ** bound / gpus**scaling
+    longest = np.where(np.isfinite(hours), hours, 0).max(axis=(1, 2))
+    due = random.uniform(hours.min(axis=(1, 2)), 2 * longest)
+    return Problem(TABLE_II, 5, due, random.uniform(0.36, 1.08, num_jobs), hours)
+
+
+@pytest.mark.parametrize("num_jobs", [10, 30, 50])
+@pytest.mark.parametrize("seed", range(3))
+def test_at_the_papers_size_gaps_are_proven_and_the_search_is_near(num_jobs: int, seed: int) -> None:
+    problem = paper_sized(num_jobs, seed)
+    plan = CapacityPlanner().plan(problem)
+    check(problem, plan)
+    assert plan.status == "optimal"
+    assert plan.gap <= 0.05
+    exact = CapacityPlanner(gap=0.0).plan(problem)
+    assert exact.status == "optimal"
+    assert plan.bound <= exact.cost.total <= plan.cost.total
+    near = SearchPlanner().plan(problem)
+    check(problem, near)
+    assert exact.cost.total <= near.cost.total * (1 + 1e-9)
+    assert near.cost.total <= 1.05 * exact.cost.total
+
+
+def test_formulations_agree_at_ten_jobs() -> None:
+    problem = paper_sized(10, 0)
+    columns, tight = (CapacityPlanner(name, gap=0.0).plan(problem) for name in ("columns", "tight"))
+    assert columns.cost.total == pytest.approx(tight.cost.total)
+
+
+def test_time_that_is_up_leaves_a_plan_and_a_bound() -> None:
+    problem = paper_sized(30, 1)
+    for planner in (
+        CapacityPlanner(gap=0.0, timeout=0.0),
+        CapacityPlanner("tight", timeout=0.0),
+        SearchPlanner(timeout=0.0),
+    ):
+        plan = planner.plan(problem)
+        check(problem, plan)
+        assert plan.status == "timeout"
+        assert 0 <= plan.bound < plan.cost.total
+
+
+@pytest.mark.parametrize(
+    "planner", [*map(CapacityPlanner, FORMULATIONS), SearchPlanner()], ids=lambda p: p.name
+)
+def test_no_job_needs_no_node(planner: Planner) -> None:
+    assert isinstance(planner, Planner)
+    plan = planner.plan(Problem.of([], TABLE_II, 5))
+    assert plan.nodes == ()
+    assert plan.cost.total == 0.0
+
+
+def test_planners_refuse_what_makes_no_sense() -> None:
+    with pytest.raises(ValueError, match="formulation = 'magic' is not one of columns, tight, printed"):
+        CapacityPlanner("magic")
+    with pytest.raises(ValueError, match="gap = nan"):
+        CapacityPlanner(gap=math.nan)
+    with pytest.raises(ValueError, match="rounds = -1"):
+        SearchPlanner(rounds=-1)
