@@ -26,6 +26,7 @@ from topoplace.capacity import (
 from topoplace.capacity.tables import arrays_of, to_native
 
 FORMULATIONS = ("columns", "tight", "printed")
+LIMIT = 2.0123  # of no sum of the numbers in `problems`
 
 
 def best_node(problem: Problem, jobs: tuple[int, ...]) -> float:
@@ -121,11 +122,11 @@ def test_the_search_keeps_its_bound(problem: Problem) -> None:
 def test_listed_nodes_are_all_there_are(problem: Problem, prices: list[float]) -> None:
     tables = _core.CapacityTables(*arrays_of(problem))
     price = np.array(prices[: problem.num_jobs])
-    listed = _core.list_nodes(tables, price, 2.0, 1 << 20, None)
+    listed = _core.list_nodes(tables, price, LIMIT, 1 << 20, None)
     assert listed is not None
     found = sorted((vm_type, tuple(jobs)) for _, _, vm_type, jobs in listed)
-    assert found == sorted(all_nodes(problem, price, 2.0))
-    assert all(reduced <= 2.0 + 1e-9 for _, reduced, _, _ in listed)
+    assert found == sorted(all_nodes(problem, price, LIMIT))
+    assert all(reduced <= LIMIT for _, reduced, _, _ in listed)
     least = min((reduced for _, reduced, _, _ in _core.price_nodes(tables, price)), default=math.inf)
     everything = _core.list_nodes(tables, price, 1e9, 1 << 20, None)
     assert everything is not None
@@ -142,7 +143,7 @@ def all_nodes(problem: Problem, price: Any, limit: float) -> list[tuple[int, tup
             if not jobs or sum(shared) > gpus[v]:
                 continue
             cost = open_[v] + sum(run[j, v, g - 1] - wait[j] - price[j] for j, g in jobs)
-            if cost + min(pay[j, v, g - 1] for j, g in jobs) <= limit + 1e-12:
+            if cost + min(pay[j, v, g - 1] for j, g in jobs) <= limit:
                 found.append((v, tuple(jobs)))
     return found
 
