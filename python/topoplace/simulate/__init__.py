@@ -14,11 +14,13 @@ from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance import (
     ColocationModel,
     FixedTime,
+    LinkModel,
     MapaSlowdown,
     NetworkContention,
     PerformanceModel,
     ProfiledTime,
 )
+from topoplace.simulate.remote_copies import RemoteCopies, Share, TransferSpeeds
 from topoplace.simulate.transfers import Transfers
 from topoplace.simulate.workload import SC17_WEIGHTS, SubmittedJob, Workload
 
@@ -27,12 +29,16 @@ __all__ = [
     "ColocationModel",
     "FixedTime",
     "JobRecord",
+    "LinkModel",
     "MapaSlowdown",
     "NetworkContention",
     "PerformanceModel",
     "ProfiledTime",
+    "RemoteCopies",
     "Result",
+    "Share",
     "SubmittedJob",
+    "TransferSpeeds",
     "Transfers",
     "Workload",
     "simulate",

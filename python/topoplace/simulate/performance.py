@@ -39,6 +39,31 @@ class ColocationModel(PerformanceModel, Protocol):
         ...
 
 
+class Traffic(Protocol):
+    """What one running job sends through the links of machines, in flows that share them evenly."""
+
+    @property
+    def flows(self) -> Mapping[int, int]:
+        """How many of its flows cross the link of each machine, by number."""
+        ...
+
+    def seconds(self, flows: Mapping[int, int]) -> float:
+        """The run time of the whole job, while so many flows, its own among them, cross the link of each machine."""
+        ...
+
+
+@runtime_checkable
+class LinkModel(PerformanceModel, Protocol):
+    """Also says how jobs slow each other down on the links of machines; `run_time` is the time with no other flows.
+
+    Jobs are timed anew when the flows of a link they use change, and no others: what matters where most send nothing.
+    """
+
+    def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
+        """What the job sends where it was placed."""
+        ...
+
+
 class FixedTime:
     """Every job runs its base time wherever it is placed, as in the simulator of MAPA's paper."""
 
@@ -168,7 +193,7 @@ class NetworkContention:
         profile = self.profiles.get(job.job.profile or "")
         if profile is None:
             return []
-        machine_of = placement.topology.derived(_machine_numbers)
+        machine_of = placement.topology.derived(machine_numbers)
         return list(traffic(profile, placement.gpus, placement.hosts, placement.remote, machine_of))
 
 
@@ -185,7 +210,8 @@ def _sockets(placement: Placement) -> set[int]:
     return {socket_of[gpu] for gpu in placement.gpus}
 
 
-def _machine_numbers(topology: Topology) -> list[int]:
+def machine_numbers(topology: Topology) -> list[int]:
+    """The machine of each GPU."""
     numbers: list[int] = topology.machine_of.tolist()
     return numbers
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace._csv_rows import MAX_NUMBER
-from topoplace.simulate.performance import ColocationModel
+from topoplace.simulate.performance import ColocationModel, LinkModel
 
 if TYPE_CHECKING:
     from topoplace.simulate.metrics import JobRecord
-    from topoplace.simulate.performance import PerformanceModel
+    from topoplace.simulate.performance import PerformanceModel, Traffic
     from topoplace.topology import Topology
 
 
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
 class _Job:
     record: JobRecord
     machines: tuple[int, ...]
+    """Where it minds others: all it uses, or those through whose links it sends."""
     left: float
     """Seconds of work to do at full speed, at the time `since`."""
     since: float
     slowdown: float = 1.0
     """How many times as long as at full speed the job takes now."""
+    traffic: Traffic | None = None
+    """What it sends, under a `LinkModel`."""
+    alone: float = 0.0
+    """Its run time with no other flows."""
     stamp: int = 0
     """Rises with every change of its end, so that older entries of the heap are known."""
 
@@ -36,6 +42,8 @@ class Running:
 
     def __init__(self, topology: Topology, performance: PerformanceModel) -> None:
         self._model = performance if isinstance(performance, ColocationModel) else None
+        self._links = performance if isinstance(performance, LinkModel) else None
+        self._flows: Counter[int] = Counter()
         self._machine_of: list[int] = topology.machine_of.tolist()
         self._jobs: dict[str, _Job] = {}
         self._on: dict[int, dict[str, _Job]] = {}
@@ -53,26 +61,29 @@ class Running:
 
     def start(self, record: JobRecord, now: float) -> None:
         """Run a job whose record has its placement, and its run time at full speed."""
-        assert record.placement is not None
-        used = {self._machine_of[gpu] for gpu in record.placement.gpus}
-        used.update(share.machine for share in record.placement.hosts)
-        machines = tuple(sorted(used))
-        job = _Job(record, machines, record.run_time, now)
+        placement = record.placement
+        assert placement is not None
+        job = _Job(record, (), record.run_time, now, alone=record.run_time)
+        if self._links:
+            job.traffic = self._links.traffic(record.submitted, placement)
+            job.machines = tuple(job.traffic.flows)
+        elif self._model:
+            used = {self._machine_of[gpu] for gpu in placement.gpus}
+            used.update(share.machine for share in placement.hosts)
+            job.machines = tuple(sorted(used))
         self._jobs[record.submitted.job_id] = job
         self._push(job)
-        if self._model:
-            for machine in machines:
-                self._on.setdefault(machine, {})[record.submitted.job_id] = job
-            self._disturbed.update(machines)
+        for machine in job.machines:
+            self._on.setdefault(machine, {})[record.submitted.job_id] = job
+        self._disturb(job, 1)
 
     def ended(self, now: float) -> Iterator[JobRecord]:
         """The jobs that end at `now`, which run no longer."""
         while self.next_end() == now:
             job = self._jobs.pop(heapq.heappop(self._ends)[3])
-            if self._model:
-                for machine in job.machines:
-                    del self._on[machine][job.record.submitted.job_id]
-                self._disturbed.update(job.machines)
+            for machine in job.machines:
+                del self._on[machine][job.record.submitted.job_id]
+            self._disturb(job, -1)
             yield job.record
 
     def update(self, now: float) -> None:
@@ -92,7 +103,22 @@ class Running:
                 job.stamp += 1
                 self._push(job)
 
+    def _disturb(self, job: _Job, sign: int) -> None:
+        """A job has come or gone: those that mind it have to be timed anew."""
+        self._disturbed.update(job.machines)
+        for machine, flows in job.traffic.flows.items() if job.traffic else ():
+            self._flows[machine] += sign * flows
+
     def _slowdown(self, job: _Job) -> float:
+        if job.traffic:
+            factor = job.traffic.seconds(self._flows) / job.alone if job.alone else 1.0
+        else:
+            factor = self._beside(job)
+        what = f"performance: slowdown for {job.record.submitted.job_id!r}"
+        return _checks.positive(factor, what, ValueError)
+
+    def _beside(self, job: _Job) -> float:
+        """What those on its machines make of its run time."""
         assert self._model is not None
         assert job.record.placement is not None
         beside = {
@@ -104,9 +130,7 @@ class Running:
         neighbours = [
             (record.submitted, record.placement) for _, record in sorted(beside.items()) if record.placement
         ]
-        factor = self._model.slowdown(job.record.submitted, job.record.placement, neighbours)
-        what = f"performance: slowdown for {job.record.submitted.job_id!r}"
-        return _checks.positive(factor, what, ValueError)
+        return self._model.slowdown(job.record.submitted, job.record.placement, neighbours)
 
     def _push(self, job: _Job) -> None:
         submitted, end = job.record.submitted, job.record.end
