@@ -44,6 +44,12 @@ void check(const Tables& tables) {
         if (!runs && (tables.run[i] != kNever || tables.pay[i] != kNever))
             refuse("run", i, "and pay: both finite, or both infinite");
     }
+    const std::size_t ways = tables.gpus.size() * std::size_t(tables.most_gpus);
+    for (std::size_t j = 0; j < tables.wait.size(); ++j) {
+        const auto runs = [](double cost) { return std::isfinite(cost); };
+        if (std::ranges::none_of(tables.run.subspan(j * ways, ways), runs))
+            refuse("run", j, "is nowhere finite");
+    }
 }
 
 }  // namespace
