@@ -96,7 +96,9 @@ class Cluster:
 
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
         """Of these GPUs, the free ones, and those that jobs hold by job id, jobs in the order of their ids."""
-        return self._state.occupants([self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)])
+        if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
+            gpus = [self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)]
+        return self._state.occupants(gpus)
 
     @property
     def hosts(self) -> Hosts:

@@ -127,13 +127,15 @@ class Placement:
     def _check_hosts(self) -> None:
         hosts = _checks.sequence(self.hosts, "hosts", AllocationError)
         last = self.topology.num_machines - 1
-        for i, share in enumerate(hosts):
-            _checks.instance(share, HostShare, f"hosts[{i}]", AllocationError)
-            _checks.integer(share.machine, f"hosts[{i}].machine", AllocationError, low=0, high=last)
+        if set(map(type, hosts)) != {HostShare} or max(share.machine for share in hosts) > last:
+            for i, share in enumerate(hosts):
+                _checks.instance(share, HostShare, f"hosts[{i}]", AllocationError)
+                _checks.integer(share.machine, f"hosts[{i}].machine", AllocationError, low=0, high=last)
         if len(hosts) > max(len(self.gpus), 1):
             raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
         remote = _checks.sequence(self.remote, "remote", AllocationError)
-        if strange := [gpu for gpu in remote if gpu not in self.gpus]:
+        own = set(self.gpus) if remote else ()
+        if strange := [gpu for gpu in remote if gpu not in own]:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if remote and not hosts:
             raise AllocationError(f"remote = {remote}: from where, hosts does not say")

@@ -84,6 +84,8 @@ class Traffic:
         self.nodes = _nodes(placement)
         """The machine of each node, and those that lend it GPUs."""
         self.sends = len(self.nodes) > 1 and self.sent.network_gb > 0
+        self._borrow = [node for node in self.nodes if node[1]]
+        self._only_send = [host for host, lenders in self.nodes if not lenders] if self.sends else []
 
     def crossings(self) -> Iterator[tuple[int, ...]]:
         """The machines whose links each flow crosses."""
@@ -100,25 +102,27 @@ class Traffic:
 
     def seconds(self, flows: Mapping[int, int]) -> float:
         """The run time of the whole job while so many flows, its own among them, cross the link of each machine."""
-        if not self.sends and not any(lenders for _, lenders in self.nodes):
-            return self.job.base_time
-        return self.job.base_time + max(
-            0.0, *(self._lost(host, lenders, flows) for host, lenders in self.nodes)
-        )
+        lost = 0.0
+        if self._only_send:
+            lost = self._messages(max(map(flows.__getitem__, self._only_send)))
+        for host, lenders in self._borrow:
+            more = self._messages(flows[host]) if self.sends else 0.0
+            lost = max(lost, more + self._copies(host, lenders, flows))
+        return self.job.base_time + lost
 
-    def _lost(self, host: int, lenders: Sequence[int], flows: Mapping[int, int]) -> float:
-        """Seconds by which the transfers of a node take longer than natively and alone."""
-        sent, speeds, lost = self.sent, self.speeds, 0.0
-        if self.sends:
-            amounts = sent.network_gb, sent.network_connections
-            now, native = speeds.share(flows[host]), speeds.network_gbps
-            lost += speeds.messages(*amounts, now) - speeds.messages(*amounts, native)
-        if lenders:
-            most = max(flows[host], *(flows[lender] for lender in lenders)) if sent.gpu_gb else 1
-            part = sent.gpu_gb / len(lenders)
-            lost += speeds.remote_copies(part, sent.gpu_connections, speeds.share(most))
-            lost -= speeds.local_copies(sent.gpu_gb)
-        return lost
+    def _messages(self, flows: int) -> float:
+        """Seconds by which the messages of a node take longer than alone on its link."""
+        amounts = self.sent.network_gb, self.sent.network_connections
+        now, native = self.speeds.share(flows), self.speeds.network_gbps
+        return self.speeds.messages(*amounts, now) - self.speeds.messages(*amounts, native)
+
+    def _copies(self, host: int, lenders: Sequence[int], flows: Mapping[int, int]) -> float:
+        """Seconds by which the copies of a node take longer than between its own GPUs."""
+        sent, speeds = self.sent, self.speeds
+        most = max(flows[host], *(flows[lender] for lender in lenders)) if sent.gpu_gb else 1
+        part = sent.gpu_gb / len(lenders)
+        copies = speeds.remote_copies(part, sent.gpu_connections, speeds.share(most))
+        return copies - speeds.local_copies(sent.gpu_gb)
 
 
 class RemoteCopies:

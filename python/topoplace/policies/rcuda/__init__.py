@@ -44,6 +44,10 @@ class NodeQueue(ABC):
     def choose(self, request: Request, room: Room) -> Ints | None:
         """The machines for the nodes of a request, in their order; None where there are not enough."""
 
+    @abstractmethod
+    def hopeless(self, request: Request, room: Room) -> bool:
+        """Whether counting alone tells that a request has no place."""
+
     # ---- Policy --------------------------------------------------------------------------------------------
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -58,8 +62,9 @@ class NodeQueue(ABC):
             found.setdefault(frozenset(placement.gpus), placement)
         if found:
             return Explanation(self.name, tuple(found.values())[:top])
-        request = cluster.view(Nodes).request(job)
-        return Explanation(self.name, (), self.never(request, cluster) or self._no_room(request, cluster))
+        nodes = cluster.view(Nodes)
+        request = nodes.request(job)
+        return Explanation(self.name, (), self.never(request, nodes) or self._no_room(request, cluster))
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Start all that have room, from the head on; reject those that never will."""
@@ -74,10 +79,10 @@ class NodeQueue(ABC):
             request = nodes.request(entry.job)
             if request in refused.known:
                 continue
-            if never := self.never(request, cluster):
+            if never := self.never(request, nodes):
                 reject.append((entry.job_id, never))
-            elif refused.covers(request):
-                continue
+            elif self.hopeless(request, room) or refused.covers(request):
+                refused.known.add(request)
             elif placement := self._find(entry.job, request, room):
                 start.append((entry.job_id, placement))
             else:
@@ -89,23 +94,28 @@ class NodeQueue(ABC):
 
     # ---- inside --------------------------------------------------------------------------------------------
 
-    def never(self, request: Request, cluster: Cluster) -> Deferred | None:
+    def never(self, request: Request, nodes: Nodes) -> Deferred | None:
         """Why such a job could not run even on the idle cluster; None where it may."""
-        nodes = cluster.view(Nodes)
-        return nodes.kept((self.name, request), lambda: self._never(request, nodes.idle()))
+        possible = nodes.possible(self.name)
+        if request in possible:
+            return None
+        if never := self._never(request, nodes.idle()):
+            return never
+        possible.add(request)
+        return None
 
     def _never(self, request: Request, idle: Room) -> Deferred | None:
         job = request.job
-        if job.num_tasks and (reason := never_fits(job, idle.layout.topology)):
-            return reason
         if job.drives:
             return Deferred(f"never fits: {job.drives} drives needed, and this policy gives none")
+        if not request.uneven and self.choose(request, idle) is not None:
+            return None
+        if job.num_tasks and (reason := never_fits(job, idle.layout.topology)):
+            return reason
         if request.uneven:
             return Deferred(
                 f"never fits: {job.num_tasks} GPUs are not as many for each of {request.nodes} nodes"
             )
-        if self.choose(request, idle) is not None:
-            return None
         return Deferred(f"never fits: {_wishes(request)} needed, and the idle cluster has not so many")
 
     def _no_room(self, request: Request, cluster: Cluster) -> Deferred:
@@ -161,6 +171,10 @@ class GQueue(NodeQueue):
         found = _exclusive(request, room)
         return found if len(found) == request.nodes else None
 
+    def hopeless(self, request: Request, room: Room) -> bool:
+        """Whether there are fewer machines without jobs than nodes."""
+        return request.nodes > room.num_unused
+
 
 class RQueue(NodeQueue):
     """The queue the paper proposes (Fig. 6): where exclusive nodes are too few, nodes are shared and GPUs borrowed.
@@ -183,9 +197,11 @@ class RQueue(NodeQueue):
         first = _exclusive(request, room)
         if len(first) == request.nodes:
             return first
-        if not request.local and request.total_gpus > room.num_free:
-            return None
         return self._shared(request, room, first)
+
+    def hopeless(self, request: Request, room: Room) -> bool:
+        """Whether there are fewer free GPUs than it needs on all its nodes."""
+        return request.total_gpus > room.num_free
 
     def _shared(self, request: Request, room: Room, first: Ints) -> Ints | None:
         """The nodes `first`, and others; None where these, or the GPUs they would have to borrow, are too few."""

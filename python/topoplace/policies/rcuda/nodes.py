@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from topoplace.topology import Topology
 
 Ints = NDArray[np.int64]
-Built = TypeVar("Built")
 PLENTY: Final = 1 << 40
 """More of a resource than anybody asks for: what machines have whose resources nobody told."""
 
@@ -60,6 +59,8 @@ class Room:
     """(m,) whether a job has a process or a GPU there, be it a lent one."""
     num_free: int
     """Free GPUs of all machines."""
+    num_unused: int
+    """Machines without a job."""
 
     def copy(self) -> Room:
         """An independent copy, but for what never changes."""
@@ -111,15 +112,18 @@ class Room:
         self.cpus[hosts] -= request.cpus
         self.megabytes[hosts] -= request.megabytes
         self.has_job[hosts] = True
-        if not request.gpus:
-            return (), ()
         blocks = [self._take_gpus(request, host, request.gpus) for host in hosts]
         remote: list[int] = []
         if any(len(block) < request.gpus for block in blocks):
             lenders = self._lenders(request)
             for host, block in zip(hosts, blocks, strict=True):
                 remote += self._borrow(request, host, block, lenders)
+        self.count_unused()
         return tuple(chain.from_iterable(blocks)), tuple(remote)
+
+    def count_unused(self) -> None:
+        """Bring `num_unused` up to date."""
+        self.num_unused = self.layout.num_machines - int(np.count_nonzero(self.has_job))
 
     def _borrow(self, request: Request, host: int, block: list[int], lenders: Iterator[int]) -> Iterator[int]:
         """Fill the block of a host with GPUs of the next lenders; yields those that are remote."""
@@ -153,7 +157,7 @@ class Room:
             self.is_free[gpu] = 0
         self.gpus[machine] -= len(taken)
         self.num_free -= len(taken)
-        self.has_job[machine] = True
+        self.has_job[machine] |= bool(taken)
         return taken
 
     def _part(self, machine: int, request: Request) -> tuple[int, ...] | None:
@@ -181,11 +185,11 @@ class Nodes:
         self._num_held = np.zeros(machines, dtype=np.int64)
         pools, none_free = cluster.hosts.pool_of().astype(np.int64), bytearray(topology.num_gpus)
         nothing = (np.zeros(machines, dtype=np.int64), *_amounts(cluster.hosts, machines))
-        self._room = Room(layout, pools, none_free, *nothing, np.ones(machines, dtype=np.bool_), 0)
+        self._room = Room(layout, pools, none_free, *nothing, np.ones(machines, dtype=np.bool_), 0, 0)
         self._idle: Room | None = None
         self._refused: dict[str, tuple[Refused, Room]] = {}
         """By policy, and what it has left of the room it was shown last."""
-        self._kept: Bounded[Hashable, Any] = Bounded()
+        self._possible: dict[str, set[Request]] = {}
         self._requests: Bounded[Hashable, Request] = Bounded()
         self._request_of: Bounded[int, tuple[JobGraph, Request]] = Bounded()
 
@@ -208,7 +212,7 @@ class Nodes:
             amounts = _amounts(Hosts(hosts.names, hosts.resources), machines)
             unused = np.zeros(machines, dtype=np.bool_)
             self._idle = Room(
-                room.layout, room.pool_of, bytearray([1]) * gpus, counts, *amounts, unused, gpus
+                room.layout, room.pool_of, bytearray([1]) * gpus, counts, *amounts, unused, gpus, machines
             )
         return self._idle
 
@@ -220,12 +224,9 @@ class Nodes:
         self._refused[policy] = known, room
         return known
 
-    def kept(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """What `build` made for this key when it was first asked for."""
-        if key not in self._kept:
-            self._kept[key] = build()
-        found: Built = self._kept[key]
-        return found
+    def possible(self, policy: str) -> set[Request]:
+        """The requests that a policy has found to have a place on the idle cluster."""
+        return self._possible.setdefault(policy, set())
 
     def request(self, job: JobGraph) -> Request:
         """What a job asks for, the same object for all that ask for the same."""
@@ -239,28 +240,29 @@ class Nodes:
 
     def _read_gpus(self) -> None:
         """Take over what has changed of the GPUs."""
-        if not self._changed:
-            return
         room, gpus = self._room, sorted(self._changed)
         self._changed.clear()
+        if not gpus:
+            return
         free, owners = self._cluster.occupants(gpus)
-        available = set(free)
-        held = {gpu for its in owners.values() for gpu in its}
-        for gpu in gpus:
-            machine = room.layout.machine_list[gpu]
-            more_free = (gpu in available) - room.is_free[gpu]
-            room.is_free[gpu] += more_free
-            room.gpus[machine] += more_free
-            room.num_free += more_free
-            more_held = (gpu in held) - self._is_held[gpu]
-            self._is_held[gpu] += more_held
-            self._num_held[machine] += more_held
+        machines = room.layout.machine_of[gpus]
+        for flags, counts, now in (
+            (room.is_free, room.gpus, free),
+            (self._is_held, self._num_held, tuple(chain.from_iterable(owners.values()))),
+        ):
+            flag = np.frombuffer(flags, dtype=np.int8)
+            before = flag[gpus]
+            flag[gpus] = 0
+            flag[list(now)] = 1
+            np.add.at(counts, machines, flag[gpus] - before)
+        room.num_free = int(room.gpus.sum())
 
     def _read_hosts(self) -> None:
         """Take over the CPUs and memory that are left, and which machines have jobs."""
         hosts, room = self._cluster.hosts, self._room
         room.cpus, room.megabytes = _amounts(hosts, room.layout.num_machines)
         room.has_job = (self._num_held > 0) | (hosts.processes > 0)
+        room.count_unused()
 
 
 def _amounts(hosts: Hosts, machines: int) -> tuple[Ints, Ints]:

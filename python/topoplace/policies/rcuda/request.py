@@ -73,11 +73,8 @@ class Refused:
         self._least: dict[Hashable, list[Amounts]] = {}
 
     def covers(self, request: Request) -> bool:
-        """Whether it asks for as much or more than one of them, and so is one."""
-        found = any(_covers(request.amounts, least) for least in self._least.get(request.flavour, ()))
-        if found:
-            self.known.add(request)
-        return found
+        """Whether it asks for as much as one of them, or more."""
+        return any(_covers(request.amounts, least) for least in self._least.get(request.flavour, ()))
 
     def add(self, request: Request) -> None:
         """A request that has found no place and is not covered."""
