@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
@@ -96,33 +96,34 @@ class Traffic:
                 yield from ((host, lender) for lender in lenders)
 
     @cached_property
-    def flows(self) -> dict[int, int]:
+    def flows(self) -> Counter[int]:
         """How many flows cross the link of each machine; none where the job sends nothing."""
-        return dict(Counter(chain.from_iterable(self.crossings())))
+        return Counter(chain.from_iterable(self.crossings()))
 
     def seconds(self, flows: Mapping[int, int]) -> float:
         """The run time of the whole job while so many flows, its own among them, cross the link of each machine."""
-        lost = 0.0
+        loads = {
+            (flows[host], max(map(flows.__getitem__, (host, *lenders))), len(lenders))
+            for host, lenders in self._borrow
+        }
         if self._only_send:
-            lost = self._messages(max(map(flows.__getitem__, self._only_send)))
-        for host, lenders in self._borrow:
-            more = self._messages(flows[host]) if self.sends else 0.0
-            lost = max(lost, more + self._copies(host, lenders, flows))
-        return self.job.base_time + lost
+            loads.add((max(map(flows.__getitem__, self._only_send)), 0, 0))
+        return self.job.base_time + max((self._lost(*load) for load in loads), default=0.0)
 
-    def _messages(self, flows: int) -> float:
-        """Seconds by which the messages of a node take longer than alone on its link."""
-        amounts = self.sent.network_gb, self.sent.network_connections
-        now, native = self.speeds.share(flows), self.speeds.network_gbps
-        return self.speeds.messages(*amounts, now) - self.speeds.messages(*amounts, native)
+    def _lost(self, flows: int, most: int, lenders: int) -> float:
+        """Seconds by which the transfers of a node take longer than natively and alone.
 
-    def _copies(self, host: int, lenders: Sequence[int], flows: Mapping[int, int]) -> float:
-        """Seconds by which the copies of a node take longer than between its own GPUs."""
-        sent, speeds = self.sent, self.speeds
-        most = max(flows[host], *(flows[lender] for lender in lenders)) if sent.gpu_gb else 1
-        part = sent.gpu_gb / len(lenders)
-        copies = speeds.remote_copies(part, sent.gpu_connections, speeds.share(most))
-        return copies - speeds.local_copies(sent.gpu_gb)
+        flows: across its link. most: across the fullest of those its copies cross. lenders: how many it has.
+        """
+        sent, speeds, lost = self.sent, self.speeds, 0.0
+        if self.sends:
+            amounts, native = (sent.network_gb, sent.network_connections), speeds.network_gbps
+            lost += speeds.messages(*amounts, speeds.share(flows)) - speeds.messages(*amounts, native)
+        if lenders:
+            share = speeds.share(max(most, 1))
+            lost += speeds.remote_copies(sent.gpu_gb / lenders, sent.gpu_connections, share)
+            lost -= speeds.local_copies(sent.gpu_gb)
+        return max(lost, 0.0)
 
 
 class RemoteCopies:
@@ -159,7 +160,7 @@ class RemoteCopies:
     def shares(self, running: Neighbours) -> list[Share]:
         """What each flow of the running jobs gets of each link it crosses; those of a link add up to its bandwidth."""
         traffics = [self.traffic(job, placement) for job, placement in running]
-        flows = sum((Counter(traffic.flows) for traffic in traffics), Counter[int]())
+        flows = sum((traffic.flows for traffic in traffics), Counter[int]())
         return [
             Share(traffic.job.job_id, machine, self.speeds.share(flows[machine]))
             for traffic in traffics

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -113,31 +113,38 @@ class Room:
         self.megabytes[hosts] -= request.megabytes
         self.has_job[hosts] = True
         blocks = [self._take_gpus(request, host, request.gpus) for host in hosts]
-        remote: list[int] = []
-        if any(len(block) < request.gpus for block in blocks):
-            lenders = self._lenders(request)
-            for host, block in zip(hosts, blocks, strict=True):
-                remote += self._borrow(request, host, block, lenders)
+        missing = request.total_gpus - self._count_taken(blocks)
+        remote = self._fill(request, hosts, blocks, self._borrow(request, missing)) if missing else []
         self.count_unused()
         return tuple(chain.from_iterable(blocks)), tuple(remote)
+
+    def _borrow(self, request: Request, count: int) -> list[int]:
+        """So many GPUs of others: of machines with jobs first, then of those with the fewest, then by number."""
+        counts: list[int] = (lendable := self._lendable(request)).tolist()
+        blocks: list[list[int]] = []
+        for machine in np.lexsort((lendable, ~self.has_job)).tolist():  # sorting is stable
+            if count and counts[machine]:
+                blocks.append(self._take_gpus(request, machine, count))
+                count -= len(blocks[-1])
+        self._count_taken(blocks)
+        return list(chain.from_iterable(blocks))
+
+    def _fill(
+        self, request: Request, hosts: list[int], blocks: list[list[int]], borrowed: list[int]
+    ) -> list[int]:
+        """Deal borrowed GPUs out to the blocks of hosts that lack some; those that are remote."""
+        rest, remote = iter(borrowed), list[int]()
+        for host, block in zip(hosts, blocks, strict=True):
+            more = list(islice(rest, request.gpus - len(block)))
+            block += more
+            remote += (
+                gpu for gpu in more if self.pool_of[self.layout.machine_list[gpu]] != self.pool_of[host]
+            )
+        return remote
 
     def count_unused(self) -> None:
         """Bring `num_unused` up to date."""
         self.num_unused = self.layout.num_machines - int(np.count_nonzero(self.has_job))
-
-    def _borrow(self, request: Request, host: int, block: list[int], lenders: Iterator[int]) -> Iterator[int]:
-        """Fill the block of a host with GPUs of the next lenders; yields those that are remote."""
-        while len(block) < request.gpus:
-            for gpu in self._take_gpus(request, next(lenders), 1):
-                block.append(gpu)
-                if self.pool_of[self.layout.machine_list[gpu]] != self.pool_of[host]:
-                    yield gpu
-
-    def _lenders(self, request: Request) -> Iterator[int]:
-        """The machines that lend, once per GPU, when all hosts have taken their own."""
-        counts = self._lendable(request)
-        order = np.lexsort((counts, ~self.has_job))  # and by number, as sorting is stable
-        return iter(np.repeat(order, counts[order]).tolist())
 
     def _lendable(self, request: Request, hosts: Ints | None = None) -> Ints:
         """(m,) the GPUs that may be lent; less what these hosts would take of their own."""
@@ -155,10 +162,16 @@ class Room:
         taken = [gpu for gpu in among if self.is_free[gpu] and (suits is None or suits[gpu])][:count]
         for gpu in taken:
             self.is_free[gpu] = 0
-        self.gpus[machine] -= len(taken)
-        self.num_free -= len(taken)
-        self.has_job[machine] |= bool(taken)
         return taken
+
+    def _count_taken(self, blocks: list[list[int]]) -> int:
+        """Note that these GPUs are free no longer; how many they are."""
+        gpus = list(chain.from_iterable(blocks))
+        machines = self.layout.machine_of[np.array(gpus, dtype=np.int64)]
+        np.subtract.at(self.gpus, machines, 1)
+        self.has_job[machines] = True
+        self.num_free -= len(gpus)
+        return len(gpus)
 
     def _part(self, machine: int, request: Request) -> tuple[int, ...] | None:
         """The first free partition that is just what a node of the request asks for."""
