@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import bench_capacity
 import bench_flow
 import bench_import
 import bench_mapping
@@ -28,6 +29,7 @@ from flow_instances import FAMILIES, LOADS
 from partition_graphs import CLUSTERS, OTHERS
 from partition_libraries import installed
 from topoplace import kernels
+from topoplace.capacity import CapacityPlanner, SearchPlanner
 
 RELATIONS = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 
@@ -220,8 +222,21 @@ def flow_peers() -> Iterator[Bar]:
         yield Bar("... best peer's", 1, bench_flow.mean(rows, bench_flow.Row.over_best), "x", ">=")
 
 
+def capacity() -> Iterator[Bar]:
+    for num_jobs, limit in zip(bench_capacity.SIZES, (1.5, 6, 8), strict=True):
+        proven = bench_capacity.decisions(CapacityPlanner(), num_jobs)
+        name = f"5 nodes, 9 VM types, {num_jobs} jobs: a plan proven to 5 %, slowest of {len(proven)}"
+        yield Bar(name, limit, max(one.seconds for one in proven), "s")
+        yield Bar("... largest gap", 5, 100 * max(one.plan.gap for one in proven), "%")
+    search = bench_capacity.decisions(SearchPlanner(), num_jobs)
+    milliseconds = 1e3 * statistics.median(one.seconds for one in search)
+    yield Bar(f"the same {num_jobs} jobs by native search: median", 10, milliseconds, "ms")
+    over = statistics.median(bench_capacity.excess(search))
+    yield Bar("... its cost over what no plan costs less than, median", 5, over, "%")
+
+
 def main() -> int:
-    groups = [placements, counts, partitions, mappings, flow_networks, systems, topologies]
+    groups = [placements, counts, partitions, mappings, flow_networks, capacity, systems, topologies]
     groups += [peers, partition_peers, mapping_peers, flow_peers, flow_network_peers] * (
         "--peers" in sys.argv
     )

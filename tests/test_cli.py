@@ -294,6 +294,37 @@ def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:
     ] * 2
 
 
+DUE = "job_id,due,weight\nvgg,3,0.5\nresnet,8,1\nalexnet,2,0.9\n"
+TIMES = "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\nvgg,Custom2,4,2\nresnet,Custom2,4,5\nalexnet,NC6,1,1\n"
+
+
+def test_capacity_decides_what_to_let(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(DUE)
+    (tmp_path / "times.csv").write_text(TIMES)
+    command = ("capacity", "jobs.csv", "times.csv", "--nodes", "2")
+    shown = succeed(*command, cwd=tmp_path)
+    assert "Custom2" in shown
+    assert "optimal" in shown
+    for planner in ("milp", "search", "tight", "printed"):
+        found = json.loads(succeed(*command, "--json", "--planner", planner, cwd=tmp_path))
+        used = {name: gpus for node in found["nodes"] for name, gpus in node["jobs"].items()}
+        assert used == {"vgg": 4, "resnet": 4, "alexnet": 1}
+        assert found["cost"]["total"] >= found["bound"] >= 0
+    plain = json.loads(succeed(*command, "--json", "--planner", "fifo", cwd=tmp_path))
+    assert plain["postponed"] == ["alexnet"]
+
+
+def test_capacity_names_the_row_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(DUE)
+    (tmp_path / "times.csv").write_text(TIMES + "vgg,NC6,1,0\n")
+    done = run("capacity", "jobs.csv", "times.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    message = (
+        "topoplace: jobs.csv, times.csv: times, line 6: the same job, type and number of GPUs as before\n"
+    )
+    assert done.stderr == message
+
+
 def test_partition_reads_gzip(tmp_path: Path) -> None:
     plain, packed = tmp_path / "path.graph", tmp_path / "path.graph.gz"
     plain.write_text("4 3\n2\n1 3\n2 4\n3\n")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem import Floats, Problem
 
 _ROUNDING = 1e-9
-_MOST_LISTED = 200_000
+_MOST_LISTED = 20_000
 
 
 class ColumnGeneration:

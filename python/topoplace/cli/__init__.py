@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from topoplace import __version__
 from topoplace.cli import (
+    capacity,
     demo,
     diff,
     discover,
@@ -58,7 +59,20 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (discover, show, diff, machines, place, simulate, profile, partition, flow, papers, demo):
+    for module in (
+        discover,
+        show,
+        diff,
+        machines,
+        place,
+        simulate,
+        profile,
+        partition,
+        flow,
+        capacity,
+        papers,
+        demo,
+    ):
         module.add(commands)
     return parser
 

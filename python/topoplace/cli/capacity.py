@@ -1,0 +1,139 @@
+"""`topoplace capacity` decides once: which virtual machines to let, and which jobs run there on how many GPUs."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
+
+PLANNERS = ("milp", "search", "tight", "printed", "fifo", "edf", "ps")
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    parser = options.command(
+        commands, "capacity", "which virtual machines to let, and which jobs run there, by due dates", _run
+    )
+    parser.add_argument(
+        "jobs", metavar="JOBS", help="CSV: job_id, due (hours from now), weight ($/h of tardiness)"
+    )
+    parser.add_argument(
+        "times", metavar="TIMES", help="CSV: job_id, vm_type, gpus, hours; a line for each way to run"
+    )
+    parser.add_argument(
+        "--catalogue",
+        metavar="FILE",
+        help="CSV: name, gpu_model, gpus, cost_per_hour (default: the paper's table II)",
+    )
+    parser.add_argument(
+        "--nodes", type=options.count, default=5, metavar="N", help="at most (default: %(default)s)"
+    )
+    parser.add_argument("--planner", choices=PLANNERS, default="milp", help="default: %(default)s")
+    parser.add_argument(
+        "--gap", type=float, default=0.05, help="to be proven by a model (default: %(default)s)"
+    )
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then take the best plan so far")
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from topoplace.capacity import Problem
+
+    catalogue = _catalogue(arguments.catalogue)
+    jobs = _jobs(arguments, catalogue)
+    planner = _planner(arguments)
+    problem = Problem.of(jobs, catalogue, arguments.nodes)
+    before = time.perf_counter()
+    plan = planner.plan(problem)
+    facts = _facts(plan, jobs, catalogue, planner.name, time.perf_counter() - before)
+    if arguments.json:
+        writing.as_json(facts)
+    else:
+        _show(facts)
+
+
+def _catalogue(path: str | None) -> Catalogue:
+    from topoplace.capacity import TABLE_II, Catalogue
+
+    if path is None:
+        return TABLE_II
+    with reading.errors_of(path):
+        return Catalogue.from_csv(reading.text(path))
+
+
+def _jobs(arguments: argparse.Namespace, catalogue: Catalogue) -> tuple[CapacityJob, ...]:
+    from topoplace.capacity import jobs_from_csv
+
+    jobs, times = reading.text(arguments.jobs), reading.text(arguments.times)
+    with reading.errors_of(f"{Path(arguments.jobs).name}, {Path(arguments.times).name}"):
+        return jobs_from_csv(jobs, times, catalogue)
+
+
+def _planner(arguments: argparse.Namespace) -> Planner:
+    from topoplace.capacity import CapacityPlanner, FirstPrinciplePlanner, SearchPlanner
+
+    name = arguments.planner
+    if name == "search":
+        return SearchPlanner(timeout=arguments.timeout)
+    if name in ("milp", "tight", "printed"):
+        formulation = "columns" if name == "milp" else name
+        return CapacityPlanner(formulation, gap=arguments.gap, timeout=arguments.timeout)
+    return FirstPrinciplePlanner(name)
+
+
+def _facts(
+    plan: Plan, jobs: Sequence[CapacityJob], catalogue: Catalogue, planner: str, seconds: float
+) -> dict[str, Any]:
+    return {
+        "planner": planner,
+        "status": plan.status,
+        "nodes": [
+            {
+                "vm_type": catalogue[node.vm_type].name,
+                "jobs": {jobs[job].job_id: gpus for job, gpus in node.jobs},
+                "gpus": catalogue[node.vm_type].num_gpus,
+            }
+            for node in plan.nodes
+        ],
+        "postponed": [jobs[job].job_id for job in plan.postponed],
+        "cost": {
+            "total": plan.cost.total,
+            "vm": plan.cost.vm,
+            "tardiness": plan.cost.tardiness,
+            "postponement": plan.cost.postponement,
+            "idle": plan.cost.idle,
+        },
+        "bound": plan.bound,
+        "gap": plan.gap,
+        "seconds": seconds,
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from topoplace.report import tables
+
+    nodes = [
+        (
+            node["vm_type"],
+            f"{sum(node['jobs'].values())} of {node['gpus']}",
+            ", ".join(f"{job}: {gpus}" for job, gpus in node["jobs"].items()),
+        )
+        for node in facts["nodes"]
+    ]
+    tables.show(("VM type", "GPUs used", "job: GPUs"), nodes, f"{len(nodes)} nodes to let")
+    cost = {f"{part} $": value for part, value in facts["cost"].items()}
+    rest = {
+        "no plan costs less than $": facts["bound"],
+        "gap %": 100 * facts["gap"],
+        "time ms": 1e3 * facts["seconds"],
+    }
+    rows = [("jobs that wait", ", ".join(facts["postponed"]) or "none"), *cost.items(), *rest.items()]
+    tables.show(("", "value"), rows, f"{facts['planner']}: {facts['status']}")
