@@ -80,10 +80,10 @@ class Network:
 
 
 NETWORKS: Final = (
-    Network("alexnet", 0.3, (100, 300), compute=0.10, memory=0.45, disk=0.45, exchange=0.08),
-    Network("resnet", 1.8, (40, 120), compute=0.45, memory=0.45, disk=0.10, exchange=0.04),
-    Network("vgg", 2.7, (30, 80), compute=0.85, memory=0.10, disk=0.05, exchange=0.10),
-    Network("deepspeech", 5.0, (15, 40), compute=0.10, memory=0.60, disk=0.30, exchange=0.05),
+    Network("alexnet", 0.3, (80, 300), compute=0.07, memory=0.23, disk=0.70, exchange=0.08),
+    Network("resnet", 1.7, (15, 60), compute=0.18, memory=0.18, disk=0.64, exchange=0.04),
+    Network("vgg", 2.7, (10, 40), compute=0.42, memory=0.04, disk=0.54, exchange=0.10),
+    Network("deepspeech", 5.0, (5, 20), compute=0.06, memory=0.28, disk=0.66, exchange=0.05),
 )
 FRAMEWORKS: Final[Mapping[str, float]] = MappingProxyType({"pytorch": 1.0, "tensorflow": 1.1})
 """Time over that in PyTorch."""
