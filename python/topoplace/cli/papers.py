@@ -22,6 +22,39 @@ def add(commands: Any) -> None:
     _add_mapa(which)
     _add_sc17(which)
     _add_drmaestro(which)
+    _add_gpuaas(which)
+
+
+def _add_gpuaas(papers: Any) -> None:
+    summary = "Filippini et al.: GPU as a service, row by row"
+    parser = options.command(papers, "gpuaas", summary, _gpuaas)
+    parser.add_argument("--quick", action="store_true", help="5 and 10 nodes, half a second per decision")
+    options.add_json(parser)
+    options.add_seed(parser, "the first list of jobs")
+    parser.add_argument(
+        "--nodes", metavar="N,N,...", type=_sizes, help="cluster sizes, multiples of 5 (default: 5,10,20)"
+    )
+    parser.add_argument(
+        "--times", metavar="FILE", help="measured times to draw jobs from, as its authors publish"
+    )
+    options.add_output(parser)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _gpuaas(arguments: argparse.Namespace) -> None:
+    from topoplace.papers import gpuaas
+
+    rows = gpuaas.reproduce(
+        quick=arguments.quick,
+        seed=arguments.seed,
+        nodes=arguments.nodes,
+        times=reading.text(arguments.times) if arguments.times else None,
+        output=reading.output(arguments.output),
+    )
+    _show(rows, arguments)
 
 
 def _add_drmaestro(papers: Any) -> None:

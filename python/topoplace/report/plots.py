@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from topoplace.simulate.metrics import Result
 
-__all__ = ["comparison", "gantt", "overhead", "topology"]
+__all__ = ["comparison", "gantt", "lines", "overhead", "topology"]
 
 _TALLEST_INCHES: Final = 24.0
 _MOST_NAMED_JOBS: Final = 24
@@ -122,13 +122,27 @@ def overhead(
 
     along: what the sizes are; logarithmic: whether their axis is, too.
     """
+    lines(series, path, along=along, what="time of one decision (ms)", logarithmic=(logarithmic, True))
+
+
+def lines(
+    series: Sequence[tuple[str, Sequence[int], Sequence[float]]],
+    path: str | Path,
+    *,
+    along: str,
+    what: str,
+    logarithmic: tuple[bool, bool] = (False, False),
+) -> None:
+    """Draw (label, sizes, values) per line; along and what name the two axes, each logarithmic or not."""
     figure, axes = figures.new(6.4, 4.2)
-    for (label, sizes, milliseconds), colour in zip(series, _POLICY_COLOURS * len(series), strict=False):
-        axes.plot(sizes, milliseconds, marker="o", markersize=4, label=label, color=colour)
-    axes.set_yscale("log")
+    for (label, sizes, values), colour in zip(series, _POLICY_COLOURS * len(series), strict=False):
+        axes.plot(sizes, values, marker="o", markersize=4, label=label, color=colour)
     axes.set_xlabel(along)
-    axes.set_xscale("log" if logarithmic else "linear")
-    axes.set_ylabel("time of one decision (ms)")
+    axes.set_ylabel(what)
+    axes.set_xscale("log" if logarithmic[0] else "linear")
+    axes.set_yscale("log" if logarithmic[1] else "linear")
+    if not logarithmic[1]:
+        axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=9)
     figures.save(figure, path)

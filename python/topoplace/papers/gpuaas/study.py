@@ -1,0 +1,87 @@
+"""The simulations behind the rows: clusters of several sizes, several lists of jobs each, under several planners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.capacity import (
+    TABLE_II,
+    CapacityJob,
+    CapacityPlanner,
+    CapacityResult,
+    DispatchRule,
+    FirstPrinciplePlanner,
+    Planner,
+    RoundRobin,
+    SearchPlanner,
+    generate_jobs,
+    simulate_online,
+)
+
+JOBS_PER_NODE: Final = 10
+"""Section V-A."""
+NODES_PER_CONTROLLER: Final = 5
+"""Section V-A: K = N/5."""
+FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
+
+
+class Study:
+    """Runs are made when first asked for, and kept."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        seeds: Sequence[int],
+        tables: Sequence[NDArray[np.float64]] | None = None,
+        *,
+        timeout: float,
+    ) -> None:
+        self.sizes, self.seeds, self.tables = tuple(sizes), tuple(seeds), tables
+        planners: list[Planner] = [CapacityPlanner(timeout=timeout), SearchPlanner()]
+        planners += [FirstPrinciplePlanner(name) for name in FIRST_PRINCIPLES]
+        planners += [FirstPrinciplePlanner(name, sharing=True) for name in FIRST_PRINCIPLES]
+        self.planners = {planner.name: planner for planner in planners}
+        self._runs: dict[tuple[int, int, str, int, str], CapacityResult] = {}
+
+    @property
+    def large_sizes(self) -> tuple[int, ...]:
+        """Those with more than one controller; all where there is none."""
+        return tuple(size for size in self.sizes if size > NODES_PER_CONTROLLER) or self.sizes
+
+    def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
+        """The paper's proposal: controllers of five nodes, jobs in turn."""
+        return self.run(size, seed, planner, size // NODES_PER_CONTROLLER, RoundRobin())
+
+    def centralised(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
+        """All nodes under one controller."""
+        return self.run(size, seed, planner, 1, RoundRobin())
+
+    def best(self, size: int, seed: int, *, sharing: bool = False) -> float:
+        """$ under the best first-principle method."""
+        ending = "-sharing" if sharing else ""
+        return min(self.centralised(size, seed, name + ending).total_cost for name in FIRST_PRINCIPLES)
+
+    def jobs(self, size: int, seed: int) -> tuple[CapacityJob, ...]:
+        """Section V-A: ten for each node."""
+        return generate_jobs(JOBS_PER_NODE * size, size, seed, tables=self.tables)
+
+    def run(
+        self, size: int, seed: int, planner: str, num_controllers: int, rule: DispatchRule
+    ) -> CapacityResult:
+        """The jobs of that seed under the planner of that name."""
+        key = (size, seed, planner, num_controllers, rule.name)
+        if key not in self._runs:
+            self._runs[key] = simulate_online(
+                self.jobs(size, seed),
+                TABLE_II,
+                size,
+                self.planners[planner],
+                num_controllers=num_controllers,
+                dispatch=rule,
+                periodic=False,
+            )
+        return self._runs[key]
