@@ -20,18 +20,23 @@ _MOST = 1 << 60
 class SearchPlanner:
     """Large neighbourhood search in C++ around prices of jobs; anytime, and the same plan for the same seed.
 
-    price_steps: of the volume algorithm, whose prices guide the search and bound what any plan costs. rounds: how often
-    nodes are cleared and filled again; each is a few knapsacks, microseconds. timeout: seconds, for all of it; there is
-    always a plan.
+    price_steps: of the volume algorithm, whose prices guide the search and bound what any plan costs; 8 per job and at
+    least 400 if None. rounds: how often nodes are cleared and filled again, each a few knapsacks, which are
+    microseconds; 50 per node if None. timeout: seconds, for all of it; there is always a plan.
     """
 
     name = "search"
 
     def __init__(
-        self, *, price_steps: int = 400, rounds: int = 250, seed: int = 0, timeout: float | None = None
+        self,
+        *,
+        price_steps: int | None = None,
+        rounds: int | None = None,
+        seed: int = 0,
+        timeout: float | None = None,
     ) -> None:
-        self.price_steps = _checks.integer(price_steps, "price_steps", ValueError, low=0, high=_MOST)
-        self.rounds = _checks.integer(rounds, "rounds", ValueError, low=0, high=_MOST)
+        self.price_steps = _effort(price_steps, "price_steps")
+        self.rounds = _effort(rounds, "rounds")
         self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=_MOST)
         self.timeout = None if timeout is None else _checks.real(timeout, "timeout", ValueError)
 
@@ -48,11 +53,15 @@ def search(
         tables,
         problem.used_nodes,
         to_native(start),
-        planner.price_steps,
-        planner.rounds,
+        max(400, 8 * problem.num_jobs) if planner.price_steps is None else planner.price_steps,
+        50 * problem.used_nodes if planner.rounds is None else planner.rounds,
         planner.seed,
         planner.timeout,
         None,
     )
     status = "heuristic" if complete else "timeout"
     return plan_of(problem, from_native(nodes), status=status).with_bound(bound)
+
+
+def _effort(value: int | None, name: str) -> int | None:
+    return None if value is None else _checks.integer(value, name, ValueError, low=0, high=_MOST)
