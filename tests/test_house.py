@@ -13,8 +13,8 @@ import pytest
 
 import topoplace
 
-HEAVY = {"numpy", "matplotlib", "networkx", "pandas", "rich"} | {
-    f"topoplace.{part}" for part in ("simulate", "papers", "report")
+HEAVY = {"numpy", "matplotlib", "networkx", "pandas", "rich", "highspy"} | {
+    f"topoplace.{part}" for part in ("simulate", "papers", "report", "capacity")
 }
 
 
@@ -57,6 +57,7 @@ CONTRACT = {
     "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore bipartition",
     "machines": "get names",
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
+    "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
     "simulate": "simulate Workload PerformanceModel Result",
     "testing": "check_policy",
 }
