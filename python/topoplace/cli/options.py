@@ -63,6 +63,17 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
+    """What a log in the Standard Workload Format does not tell."""
+    parser.add_argument(
+        "--gpus-per-node",
+        type=count,
+        default=1,
+        metavar="N",
+        help="that jobs of a log in the Standard Workload Format have (default: 1)",
+    )
+
+
 def add_hosts(parser: argparse.ArgumentParser) -> None:
     """What every machine has besides GPUs."""
     parser.add_argument("--cpus", type=count, metavar="N", help="of each machine (default: no limit)")

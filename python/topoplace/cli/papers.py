@@ -23,6 +23,7 @@ def add(commands: Any) -> None:
     _add_sc17(which)
     _add_drmaestro(which)
     _add_gpuaas(which)
+    _add_tsubame(which)
 
 
 def _add_gpuaas(papers: Any) -> None:
@@ -52,6 +53,44 @@ def _gpuaas(arguments: argparse.Namespace) -> None:
         seed=arguments.seed,
         nodes=arguments.nodes,
         times=reading.text(arguments.times) if arguments.times else None,
+        output=reading.output(arguments.output),
+    )
+    _show(rows, arguments)
+
+
+def _add_tsubame(papers: Any) -> None:
+    summary = "TSUBAME 2.5's G queue and R queue: GPUs borrowed by rCUDA, row by row"
+    parser = options.command(papers, "tsubame", summary, _tsubame)
+    parser.add_argument("--quick", action="store_true", help="a month of jobs instead of a year")
+    options.add_json(parser)
+    options.add_seed(parser, "the generated log, and what a given one does not tell")
+    parser.add_argument(
+        "--log",
+        metavar="FILE",
+        help="a log (Standard Workload Format, PBS accounting) instead of the generated one",
+    )
+    options.add_gpus_per_node(parser)
+    parser.add_argument(
+        "--nodes", type=options.count, default=480, metavar="N", help="of the cluster (default: 480)"
+    )
+    options.add_output(parser)
+
+
+def _tsubame(arguments: argparse.Namespace) -> None:
+    from topoplace.papers import tsubame
+
+    log = None
+    if arguments.log:
+        text = reading.text(arguments.log)
+        with reading.errors_of(arguments.log):
+            log = reading.log(text, arguments)
+            if log is None:
+                raise ValueError("neither Standard Workload Format nor a PBS accounting log")
+    rows = tsubame.reproduce(
+        quick=arguments.quick,
+        seed=arguments.seed,
+        log=log,
+        nodes=arguments.nodes,
         output=reading.output(arguments.output),
     )
     _show(rows, arguments)

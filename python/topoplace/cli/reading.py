@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topoplace.discovery import Format
     from topoplace.hosts import HostResources
     from topoplace.profiles import PerformanceProfile
+    from topoplace.simulate import Workload
     from topoplace.topology import Topology
 
 _MAX_UNPACKED = 256 << 20
@@ -42,6 +43,18 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
     return with_gpus(parsed(source, arguments), source)
+
+
+def log(text: str, arguments: argparse.Namespace) -> Workload | None:
+    """The jobs of a batch system's log; None for a text that is none."""
+    from topoplace.simulate import Workload, pbs, swf
+
+    if swf.recognised(text):
+        cpus = getattr(arguments, "cpus", None)
+        return Workload.from_swf(
+            text, gpus_per_node=arguments.gpus_per_node, cpus_per_node=cpus, seed=arguments.seed
+        )
+    return Workload.from_pbs(text, seed=arguments.seed) if pbs.recognised(text) else None
 
 
 def hosts(arguments: argparse.Namespace) -> HostResources | None:

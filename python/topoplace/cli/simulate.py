@@ -68,19 +68,13 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of the default mix (default: 300)",
     )
-    parser.add_argument(
-        "--gpus-per-node",
-        type=options.count,
-        default=1,
-        metavar="N",
-        help="that jobs of a log in the Standard Workload Format have (default: 1)",
-    )
+    options.add_gpus_per_node(parser)
     options.add_hosts(parser)
     options.add_seed(parser, "the mix, the run times, and what a log does not tell")
     parser.add_argument(
         "--performance",
-        choices=("mapa", "fixed", "profile"),
-        help="run times (default: mapa, or profile where one is given)",
+        choices=("mapa", "fixed", "profile", "remote-copies"),
+        help="run times (default: mapa; profile where one is given, remote-copies for logs)",
     )
     parser.add_argument(
         "--profile",
@@ -147,8 +141,8 @@ class _Study:
         self.topology = topology
         self.arguments = arguments
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
-        self.model = self._model(arguments.performance)
         self.workload = _workload(arguments, self.profile)
+        self.model = self._model(arguments.performance)
 
     def run(self, name: str) -> Result:
         """The jobs under the policy of that name; one of SC'17 knows the profile."""
@@ -170,17 +164,19 @@ class _Study:
         )
 
     def _model(self, name: str | None) -> PerformanceModel:
-        from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime
+        from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
 
         if name == "profile" and self.profile is None:
             raise ValueError("--performance profile needs --profile FILE")
         if self.profile and name in (None, "profile"):
             return ProfiledTime(self.profile)
+        if name == "remote-copies" or (name is None and any(self.workload.transfers)):
+            return RemoteCopies()
         return FixedTime() if name == "fixed" else MapaSlowdown()
 
 
 def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
-    from topoplace.simulate import Workload, pbs, swf
+    from topoplace.simulate import Workload
 
     if not arguments.jobs:
         return Workload.mapa(arguments.num_jobs, arguments.seed)
@@ -188,11 +184,8 @@ def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None)
     with reading.errors_of(arguments.jobs):
         if text.lstrip()[:1] in ("{", "["):
             return Workload.from_manifests(text, profile)
-        if swf.recognised(text):
-            machine = {"gpus_per_node": arguments.gpus_per_node, "cpus_per_node": arguments.cpus}
-            return Workload.from_swf(text, **machine, seed=arguments.seed)
-        if pbs.recognised(text):
-            return Workload.from_pbs(text, seed=arguments.seed)
+        if (log := reading.log(text, arguments)) is not None:
+            return log
         if text.lstrip()[:1].isdigit():
             return Workload.from_mapa(text)
         if "job_id" in text.lstrip().split("\n", 1)[0]:

@@ -21,10 +21,11 @@ from topoplace.simulate.metrics import score_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
     from topoplace.simulate.metrics import Result
 
-__all__ = ["comparison", "gantt", "lines", "overhead", "topology"]
+__all__ = ["comparison", "gantt", "histograms", "lines", "overhead", "topology"]
 
 _TALLEST_INCHES: Final = 24.0
 _MOST_NAMED_JOBS: Final = 24
@@ -145,6 +146,19 @@ def lines(
         axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=9)
+    figures.save(figure, path)
+
+
+def histograms(panels: Sequence[tuple[str, ArrayLike]], path: str | Path, *, of: str) -> None:
+    """Draw how many (`of`: of what) have which value, a panel per (label, values), on a logarithmic axis."""
+    figure, _ = figures.new(4.2 * len(panels), 3.4, columns=len(panels))
+    for axes, (label, values) in zip(figure.axes, panels, strict=True):
+        axes.hist(np.asarray(values), bins=41, color=_POLICY_COLOURS[1], edgecolor="#ffffff", linewidth=0.3)
+        axes.axvline(0, color="#222222", linewidth=0.8)
+        axes.set_yscale("log")
+        axes.set_xlabel(label)
+        axes.set_ylabel(of)
+        axes.grid(axis="y", alpha=0.3)
     figures.save(figure, path)
 
 

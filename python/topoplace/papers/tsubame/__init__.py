@@ -1,0 +1,56 @@
+"""TSUBAME 2.5's GPU queue with remote GPUs (G queue beside R queue), in the sizes of the paper's simulation.
+
+The log of 2013 is not public: `generator` makes one like it, and a site can run its own instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from topoplace.papers.claims import Claim
+from topoplace.papers.tsubame import congestion, generator, rows
+from topoplace.papers.tsubame.study import NODES, Floats, Study
+from topoplace.simulate import Workload
+
+__all__ = ["reproduce"]
+
+_DAYS = 365
+_QUICK_DAYS = 30
+_LISTS = 5
+
+
+def reproduce(
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    log: Workload | None = None,
+    nodes: int = NODES,
+    output: Path | None = None,
+) -> list[Claim]:
+    """All rows, in the order of the paper.
+
+    quick: a month instead of a year, and one list of jobs for the congested queue. seed: of the generated log, and of
+    the first list. log: a workload to take instead of the generated one, such as `Workload.from_pbs` reads. nodes: of
+    the cluster; Table 3's sizes are in proportion. output: a directory for plots, which must exist.
+    """
+    workload = generator.workload(seed, _QUICK_DAYS if quick else _DAYS) if log is None else log
+    study = Study(workload, nodes)
+    lists = [congestion.workload(seed + i) for i in range(1 if quick else _LISTS)]
+    claims = [
+        *rows.copies(),
+        *rows.inputs(study),
+        rows.means(study),
+        *rows.changes(study),
+        *rows.table_3(study),
+        rows.congested(lists, congestion.NODES),
+    ]
+    if output:
+        _draw(output, rows.histograms(study))
+    return claims
+
+
+def _draw(output: Path, panels: Sequence[tuple[str, Floats]]) -> None:
+    from topoplace.report import plots
+
+    plots.histograms(panels, output / "tsubame-differences.png", of="jobs")

@@ -1,0 +1,96 @@
+"""The simulations behind the rows: one log under both queues, on clusters of different size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import policies
+from topoplace.papers.tsubame.machine import MODEL, NODE, machines
+from topoplace.simulate import Workload, simulate
+
+NODES: Final = 480
+G_QUEUE: Final = "g-queue"
+R_QUEUE: Final = "r-queue"
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of each job, (m,) seconds; NaN for one that was rejected."""
+
+    submit: Floats
+    wait: Floats
+    execution: Floats
+    remote: NDArray[np.bool_]
+    """Whether it had GPUs of other nodes."""
+
+    @property
+    def life(self) -> Floats:
+        """From submission to end."""
+        return self.wait + self.execution
+
+    def mean(self, of: str) -> float:
+        """Of the column of that name, over the jobs that ran."""
+        column: Floats = getattr(self, of)
+        return float(np.nanmean(column))
+
+    @property
+    def makespan(self) -> float:
+        """From the first submission to the last end."""
+        return float(np.nanmax(self.submit + self.life) - self.submit.min())
+
+
+class Study:
+    """One log in all its settings; each run is made when first asked for."""
+
+    def __init__(self, workload: Workload, nodes: int = NODES) -> None:
+        if not len(workload):
+            raise ValueError("the log has no jobs with GPUs that ran")
+        self.workload = workload
+        self.nodes = nodes
+        self.sizes = tuple(round(nodes * size / NODES) for size in (450, 460, 470, 480))
+        """Those of Table 3, in proportion."""
+        self._runs: dict[tuple[str, int], Outcome] = {}
+
+    def run(self, policy: str, nodes: int | None = None) -> Outcome:
+        """The log under the policy of that name, on so many nodes."""
+        key = policy, self.nodes if nodes is None else nodes
+        if key not in self._runs:
+            self._runs[key] = run(self.workload, *key)
+        return self._runs[key]
+
+    def difference(self, of: str, nodes: int | None = None) -> Floats:
+        """`wait`, `execution` or `life` under G on all nodes minus that under R, of jobs that ran under both."""
+        before, after = (getattr(self.run(name, n), of) for name, n in ((G_QUEUE, None), (R_QUEUE, nodes)))
+        return difference(before, after)
+
+    def change(self, of: str) -> float:
+        """Of the mean, relative to that under G, on all nodes; below 0 where R is shorter."""
+        return -float(self.difference(of).mean()) / self.run(G_QUEUE).mean(of)
+
+
+def difference(before: Floats, after: Floats) -> Floats:
+    """Of the rows that both know."""
+    apart = before - after
+    known: Floats = apart[np.isfinite(apart)]
+    return known
+
+
+def run(workload: Workload, policy: str, nodes: int) -> Outcome:
+    """One simulation."""
+    result = simulate(machines(nodes), workload, policies.get(policy), performance=MODEL, hosts=NODE)
+    rows = [
+        (
+            record.submitted.submit_time,
+            record.start,
+            record.end,
+            bool(record.placement and record.placement.remote),
+        )
+        for record in result.records
+    ]
+    submit, start, end, remote = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    return Outcome(submit, start - submit, end - start, remote.astype(np.bool_))

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+from topoplace.cli import main
+from topoplace.papers import tsubame
+from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim
+from topoplace.papers.tsubame import congestion, generator, machine, rows
+from topoplace.papers.tsubame.generator import Habits
+from topoplace.papers.tsubame.study import Outcome, Study
+from topoplace.simulate import Workload
+
+Verdicts = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:
+    output = tmp_path_factory.mktemp("tsubame")
+    claims = tsubame.reproduce(quick=True, output=output)
+    assert len({claim.id for claim in claims}) == len(claims)
+    return {claim.id: claim for claim in claims}, output
+
+
+def test_r_queue_shortens_the_wait_and_hardly_lengthens_the_execution(
+    quick: tuple[dict[str, Claim], Path],
+) -> None:
+    claims, _ = quick
+    wait, execution, life = (float(claims[f"2.7{x}"].ours.rstrip(" %")) for x in "abc")
+    assert wait < -10  # a month of few bursts; a year has -28
+    assert 0 < execution < 0.1
+    assert life < 0
+    assert claims["2.7b"].verdict == REPRODUCED
+    for number in ("2.1", "2.2", "2.4", "2.5", "2.12", "2.14"):
+        assert claims[number].verdict == REPRODUCED, number
+    for number in ("2.3", "2.6", "2.8d", "2.13"):
+        assert claims[number].verdict == NOT_COMPARABLE, number
+    assert claims["2.15"].verdict in (REPRODUCED, ORDER_ONLY)
+
+
+def test_a_plot_of_the_differences(quick: tuple[dict[str, Claim], Path]) -> None:
+    assert (quick[1] / "tsubame-differences.png").stat().st_size > 1000
+
+
+# ---- the generated log ---------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_log() -> None:
+    one, same, other = (generator.workload(seed, 20) for seed in (3, 3, 4))
+    assert one.jobs == same.jobs
+    assert one.transfers == same.transfers
+    assert one.submit_time.tolist() == same.submit_time.tolist()
+    assert one.requested_time.tolist() == same.requested_time.tolist()
+    assert one.submit_time.tolist() != other.submit_time.tolist()
+
+
+def test_what_jobs_of_a_log_ask_for() -> None:
+    habits = Habits()
+    log = generator.generate(1, 200)
+    assert len(log.submit) == round(200 * habits.jobs_per_day)
+    assert (np.diff(log.submit) >= 0).all()
+    assert log.run_time.mean() == pytest.approx(habits.mean_run_time, rel=1e-3)
+    assert log.run_time.max() <= habits.longest + 1
+    assert set(log.gpus.tolist()) == {1, 2, 3}
+    assert set(log.nodes.tolist()) <= {habits.usual_nodes, *habits.nodes}
+    modest = log.cpus <= max(generator.MODEST_CPUS)
+    assert modest.mean() == pytest.approx(habits.modest, abs=0.02)
+    assert (log.nodes == habits.usual_nodes).mean() >= habits.usual_share - 0.05
+    assert (log.memory[modest] < 12).all()
+    assert (log.memory[~modest] >= 12).all()
+    # nobody who is not modest has room for another beside him
+    assert (2 * log.memory[~modest] > machine.MEMORY).all()
+    workload = generator.workload(1, 200)
+    for job, nodes, gpus in zip(workload.jobs[:100], log.nodes.tolist(), log.gpus.tolist(), strict=False):
+        assert (job.processes, job.num_tasks) == (nodes, nodes * gpus)
+    assert (workload.requested_time >= log.run_time).all()
+    assert (workload.requested_time % 3600 == 0).all()
+
+
+def test_days_and_weeks_and_bursts() -> None:
+    log = generator.generate(0, 364, Habits(day_swing=0.5, weekend=0.5, mood=0.0))
+    hour, day = log.submit // 3600 % 24, log.submit // 86_400 % 7
+    busy, calm = (np.isin(hour, hours).sum() for hours in ((14, 15, 16), (2, 3, 4)))
+    assert 2 < busy / calm < 4  # 1.5 over 0.5, the middle of three hours
+    weekend = (day >= 5).sum() / 2 / ((day < 5).sum() / 5)
+    assert weekend == pytest.approx(0.5, abs=0.07)
+    counts = [
+        np.bincount((generator.generate(0, 364, Habits(mood=mood)).submit // 86_400).astype(int))
+        for mood in (0, 1)
+    ]
+    assert counts[1].std() > 2 * counts[0].std()
+    gaps = np.diff(log.submit)
+    assert gaps.std() > 1.2 * gaps.mean()  # of a Poisson process they are as wide as their mean
+
+
+def test_bad_days_are_refused() -> None:
+    for days in (0, 40_000, 1.5):
+        with pytest.raises(ValueError, match=f"^days = {days}"):
+            generator.generate(0, days)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^seed = -1"):
+        generator.generate(-1)
+
+
+def test_the_congested_queue_is_all_there_at_once() -> None:
+    workload = congestion.workload(1)
+    assert len(workload) == congestion.JOBS
+    assert not workload.submit_time.any()
+    assert {job.processes for job in workload.jobs} == {1, 2, 3, 4}
+    assert {job.num_tasks // job.processes for job in workload.jobs} == {1, 2, 3}
+    assert workload.base_time.min() >= 3600
+    assert workload.base_time.max() <= 4 * 3600
+
+
+# ---- verdicts ------------------------------------------------------------------------------------------------
+
+
+class Given(Study):
+    """A study with waits and executions as the test says, by policy and nodes."""
+
+    def __init__(
+        self, wait: Callable[[str, int], list[float]], execution: Callable[[str], list[float]]
+    ) -> None:
+        super().__init__(Workload([tp.JobGraph.ring(1)] * 4, [0, 0, 0, 400 * 86_400], [1] * 4))
+        self._given = wait, execution
+
+    def run(self, policy: str, nodes: int | None = None) -> Outcome:
+        """As given."""
+        wait, execution = self._given
+        times = np.array(wait(policy, 480 if nodes is None else nodes)), np.array(execution(policy))
+        return Outcome(self.workload.submit_time, *times, np.zeros(4, dtype=np.bool_))
+
+
+LOST = {450: -901.49, 460: -32.87, 470: 449.14, 480: 963.60}
+
+
+def published(policy: str, nodes: int) -> list[float]:
+    return [3818.0 - (LOST[nodes] if policy == "r-queue" else 0.0)] * 4
+
+
+def executed(policy: str) -> list[float]:
+    return [15148.0 + (3.96 if policy == "r-queue" else 0.0)] * 4
+
+
+def test_the_papers_own_means_are_reproduced() -> None:
+    study = Given(published, executed)
+    found: Verdicts = {claim.id: claim.verdict for claim in (*rows.changes(study), *rows.table_3(study))}
+    for number in ("2.7a", "2.7b", "2.7c", "2.9", "2.10", "2.11", "2.12", "2.15"):
+        assert found[number] == REPRODUCED, number
+    assert rows.means(study).verdict == REPRODUCED
+    assert rows.saving(study).ours == "461, 4.0 %"
+
+
+def test_other_means_are_not() -> None:
+    worse = Given(lambda policy, _: [3818.0 + 100 * (policy == "r-queue")] * 4, executed)
+    found: Verdicts = {claim.id: claim.verdict for claim in (*rows.changes(worse), *rows.table_3(worse))}
+    assert {found[number] for number in ("2.7a", "2.7c", "2.9 STD", "2.15", "2.8a")} == {DIFFERS}
+    assert found["2.8b"] == ORDER_ONLY
+    slow = Given(published, lambda policy: [15148.0 + 20 * (policy == "r-queue")] * 4)
+    assert {claim.id: claim.verdict for claim in rows.changes(slow)}["2.7b"] == DIFFERS
+    little = Given(lambda policy, _: [3818.0 - 100 * (policy == "r-queue")] * 4, executed)
+    assert {claim.id: claim.verdict for claim in rows.changes(little)}["2.7a"] == ORDER_ONLY
+    long = Given(lambda policy, nodes: [2 * wait for wait in published(policy, nodes)], executed)
+    assert rows.means(long).verdict == DIFFERS
+    assert (
+        rows.saving(Given(lambda policy, _: [3818.0 - (policy == "r-queue")] * 4, executed)).verdict
+        == DIFFERS
+    )
+
+
+def test_jobs_that_never_fit_are_left_out() -> None:
+    fits = tp.JobGraph.independent(1).with_(processes=1, cpus=2)
+    never = tp.JobGraph.independent(4).with_(processes=1, cpus=2)
+    study = Study(Workload([fits, never, fits], [0, 0, 0], [100, 100, 100]), nodes=1)
+    claims = {claim.id: claim for claim in rows.inputs(study)}
+    assert "(1 jobs never fit and are left out)" in claims["2.6"].ours
+    assert study.difference("wait").tolist() == [0, 100]
+    with pytest.raises(ValueError, match="the log has no jobs"):
+        Study(Workload([], [], []))
+
+
+# ---- the command ---------------------------------------------------------------------------------------------
+
+
+def test_an_own_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "year.log"
+    record = "01/02/2013 10:00:00;E;{};queue=G ctime=100 resources_used.walltime={} Resource_List.select=1:ncpus=3:ngpus=2:mem=11gb\n"  # noqa: E501
+    log.write_text("".join(record.format(i, 1000) for i in range(12)))
+    assert main(["papers", "tsubame", "--quick", "--log", str(log), "--nodes", "4", "--json"]) == 0
+    claims = {claim["id"]: claim for claim in json.loads(capsys.readouterr().out)}
+    assert claims["2.6"]["ours"] == "12, 0"
+    assert "4 nodes" in claims["2.7a"]["quantity"]
+    assert float(claims["2.7a"]["ours"].rstrip(" %")) < 0
+    log.write_text("pattern,gpus,submit,run_time\n")
+    command = [sys.executable, "-m", "topoplace", "papers", "tsubame", "--log", str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "neither Standard Workload Format nor" in done.stderr
