@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, Self
 
@@ -259,6 +260,7 @@ def _refuse_names(given: Mapping[str, HostResources], names: Sequence[str]) -> N
     raise AllocationError(f"hosts: {which}")
 
 
+@lru_cache(maxsize=1024)
 def megabytes(memory_gb: float) -> int:
     """Memory as it is counted: whole MB, rounded up."""
     return -int(-(memory_gb * 1000 - 1e-6) // 1) if memory_gb > 0 else 0

@@ -152,7 +152,7 @@ class RemoteCopies:
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Its run time there while nobody else sends."""
-        if job.transfers is None or not (placement.remote or len(placement.hosts) != 1):
+        if job.transfers is None or not (placement.remote or _together(placement)):
             return job.base_time
         traffic = self.traffic(job, placement)
         return traffic.seconds(traffic.flows)
@@ -167,6 +167,11 @@ class RemoteCopies:
             for crossed in traffic.crossings()
             for machine in crossed
         ]
+
+
+def _together(placement: Placement) -> bool:
+    """Whether several processes share a machine, and with it the link."""
+    return len({share.machine for share in placement.hosts}) < len(placement.hosts)
 
 
 def _nodes(placement: Placement) -> list[tuple[int, tuple[int, ...]]]:

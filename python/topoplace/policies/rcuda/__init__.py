@@ -24,7 +24,7 @@ from topoplace.policies.rcuda.nodes import Nodes
 
 if TYPE_CHECKING:
     from topoplace.policies.rcuda.nodes import Ints, Room
-    from topoplace.policies.rcuda.request import Request
+    from topoplace.policies.rcuda.request import Refused, Request
 
 __all__ = ["GQueue", "NodeQueue", "RQueue"]
 
@@ -76,17 +76,15 @@ class NodeQueue(ABC):
         start: list[tuple[str, Placement]] = []
         reject: list[tuple[str, Deferred]] = []
         for entry in entries:
-            request = nodes.request(entry.job)
-            if request in refused.known:
+            if id(entry.job) in refused.jobs:
                 continue
+            request = nodes.request(entry.job)
             if never := self.never(request, nodes):
                 reject.append((entry.job_id, never))
-            elif self.hopeless(request, room) or refused.covers(request):
-                refused.known.add(request)
-            elif placement := self._find(entry.job, request, room):
+            elif placement := self._start(entry.job, request, room, refused):
                 start.append((entry.job_id, placement))
             else:
-                refused.add(request)
+                refused.jobs[id(entry.job)] = entry.job
         return Plan(tuple(start), (), tuple(reject))
 
     def __repr__(self) -> str:
@@ -137,6 +135,18 @@ class NodeQueue(ABC):
                 return
             yield placement
             used += (share.machine for share in placement.hosts)
+
+    def _start(self, job: JobGraph, request: Request, room: Room, refused: Refused) -> Placement | None:
+        """As `_find`, where the request is not known to have no place; if it has none, it is from now on."""
+        if request in refused.known:
+            return None
+        if self.hopeless(request, room) or refused.covers(request):
+            refused.known.add(request)
+            return None
+        placement = self._find(job, request, room)
+        if placement is None:
+            refused.add(request)
+        return placement
 
     def _find(self, job: JobGraph, request: Request, room: Room) -> Placement | None:
         """Where the job has room, taken out of it; None, and the room as it was, where it has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -64,14 +64,9 @@ class Room:
 
     def copy(self) -> Room:
         """An independent copy, but for what never changes."""
-        return replace(
-            self,
-            is_free=self.is_free.copy(),
-            gpus=self.gpus.copy(),
-            cpus=self.cpus.copy(),
-            megabytes=self.megabytes.copy(),
-            has_job=self.has_job.copy(),
-        )
+        amounts = self.gpus.copy(), self.cpus.copy(), self.megabytes.copy(), self.has_job.copy()
+        free = self.is_free.copy()
+        return Room(self.layout, self.pool_of, free, *amounts, self.num_free, self.num_unused)
 
     def has_more_than(self, other: Room) -> bool:
         """Whether anything is free here that is not free there."""

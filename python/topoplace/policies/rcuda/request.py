@@ -70,6 +70,8 @@ class Refused:
     def __init__(self) -> None:
         self.known: set[Request] = set()
         """Those that have been asked about."""
+        self.jobs: dict[int, JobGraph] = {}
+        """Jobs of such requests by their id, which they keep as long as they are in here."""
         self._least: dict[Hashable, list[Amounts]] = {}
 
     def covers(self, request: Request) -> bool:
