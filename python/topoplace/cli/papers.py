@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,19 +26,44 @@ def add(commands: Any) -> None:
     _add_tsubame(which)
 
 
+def _paper(
+    papers: Any, name: str, summary: str, run: options.Run, *, quick: str, seed: str
+) -> argparse.ArgumentParser:
+    """A paper with what all of them take: --quick, and what that leaves out, --seed of something, --json, -o."""
+    parser = options.command(papers, name, summary, run)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    options.add_json(parser)
+    options.add_seed(parser, seed)
+    options.add_output(parser)
+    return parser
+
+
+def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
+    """Reproduce a paper as the arguments say and print its rows."""
+    output = reading.output(arguments.output)
+    rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, **more)
+    if arguments.json:
+        writing.as_json([row.to_dict() for row in rows])
+    else:
+        _print_claims(rows)
+
+
 def _add_gpuaas(papers: Any) -> None:
     summary = "Filippini et al.: GPU as a service, row by row"
-    parser = options.command(papers, "gpuaas", summary, _gpuaas)
-    parser.add_argument("--quick", action="store_true", help="5 and 10 nodes, half a second per decision")
-    options.add_json(parser)
-    options.add_seed(parser, "the first list of jobs")
+    parser = _paper(
+        papers,
+        "gpuaas",
+        summary,
+        _gpuaas,
+        quick="5 and 10 nodes, half a second per decision",
+        seed="the first list of jobs",
+    )
     parser.add_argument(
         "--nodes", metavar="N,N,...", type=_sizes, help="cluster sizes, multiples of 5 (default: 5,10,20)"
     )
     parser.add_argument(
         "--times", metavar="FILE", help="measured times to draw jobs from, as its authors publish"
     )
-    options.add_output(parser)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -48,22 +73,24 @@ def _sizes(text: str) -> tuple[int, ...]:
 def _gpuaas(arguments: argparse.Namespace) -> None:
     from topoplace.papers import gpuaas
 
-    rows = gpuaas.reproduce(
-        quick=arguments.quick,
-        seed=arguments.seed,
+    _show_rows(
+        arguments,
+        gpuaas.reproduce,
         nodes=arguments.nodes,
         times=reading.text(arguments.times) if arguments.times else None,
-        output=reading.output(arguments.output),
     )
-    _show(rows, arguments)
 
 
 def _add_tsubame(papers: Any) -> None:
     summary = "TSUBAME 2.5's G queue and R queue: GPUs borrowed by rCUDA, row by row"
-    parser = options.command(papers, "tsubame", summary, _tsubame)
-    parser.add_argument("--quick", action="store_true", help="a month of jobs instead of a year")
-    options.add_json(parser)
-    options.add_seed(parser, "the generated log, and what a given one does not tell")
+    parser = _paper(
+        papers,
+        "tsubame",
+        summary,
+        _tsubame,
+        quick="a month of jobs instead of a year",
+        seed="the generated log, and what a given one does not tell",
+    )
     parser.add_argument(
         "--log",
         metavar="FILE",
@@ -73,7 +100,6 @@ def _add_tsubame(papers: Any) -> None:
     parser.add_argument(
         "--nodes", type=options.count, default=480, metavar="N", help="of the cluster (default: 480)"
     )
-    options.add_output(parser)
 
 
 def _tsubame(arguments: argparse.Namespace) -> None:
@@ -86,40 +112,37 @@ def _tsubame(arguments: argparse.Namespace) -> None:
             log = reading.log(text, arguments)
             if log is None:
                 raise ValueError("neither Standard Workload Format nor a PBS accounting log")
-    rows = tsubame.reproduce(
-        quick=arguments.quick,
-        seed=arguments.seed,
+    _show_rows(
+        arguments,
+        tsubame.reproduce,
         log=log,
         nodes=arguments.nodes,
-        output=reading.output(arguments.output),
     )
-    _show(rows, arguments)
 
 
 def _add_drmaestro(papers: Any) -> None:
     summary = "Amaral's thesis, chapter 5: disaggregated GPUs, row by row"
-    parser = options.command(papers, "drmaestro", summary, _drmaestro)
-    parser.add_argument("--quick", action="store_true", help="one list of jobs, fewer machines")
-    options.add_json(parser)
-    options.add_seed(parser, "the first list of jobs")
-    options.add_output(parser)
+    _paper(
+        papers,
+        "drmaestro",
+        summary,
+        _drmaestro,
+        quick="one list of jobs, fewer machines",
+        seed="the first list of jobs",
+    )
 
 
 def _drmaestro(arguments: argparse.Namespace) -> None:
     from topoplace.papers import drmaestro
 
-    rows = drmaestro.reproduce(
-        quick=arguments.quick, seed=arguments.seed, output=reading.output(arguments.output)
-    )
-    _show(rows, arguments)
+    _show_rows(arguments, drmaestro.reproduce)
 
 
 def _add_sc17(papers: Any) -> None:
     summary = "Amaral et al. (SC'17), row by row, and their published simulator"
-    parser = options.command(papers, "sc17", summary, _sc17)
-    parser.add_argument("--quick", action="store_true", help="fewer lists of jobs")
-    options.add_json(parser)
-    options.add_seed(parser, "the first list of jobs")
+    parser = _paper(
+        papers, "sc17", summary, _sc17, quick="fewer lists of jobs", seed="the first list of jobs"
+    )
     parser.add_argument(
         "--profile", metavar="PROFILE", help="a performance profile instead of the published one"
     )
@@ -129,33 +152,26 @@ def _add_sc17(papers: Any) -> None:
         type=Path,
         help="directory with the published workloads-*.json, to run them too",
     )
-    options.add_output(parser)
 
 
 def _sc17(arguments: argparse.Namespace) -> None:
     from topoplace.papers import sc17
 
     profile = reading.profile(arguments.profile) if arguments.profile else None
-    rows = sc17.reproduce(
-        quick=arguments.quick,
-        seed=arguments.seed,
+    _show_rows(
+        arguments,
+        sc17.reproduce,
         profile=profile,
         lists=arguments.lists,
-        output=reading.output(arguments.output),
     )
-    _show(rows, arguments)
 
 
 def _add_mapa(papers: Any) -> None:
     summary = "MAPA (SC'21), row by row, and its artifact's logs job by job"
-    parser = options.command(papers, "mapa", summary, _mapa)
-    parser.add_argument("--quick", action="store_true", help="fewer seeds")
-    options.add_json(parser)
-    options.add_seed(parser, "the first job list")
+    parser = _paper(papers, "mapa", summary, _mapa, quick="fewer seeds", seed="the first job list")
     parser.add_argument(
         "--artifact", metavar="DIR", type=Path, help="directory with jobs-*.txt and results-*.txt to match"
     )
-    options.add_output(parser)
     log = parser.add_argument_group("the artifact's log for a job file of your own")
     log.add_argument("--jobs", metavar="FILE", help="the artifact's job lines")
     log.add_argument(
@@ -173,13 +189,11 @@ def _mapa(arguments: argparse.Namespace) -> None:
     if arguments.jobs or arguments.topology or arguments.policy:
         _artifact_log(arguments)
         return
-    rows = mapa.reproduce(
-        quick=arguments.quick,
-        seed=arguments.seed,
+    _show_rows(
+        arguments,
+        mapa.reproduce,
         artifact=arguments.artifact,
-        output=reading.output(arguments.output),
     )
-    _show(rows, arguments)
 
 
 def _artifact_log(arguments: argparse.Namespace) -> None:
@@ -196,13 +210,6 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
         sys.stdout.write(log)
     else:
         Path(arguments.write).write_text(log, encoding="utf-8")
-
-
-def _show(rows: Sequence[Claim], arguments: argparse.Namespace) -> None:
-    if arguments.json:
-        writing.as_json([row.to_dict() for row in rows])
-    else:
-        _print_claims(rows)
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:
