@@ -181,6 +181,8 @@ def test_jobs_that_never_fit_are_left_out() -> None:
     claims = {claim.id: claim for claim in rows.inputs(study)}
     assert "(1 jobs never fit and are left out)" in claims["2.6"].ours
     assert study.difference("wait").tolist() == [0, 100]
+    with pytest.raises(ValueError, match="no job of the log fits on 1 nodes"):
+        Study(Workload([never], [0], [100]), nodes=1).change("wait")
     with pytest.raises(ValueError, match="the log has no jobs"):
         Study(Workload([], [], []))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,30 @@ def test_a_bad_argument_is_named(call: Callable[[], Workload], message: str) -> 
         call()
 
 
+requests = st.tuples(st.integers(1, 99), st.integers(1, 9), st.integers(0, 99), st.integers(0, 999))
+
+
+@given(requests, st.sampled_from(["select", "nodes", "totals"]), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_what_was_asked_is_read_whatever_the_words(
+    asked: tuple[int, int, int, int], how: str, submit: int, run_time: int
+) -> None:
+    nodes, gpus, cpus, gb = asked
+    words = {
+        "select": f"Resource_List.select={nodes}:ncpus={cpus}:ngpus={gpus}:mem={gb}gb",
+        "nodes": f"Resource_List.nodes={nodes}:ppn={cpus}:gpus={gpus} Resource_List.mem={nodes * gb}gb",
+        "totals": f"Resource_List.nodect={nodes} Resource_List.ncpus={nodes * cpus} "
+        f"Resource_List.ngpus={nodes * gpus} Resource_List.mem={nodes * gb}gb",
+    }[how]
+    times = f"ctime={100 + submit} start={200 + submit} end={200 + submit + run_time}"
+    text = record("first") + f"01/02/2013 10:00:00;E;7;{times} {words}\n"
+    workload = Workload.from_pbs(text)
+    row = workload.job_ids.index("7")
+    job = workload.jobs[row]
+    assert (job.num_tasks, job.processes, job.cpus or 0) == (nodes * gpus, nodes, nodes * cpus)
+    assert (job.memory_gb or 0) == pytest.approx(nodes * gb * GIB)
+    assert (workload.submit_time[row], workload.base_time[row]) == (submit, run_time)
+
+
 @given(st.data())
 def test_broken_logs_are_read_or_refused(data: st.DataObject) -> None:
     text = data.draw(broken(LOG.encode())).decode("utf-8", "replace")
@@ -156,3 +181,20 @@ def test_the_command_knows_the_format(tmp_path: Path, capsys: pytest.CaptureFixt
     options = ["--policy", "mapa-greedy", "--cpus", "160", "--memory-gb", "512.5"]
     assert main(["simulate", "dgx1-v100", "--jobs", str(log), *options]) == 0
     assert "3 jobs on dgx1-v100" in capsys.readouterr().out
+
+
+def test_queues_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, cluster = tmp_path / "year.log", tmp_path / "cluster.json"
+    asked = "1:ncpus=3:ngpus=1:mem=1gb"
+    log.write_text("".join(record(str(i), Resource_List__select=asked) for i in range(4)))
+    machine = tp.Topology.from_links(3, [], 8.0)
+    cluster.write_text(tp.Topology.cluster(machine, count=2).to_json())
+    command = ["compare", str(cluster), "--jobs", str(log), "--policies", "g-queue,r-queue", "--json"]
+    for cpus, makespan in (("8", 100.0), ("5", 200.0)):  # room for two jobs on a node, and for one
+        assert main([*command, "--cpus", cpus, "--performance", "fixed"]) == 0
+        g, r = json.loads(capsys.readouterr().out)
+        assert (g["makespan"], r["makespan"]) == (200.0, makespan)
+    assert main([*command[:-1], "--cpus", "8", "--memory-gb", "1"]) == 0  # 1gb are more than 1 GB
+    printed = capsys.readouterr().out
+    assert "rejected" in printed
+    assert "sensitive" not in printed

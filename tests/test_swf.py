@@ -145,6 +145,29 @@ def test_a_bad_argument_is_named(call: Callable[[], Workload], message: str) -> 
         call()
 
 
+@given(
+    st.lists(st.tuples(*[st.integers(0, 10**6)] * 2, st.integers(1, 999), st.integers(0, 10**6)), max_size=9)
+)
+def test_what_was_written_is_read(rows: list[tuple[int, int, int, int]]) -> None:
+    text = "\n".join(
+        line(job_number=i, submit_time=a, run_time=b, requested_processors=c, requested_memory=kb)
+        for i, (a, b, c, kb) in enumerate(rows)
+    )
+    workload = Workload.from_swf(text, gpus_per_node=2, cpus_per_node=8)
+    assert sorted(map(int, workload.job_ids)) == list(range(len(rows)))
+    assert workload.submit_time.tolist() == sorted(row[0] for row in rows)
+    for job_id, job, base in zip(workload.job_ids, workload.jobs, workload.base_time.tolist(), strict=True):
+        _, run_time, processors, kb = rows[int(job_id)]
+        assert base == run_time
+        assert job.num_tasks == 2 * job.processes == 2 * -(-processors // 8)
+        assert job.processes - 1 < processors / 8 <= job.processes
+        assert job.cpus is not None
+        assert (
+            processors <= job.cpus < processors + job.processes
+        )  # all processors, and not one more on each node
+        assert (job.memory_gb or 0) == pytest.approx(kb * job.cpus * 1024 / 1e9)
+
+
 @given(st.data())
 def test_broken_logs_are_read_or_refused(data: st.DataObject) -> None:
     text = data.draw(broken(LOG.encode())).decode("utf-8", "replace")

@@ -25,6 +25,15 @@ _COMPARED = {
     "p75 x": "sensitive_p75_speedup",
 }
 
+# The same for logs, whose jobs do not tell how they communicate.
+_LOGGED = {
+    "policy": "policy",
+    "makespan s": "makespan",
+    "utilization": "utilization",
+    "mean wait s": "mean_wait",
+    "slowdown": "mean_slowdown",
+    "with wait": "mean_slowdown_with_wait",
+}
 
 # The same where a profile tells how jobs slow each other down (SC'17).
 _SERVICE = {
@@ -118,7 +127,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     if arguments.json:
         writing.as_json(rows)
     else:
-        columns = _SERVICE if arguments.profile else _COMPARED
+        columns = _SERVICE if arguments.profile else _LOGGED if study.is_log else _COMPARED
         if any(row["rejected"] for row in rows):
             columns = {**columns, "rejected": "rejected"}
         _print_comparison(rows, columns, f"{len(study.workload)} jobs on {topology.name}")
@@ -142,6 +151,8 @@ class _Study:
         self.arguments = arguments
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         self.workload = _workload(arguments, self.profile)
+        self.is_log = any(self.workload.transfers)
+        """Whether the jobs are from a log of a batch system."""
         self.model = self._model(arguments.performance)
 
     def run(self, name: str) -> Result:
@@ -170,7 +181,7 @@ class _Study:
             raise ValueError("--performance profile needs --profile FILE")
         if self.profile and name in (None, "profile"):
             return ProfiledTime(self.profile)
-        if name == "remote-copies" or (name is None and any(self.workload.transfers)):
+        if name == "remote-copies" or (name is None and self.is_log):
             return RemoteCopies()
         return FixedTime() if name == "fixed" else MapaSlowdown()
 

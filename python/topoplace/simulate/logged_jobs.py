@@ -76,8 +76,13 @@ def gang(nodes: int, gpus: int, cpus: int = 0, memory_gb: float = 0.0) -> JobGra
         raise ValueError(f"{nodes} nodes with {gpus} GPUs each, more than {MAX_TASKS} GPUs")
     if not gpus:
         return JobGraph.without_gpus(cpus=nodes * cpus or None, memory_gb=nodes * memory_gb or None)
-    return JobGraph.independent(nodes * gpus).with_(
-        processes=nodes, cpus=nodes * cpus or None, memory_gb=nodes * memory_gb or None
+    return JobGraph(  # whose graph is built when somebody asks for it
+        nodes * gpus,
+        (),
+        "independent",
+        processes=nodes,
+        cpus=nodes * cpus or None,
+        memory_gb=nodes * memory_gb or None,
     )
 
 

@@ -66,18 +66,15 @@ class Study:
     def difference(self, of: str, nodes: int | None = None) -> Floats:
         """`wait`, `execution` or `life` under G on all nodes minus that under R, of jobs that ran under both."""
         before, after = (getattr(self.run(name, n), of) for name, n in ((G_QUEUE, None), (R_QUEUE, nodes)))
-        return difference(before, after)
+        apart: Floats = before - after
+        known = apart[np.isfinite(apart)]
+        if not len(known):
+            raise ValueError(f"no job of the log fits on {nodes or self.nodes} nodes")
+        return known
 
     def change(self, of: str) -> float:
         """Of the mean, relative to that under G, on all nodes; below 0 where R is shorter."""
         return -float(self.difference(of).mean()) / self.run(G_QUEUE).mean(of)
-
-
-def difference(before: Floats, after: Floats) -> Floats:
-    """Of the rows that both know."""
-    apart = before - after
-    known: Floats = apart[np.isfinite(apart)]
-    return known
 
 
 def run(workload: Workload, policy: str, nodes: int) -> Outcome:
