@@ -97,10 +97,10 @@ class NodeQueue(ABC):
         possible = nodes.possible(self.name)
         if request in possible:
             return None
-        if never := self._never(request, nodes.idle()):
-            return never
-        possible.add(request)
-        return None
+        never = self._never(request, nodes.idle())
+        if never is None:
+            possible[request] = True
+        return never
 
     def _never(self, request: Request, idle: Room) -> Deferred | None:
         job = request.job

@@ -197,7 +197,7 @@ class Nodes:
         self._idle: Room | None = None
         self._refused: dict[str, tuple[Refused, Room]] = {}
         """By policy, and what it has left of the room it was shown last."""
-        self._possible: dict[str, set[Request]] = {}
+        self._possible: dict[str, Bounded[Request, bool]] = {}
         self._requests: Bounded[Hashable, Request] = Bounded()
         self._request_of: Bounded[int, tuple[JobGraph, Request]] = Bounded()
 
@@ -232,9 +232,9 @@ class Nodes:
         self._refused[policy] = known, room
         return known
 
-    def possible(self, policy: str) -> set[Request]:
-        """The requests that a policy has found to have a place on the idle cluster."""
-        return self._possible.setdefault(policy, set())
+    def possible(self, policy: str) -> Bounded[Request, bool]:
+        """Whether a policy has a place for requests on the idle cluster, as far as it has found out."""
+        return self._possible.setdefault(policy, Bounded())
 
     def request(self, job: JobGraph) -> Request:
         """What a job asks for, the same object for all that ask for the same."""
