@@ -22,7 +22,7 @@ def jobs_of(draw, most=6):
     for i in range(draw(st.integers(1, most))):
         hours = np.full((3, 4), np.inf)
         runs_on = draw(st.sets(st.integers(0, 2), min_size=1))
-        base = draw(st.floats(0.01, 20))
+        base = draw(st.floats(1e-6, 20))
         for v in sorted(runs_on):
             hours[v, : GPUS[v]] = base / np.arange(1, GPUS[v] + 1) ** draw(st.floats(0.1, 1.0)) / (v + 1)
         submit = draw(st.sampled_from([0.0, 1.0, 2.5]) | st.floats(0, 10))

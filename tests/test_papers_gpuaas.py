@@ -163,6 +163,12 @@ def test_sizes_without_whole_controllers_are_refused(nodes: tuple[int, ...], mes
         gpuaas.reproduce(quick=True, nodes=nodes)
 
 
+def test_sizes_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["papers", "gpuaas", "--nodes", "5,many"])
+    assert "'5,many' is not numbers between commas" in capsys.readouterr().err
+
+
 def test_a_run_is_made_once(study: Study) -> None:
     assert study.hierarchical(5, 0, "search") is study.hierarchical(5, 0, "search")
     assert isinstance(study.planners["search"], SearchPlanner)

@@ -20,7 +20,11 @@ def map_on(executor: Any, function: Callable[[Item], Done], items: Sequence[Item
     if hasattr(executor, "gather") and hasattr(executor, "map"):
         return list(executor.gather(executor.map(function, items, pure=False)))
     if hasattr(executor, "remote") and hasattr(executor, "get"):
-        task = executor.remote(function)
+
+        def called(item: Item) -> Done:  # Ray takes functions only, no other callables
+            return function(item)
+
+        task = executor.remote(called)
         return list(executor.get([task.remote(item) for item in items]))
     if hasattr(executor, "map"):
         return list(executor.map(function, items))

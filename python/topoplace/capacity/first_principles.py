@@ -60,6 +60,8 @@ class FirstPrinciplePlanner:
         """Every job in its turn."""
         letting = _Letting(problem, self.sharing)
         for job in ORDERS[self.order](problem).tolist():
+            if letting.full:
+                break
             letting.place(job)
         nodes = [Node(opened.vm_type, tuple(opened.jobs)) for opened in letting.opened]
         return plan_of(problem, nodes)
@@ -83,6 +85,13 @@ class _Letting:
         share = gpus / problem.num_gpus[:, None] if sharing else 1.0
         self.cost = problem.deployment * share
         """(jobs, types, most GPUs) $ until the job ends; with sharing, of its GPUs only."""
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no place for any job."""
+        if len(self.opened) < self.problem.num_nodes:
+            return False
+        return not (self.sharing and any(opened.free for opened in self.opened))
 
     def place(self, job: int) -> None:
         """Where it suits the job best; nowhere when all is taken."""

@@ -67,7 +67,10 @@ def _add_gpuaas(papers: Any) -> None:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not numbers between commas") from None
 
 
 def _gpuaas(arguments: argparse.Namespace) -> None:

@@ -98,18 +98,23 @@ def _saving_over_sharing(study: Study) -> Claim:
 def hierarchy(study: Study) -> Claim:
     """Figure 3: many small controllers or one large."""
     at = [(size, seed) for size in study.large_sizes for seed in study.seeds]
-    saved = [1 - study.hierarchical(*one).total_cost / study.centralised(*one).total_cost for one in at]
+    saved = [
+        1
+        - study.hierarchical(*one, study.planner_for(one[0])).total_cost / study.centralised(*one).total_cost
+        for one in at
+    ]
     mean = float(np.mean(saved))
-    proven = np.concatenate([study.centralised(*one).decisions["gap"] <= 0.05 for one in at])
+    by = {size: study.planner_for(size) for size in study.large_sizes}
+    proven = [study.centralised(*one).decisions["gap"] <= 0.05 for one in at if by[one[0]] == "milp"]
+    share = f"{np.concatenate(proven).mean():.1%} of the" if proven else "none of the"
     return Claim(
         "4.5",
-        f"hierarchical cheaper than centralised by, {_sizes(study.large_sizes)} nodes",
+        "hierarchical cheaper than centralised by, " + ", ".join(f"{size} nodes ({by[size]})" for size in by),
         f"{HIERARCHY:.0%} on average",
         f"{mean:.1%} ({_each(saved, '.1%')})",
         REPRODUCED if abs(mean - HIERARCHY) <= HIERARCHY else (ORDER_ONLY if mean > 0 else DIFFERS),
         "reproduced from 0 to 6 %, order only above, differs below; both by the same model here, where the paper's "
-        f"centralised one is that of earlier work; {proven.mean():.0%} of the centralised decisions are within 5 % of "
-        "the best, proven",
+        f"centralised one is that of earlier work; {share} centralised MILPs are solved to 5 %, proven",
     )
 
 
