@@ -6,8 +6,8 @@ that follow from its percentages and from Table 3: under the G queue a job waits
 - Users submit campaigns: up to some dozens of jobs within minutes that ask for the same and run about as long. How
   many campaigns begin in an hour depends on the time of the day, the day of the week, and a mood that lasts for days.
 - Many jobs have the same number of nodes, the others less often the more they are, up to a most.
-- Most jobs ask for so many CPUs and so much memory that no other fits beside them. The rest, which ask for a GPU or
-  two, a few CPUs and some memory, are what an R queue can put on shared nodes.
+- Most jobs ask for so many CPUs and so much memory that no two of them fit on a node. The rest, which ask for a GPU, a
+  few CPUs and some memory, are what an R queue can put beside each other, and beside some of the others.
 - Run times are log-normal within a campaign and between them, up to a longest, and have the paper's mean.
 
 The numbers in `Habits` were found by a search: drawn at random at first, then changed a few at a time, where that
@@ -68,13 +68,11 @@ class Habits:
     """The share of each of `nodes` falls with this power of it."""
 
     modest: float = 0.05
-    """Of those that leave room for others on their nodes."""
-    modest_one_gpu: float = 1.0
-    """Of these, who ask for one GPU per node; the others for two."""
+    """Of those that leave much room on their nodes, of each of which they need one GPU."""
     all_cpus: float = 0.7
-    """Of those that leave no room, who ask for all eight CPUs; the others for six."""
+    """Of the others, who ask for all eight CPUs; the rest for six."""
     lending: float = 0.19
-    """Of those that leave no room, who ask for one GPU of three only; `LENDING_TWO` ask for two."""
+    """Of the others, who ask for one GPU of three only; `LENDING_TWO` ask for two."""
 
     spread: float = 1.25
     """Standard deviation of the logarithm of run times between campaigns ..."""
@@ -99,11 +97,6 @@ class Log(NamedTuple):
     gpus: Ints
     cpus: Ints
     memory: Ints
-
-    @property
-    def load(self) -> float:
-        """The nodes that are busy on average."""
-        return float((self.nodes * self.run_time).sum() / max(self.submit.max(), 1.0))
 
 
 def workload(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Workload:
@@ -179,12 +172,11 @@ def _requests(random: np.random.Generator, habits: Habits, count: int) -> tuple[
     nodes = np.where(random.random(count) < habits.usual_share, habits.usual_nodes, drawn)
     modest = random.random(count) < habits.modest
     kind = random.random(count)
-    few = np.where(kind < habits.modest_one_gpu, 1, 2)
     many = np.where(kind < habits.lending, 1, np.where(kind < habits.lending + LENDING_TWO, 2, 3))
     cpus = np.where(random.random(count) < habits.all_cpus, 8, 6)
     return (
         nodes,
-        np.where(modest, few, many),
+        np.where(modest, 1, many),
         np.where(modest, random.choice(MODEST_CPUS, count), cpus),
         np.where(modest, random.choice(MODEST_GB, count), random.choice(OTHER_GB, count)),
     )
