@@ -365,3 +365,43 @@ def test_policies_of_gpus_set_a_job_without_gpus_aside(name: str) -> None:
     plan = policy.plan([QueuedJob("p", job), QueuedJob("q", tp.JobGraph.ring(2))], cluster, 0.0)
     assert [job_id for job_id, _ in plan.reject] == ["p"]
     assert [job_id for job_id, _ in plan.start] == ["q"]
+
+
+@pytest.mark.parametrize("where", [[0, 1, 2, 3, 4], [4, 0, 4, 1, 2], [3], [2, 2]])
+def test_processes_are_counted_and_their_needs_summed(where: list[int]) -> None:
+    topology = tp.Topology.cluster(tp.Topology.from_links(1, [], 12.0), 5)
+    cluster = tp.Cluster(topology, hosts=tp.HostResources(cpus=8, memory_gb=4.0))
+    shares = tuple(tp.HostShare(machine, 2, 0.25 + 0.25 * machine) for machine in where)
+    for count in (1, 2):
+        cluster.allocate(f"job-{count}", tp.Placement((), topology=topology, hosts=shares[:1]))
+    cluster.release("job-2")
+    before = cluster.hosts.free.copy(), cluster.hosts.processes.copy()
+    assert before[1].tolist() == [int(machine == where[0]) for machine in range(5)]
+    placement = tp.Placement(tuple(range(5))[: len(where)], topology=topology, hosts=shares)
+    cluster.allocate("many", placement)
+    for machine in range(5):
+        count = where.count(machine)
+        assert cluster.hosts.processes[machine] - before[1][machine] == count
+        taken = (before[0] - cluster.hosts.free)[machine].tolist()
+        assert taken == [2 * count, (250 + 250 * machine) * count, 0]
+    assert cluster.copy().hosts.processes.tolist() == cluster.hosts.processes.tolist()
+    cluster.release("many")
+    assert cluster.hosts.free.tolist() == before[0].tolist()
+    assert cluster.hosts.processes.tolist() == before[1].tolist()
+
+
+def test_one_of_many_processes_that_asks_too_much_is_named() -> None:
+    topology = tp.Topology.cluster(tp.Topology.from_links(1, [], 12.0), 5)
+    cluster = tp.Cluster(topology, hosts=tp.HostResources(cpus=8, memory_gb=4.0))
+    gpus = tuple(range(5))
+    for cpus, memory, message in (
+        (9, 1.0, r"hosts\[3\]: 9 CPUs on machine 'machine3', which has 8"),
+        (8, 4.5, r"hosts\[3\]: 4500 MB"),
+    ):
+        shares = tuple(tp.HostShare(m, *((cpus, memory) if m == 3 else (8, 4.0))) for m in range(5))
+        with pytest.raises(tp.AllocationError, match=message):
+            cluster.allocate("many", tp.Placement(gpus, topology=topology, hosts=shares))
+    cluster.drain(topology.machine_names[4])
+    shares = tuple(tp.HostShare(m) for m in range(5))
+    with pytest.raises(tp.AllocationError, match=r"hosts\[4\]: machine 'machine4' is drained"):
+        cluster.allocate("many", tp.Placement(gpus, topology=topology, hosts=shares))

@@ -220,6 +220,57 @@ def test_lenders_are_those_with_jobs_and_few_gpus() -> None:
     assert placement.gpus == placement.remote == (8, 4, 5)
 
 
+def test_idle_machines_lend_last() -> None:
+    """One with a single CPU cannot host the job, and lends although it has no job only when it has to."""
+    hosts = [HOST, HOST, tp.HostResources(cpus=1, memory_gb=22.0)]
+    cluster = tp.Cluster(thin_nodes(3), hosts=hosts)
+    cluster.drain(6)
+    cluster.drain(7)
+    for machine, gpu in enumerate((0, 3)):
+        share = tp.HostShare(machine, 5 * machine, 1.0)
+        cluster.allocate(f"{machine}", tp.Placement((gpu,), topology=cluster.topology, hosts=(share,)))
+    policy = tp.policies.get("r-queue")
+    assert policy.place(job_of(1, 3, cpus=8), cluster).gpus == (1, 2, 4)
+    assert policy.place(job_of(1, 5, cpus=8), cluster).gpus == (1, 2, 4, 5, 8)
+
+
+@pytest.mark.parametrize("name", QUEUES)
+@pytest.mark.parametrize("limited", [True, False])
+def test_whatever_is_freed_is_tried_again(name: str, *, limited: bool) -> None:
+    """A CPU, memory, a GPU, and under the g-queue also that a machine has no job any more."""
+    for taken, job in (
+        (tp.HostShare(0, 8, 0.0), job_of(1, 3)),
+        (tp.HostShare(0, 0, 22.0), job_of(1, 3)),
+        (None, job_of(1, 3)),
+    ):
+        cluster = tp.Cluster(thin_nodes(1), hosts=HOST if limited else None)
+        entries, policy = [QueuedJob("waits", job)], tp.policies.get(name)
+        if taken:
+            cluster.allocate("other", tp.Placement((), topology=cluster.topology, hosts=(taken,)))
+        else:
+            cluster.drain(0)
+        started = policy.plan(entries, cluster, 0.0).start
+        assert bool(started) == (taken is not None and name == "r-queue" and not limited)
+        if taken:
+            cluster.release("other")
+        else:
+            cluster.undrain(0)
+        assert [job_id for job_id, _ in policy.plan(entries, cluster, 1.0).start] == ["waits"]
+
+
+def test_more_memory_or_cpus_alone_are_tried_again() -> None:
+    """The machine keeps a job, and its GPUs are all free all the time."""
+    for first, more in (((4, 1.0), (4, 0.0)), ((0, 11.0), (0, 11.0))):
+        cluster, policy = cluster_of(1), tp.policies.get("r-queue")
+        for job_id, (cpus, memory) in (("stays", first), ("goes", more)):
+            share = tp.HostShare(0, cpus, memory)
+            cluster.allocate(job_id, tp.Placement((), topology=cluster.topology, hosts=(share,)))
+        entries = [QueuedJob("waits", job_of(1, 3, cpus=4, memory=11))]
+        assert not policy.plan(entries, cluster, 0.0).start
+        cluster.release("goes")
+        assert len(policy.plan(entries, cluster, 1.0).start) == 1
+
+
 def test_later_jobs_overtake_and_a_job_that_never_fits_is_rejected() -> None:
     queue = [QueuedJob("wide", job_of(3, 1)), QueuedJob("two", job_of(2, 3)), QueuedJob("one", job_of(1, 1))]
     cluster = cluster_of(2)

@@ -78,6 +78,14 @@ def test_the_slowest_node_counts() -> None:
     )
 
 
+def test_processes_on_one_machine_are_one_node() -> None:
+    """They send no messages, and copy what one node copies."""
+    pair = entry(job_of(2, 1))
+    assert not RemoteCopies().traffic(pair, placed((0, 1), [0, 0])).flows
+    once = 100 + 2000 * 3.47e-3 + 10 * 1.09 / 10 - 10 / 171
+    assert time_of(pair, placed((3, 6), [0, 0], remote=(3, 6))) == pytest.approx(once)
+
+
 def test_nothing_is_scaled_where_transfers_take_longer_than_the_job() -> None:
     assert time_of(entry(job_of(1, 1), base=1.0), placed((3,), [0], remote=(3,))) == pytest.approx(
         1 + 2000 * 3.47e-3 + 1.09 - 10 / 171

@@ -137,9 +137,9 @@ class RemoteCopies:
     Readings of what the paper leaves open: a node with any remote GPU makes all its copies by rCUDA, whose library
     takes the place of CUDA's in the whole process, and its connections take their latency once and not for every remote
     GPU; so a remote job of 100,000 connections, the most there are, loses 347 s, and the paper's worst loses 7 minutes.
-    The nodes of a job communicate at the same time. A job on one machine sends no messages. Nothing is scaled where
-    the transfers would natively take longer than the whole base time: what they take longer is lost all the same. Jobs
-    that told no `transfers` neither send nor mind.
+    The nodes of a job communicate at the same time; its processes on one machine are one node, and a job on one machine
+    sends no messages. Nothing is scaled where the transfers would natively take longer than the whole base time: what
+    they take longer is lost all the same. Jobs that told no `transfers` neither send nor mind.
     """
 
     def __init__(self, speeds: TransferSpeeds | None = None) -> None:
@@ -152,7 +152,7 @@ class RemoteCopies:
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Its run time there while nobody else sends."""
-        if job.transfers is None or not (placement.remote or _together(placement)):
+        if job.transfers is None or not placement.remote:
             return job.base_time
         traffic = self.traffic(job, placement)
         return traffic.seconds(traffic.flows)
@@ -169,19 +169,15 @@ class RemoteCopies:
         ]
 
 
-def _together(placement: Placement) -> bool:
-    """Whether several processes share a machine, and with it the link."""
-    return len({share.machine for share in placement.hosts}) < len(placement.hosts)
-
-
 def _nodes(placement: Placement) -> list[tuple[int, tuple[int, ...]]]:
-    """The machine of each process, and those that lend it GPUs; without processes, the machines of the GPUs."""
+    """The machines with processes, and those that lend them GPUs; without processes, the machines of the GPUs."""
     machine_of = placement.topology.derived(machine_numbers)
     if not placement.hosts:
         return [(machine, ()) for machine in sorted({machine_of[gpu] for gpu in placement.gpus})]
-    lenders: list[set[int]] = [set() for _ in placement.hosts]
+    lenders: dict[int, set[int]] = {share.machine: set() for share in placement.hosts}
     remote = set(placement.remote)
     for task, gpu in enumerate(placement.gpus) if remote else ():
         if gpu in remote:
-            lenders[task * len(lenders) // len(placement.gpus)].add(machine_of[gpu])
-    return [(share.machine, tuple(sorted(its))) for share, its in zip(placement.hosts, lenders, strict=True)]
+            host = placement.hosts[task * len(placement.hosts) // len(placement.gpus)]
+            lenders[host.machine].add(machine_of[gpu])
+    return [(machine, tuple(sorted(its))) for machine, its in lenders.items()]
