@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -216,3 +217,50 @@ def test_planners_refuse_what_makes_no_sense() -> None:
         CapacityPlanner(gap=math.nan)
     with pytest.raises(ValueError, match="rounds = -1"):
         SearchPlanner(rounds=-1)
+
+
+def test_threads_that_share_tables_get_the_same_plans() -> None:
+    problem = paper_sized(20, 3)
+    tables = _core.CapacityTables(*arrays_of(problem))
+
+    def ask(_: int) -> object:
+        return _core.search_capacity(tables, 5, [], 200, 100, 7, None, None)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(8))) == [ask(0)] * 8
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gpus": np.array([1, 9], dtype=np.int32)}, r"gpus\[1\] = 9 is not in 1..most_gpus"),
+        ({"open": np.array([math.nan, 0.0])}, r"open\[0\] = -?nan is not finite"),
+        ({"wait": np.array([1.0, math.inf])}, r"wait\[1\] = inf is not finite"),
+        ({"run": np.full((2, 2, 2), math.inf)}, r"run\[0\] and pay: both finite"),
+        ({"pay": np.zeros((2, 2, 3))}, "pay has the wrong shape"),
+        ({"open": np.zeros(3)}, "open has the wrong shape"),
+    ],
+)
+def test_the_border_refuses_tables_that_make_no_sense(change: dict[str, Any], message: str) -> None:
+    tables = {
+        "gpus": np.array([1, 2], dtype=np.int32),
+        "open": np.zeros(2),
+        "run": np.zeros((2, 2, 2)),
+        "pay": np.zeros((2, 2, 2)),
+        "wait": np.ones(2),
+    }
+    assert len(_core.price_nodes(_core.CapacityTables(**tables), np.zeros(2))) == 3
+    with pytest.raises(ValueError, match=message):
+        _core.CapacityTables(**{**tables, **change})
+
+
+def test_prices_and_starts_are_checked() -> None:
+    tables = _core.CapacityTables(*arrays_of(paper_sized(3, 0)))
+    with pytest.raises(ValueError, match=r"price\[1\] is not finite"):
+        _core.price_nodes(tables, np.array([0.0, math.nan, 0.0]))
+    with pytest.raises(ValueError, match="one value per job needed"):
+        _core.list_nodes(tables, np.zeros(2), 0.0, 10, None)
+    with pytest.raises(ValueError, match=r"num_nodes = 4 is not in 0..3"):
+        _core.search_capacity(tables, 4, [], 1, 1, 0, None, None)
+    with pytest.raises(ValueError, match=r"start\[0\] has a job twice"):
+        _core.search_capacity(tables, 1, [(7, [(0, 1), (0, 1)])], 1, 1, 0, None, None)
