@@ -17,12 +17,16 @@ from topoplace.capacity import (
     TABLE_II,
     CapacityPlanner,
     Catalogue,
+    FirstPrinciplePlanner,
     Plan,
     Planner,
     Problem,
     SearchPlanner,
+    SharePlanner,
     VMType,
+    generate_jobs,
     plan_of,
+    simulate_online,
 )
 from topoplace.capacity.tables import arrays_of, to_native
 
@@ -201,7 +205,7 @@ def test_time_that_is_up_leaves_a_plan_and_a_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    "planner", [*map(CapacityPlanner, FORMULATIONS), SearchPlanner()], ids=lambda p: p.name
+    "planner", [*map(CapacityPlanner, FORMULATIONS), SearchPlanner(), SharePlanner()], ids=lambda p: p.name
 )
 def test_no_job_needs_no_node(planner: Planner) -> None:
     assert isinstance(planner, Planner)
@@ -217,6 +221,24 @@ def test_planners_refuse_what_makes_no_sense() -> None:
         CapacityPlanner(gap=math.nan)
     with pytest.raises(ValueError, match="rounds = -1"):
         SearchPlanner(rounds=-1)
+
+
+@given(problem=problems(most_jobs=5, most_nodes=4))
+def test_shares_leave_no_job_waiting_beside_a_free_node(problem: Problem) -> None:
+    plan = SharePlanner(rounds=60).plan(problem)
+    assert plan_of(problem, plan.nodes).cost == plan.cost
+    assert not plan.postponed or len(plan.nodes) == problem.num_nodes
+    assert SharePlanner(rounds=60).plan(problem) == plan
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_shares_cost_less_in_the_end_than_what_ends_first(seed: int) -> None:
+    jobs = generate_jobs(30, 3, seed)
+    paid = {
+        planner.name: simulate_online(jobs, TABLE_II, 3, planner, periodic=False).total_cost
+        for planner in (SharePlanner(), SearchPlanner(), FirstPrinciplePlanner("edf", sharing=True))
+    }
+    assert paid["shares"] < 0.95 * min(paid["search"], paid["edf-sharing"])
 
 
 def test_threads_that_share_tables_get_the_same_plans() -> None:

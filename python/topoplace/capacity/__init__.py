@@ -24,6 +24,7 @@ from topoplace.capacity.plan import Cost, Node, Plan, Planner, plan_of
 from topoplace.capacity.problem import Problem
 from topoplace.capacity.result import CapacityResult
 from topoplace.capacity.search import SearchPlanner
+from topoplace.capacity.shares import SharePlanner
 
 __all__ = [
     "TABLE_II",
@@ -44,6 +45,7 @@ __all__ = [
     "Problem",
     "RoundRobin",
     "SearchPlanner",
+    "SharePlanner",
     "SizeAware",
     "VMType",
     "audit_events",

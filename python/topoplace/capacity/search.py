@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace import _checks, _core
 from topoplace.capacity.plan import Plan, plan_of
-from topoplace.capacity.tables import from_native, tables_of, to_native
+from topoplace.capacity.tables import NativeNode, from_native, tables_of, to_native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,10 +45,26 @@ class SearchPlanner:
         return search(problem, tables_of(problem), self)
 
 
+class Found(NamedTuple):
+    """What a search has found."""
+
+    nodes: list[NativeNode]
+    bound: float
+    status: str
+
+
 def search(
     problem: Problem, tables: _core.CapacityTables, planner: SearchPlanner, start: Sequence[Node] = ()
 ) -> Plan:
     """As `SearchPlanner.plan`, where the tables are there already, and maybe a plan to begin with."""
+    found = found_by(planner, tables, problem, start)
+    return plan_of(problem, from_native(found.nodes), status=found.status).with_bound(found.bound)
+
+
+def found_by(
+    planner: SearchPlanner, tables: _core.CapacityTables, problem: Problem, start: Sequence[Node] = ()
+) -> Found:
+    """As many nodes as the problem uses, for whatever the tables say they cost."""
     nodes, _, bound, complete, *_ = _core.search_capacity(
         tables,
         problem.used_nodes,
@@ -59,8 +75,7 @@ def search(
         planner.timeout,
         None,
     )
-    status = "heuristic" if complete else "timeout"
-    return plan_of(problem, from_native(nodes), status=status).with_bound(bound)
+    return Found(nodes, bound, "heuristic" if complete else "timeout")
 
 
 def _effort(value: int | None, name: str) -> int | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
 
-PLANNERS = ("milp", "search", "tight", "printed", "fifo", "edf", "ps")
+PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 
 
 def add(commands: Any) -> None:
@@ -78,11 +78,13 @@ def _jobs(arguments: argparse.Namespace, catalogue: Catalogue) -> tuple[Capacity
 
 
 def _planner(arguments: argparse.Namespace) -> Planner:
-    from topoplace.capacity import CapacityPlanner, FirstPrinciplePlanner, SearchPlanner
+    from topoplace.capacity import CapacityPlanner, FirstPrinciplePlanner, SearchPlanner, SharePlanner
 
     name = arguments.planner
     if name == "search":
         return SearchPlanner(timeout=arguments.timeout)
+    if name == "shares":
+        return SharePlanner(timeout=arguments.timeout)
     if name in ("milp", "tight", "printed"):
         formulation = "columns" if name == "milp" else name
         return CapacityPlanner(formulation, gap=arguments.gap, timeout=arguments.timeout)
