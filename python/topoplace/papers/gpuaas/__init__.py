@@ -53,6 +53,7 @@ def reproduce(
         *rows.controllers(study),
         *rows.server(study),
         rows.heuristic(study),
+        rows.shares(study),
         *rows.dispatch(study),
     ]
 

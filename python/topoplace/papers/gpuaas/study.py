@@ -18,6 +18,7 @@ from topoplace.capacity import (
     Planner,
     RoundRobin,
     SearchPlanner,
+    SharePlanner,
     generate_jobs,
     simulate_online,
 )
@@ -43,7 +44,7 @@ class Study:
         timeout: float,
     ) -> None:
         self.sizes, self.seeds, self.tables = tuple(sizes), tuple(seeds), tables
-        planners: list[Planner] = [CapacityPlanner(timeout=timeout), SearchPlanner()]
+        planners: list[Planner] = [CapacityPlanner(timeout=timeout), SearchPlanner(), SharePlanner()]
         planners += [FirstPrinciplePlanner(name) for name in FIRST_PRINCIPLES]
         planners += [FirstPrinciplePlanner(name, sharing=True) for name in FIRST_PRINCIPLES]
         self.planners = {planner.name: planner for planner in planners}
