@@ -28,6 +28,7 @@ from topoplace.capacity import (
     plan_of,
     simulate_online,
 )
+from topoplace.capacity.columns import cheapest
 from topoplace.capacity.tables import arrays_of, to_native
 
 FORMULATIONS = ("columns", "tight", "printed")
@@ -286,3 +287,23 @@ def test_prices_and_starts_are_checked() -> None:
         _core.search_capacity(tables, 4, [], 1, 1, 0, None, None)
     with pytest.raises(ValueError, match=r"start\[0\] has a job twice"):
         _core.search_capacity(tables, 1, [(7, [(0, 1), (0, 1)])], 1, 1, 0, None, None)
+
+
+@given(
+    limits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3),
+    count=st.integers(0, 6),
+    data=st.data(),
+)
+def test_the_cheapest_nodes_within_limits(
+    limits: list[tuple[int, int]], count: int, data: st.DataObject
+) -> None:
+    cost = st.sampled_from([-2.0, 0.0, 1.5, math.inf])
+    least = np.array([data.draw(cost) for _ in limits])
+    best = math.inf
+    for counts in itertools.product(*(range(low, high + 1) for low, high in limits)):
+        if sum(counts) == count:
+            total = sum(n * float(one) for n, one in zip(counts, least, strict=True) if n)
+            best = min(best, total)
+    ordered = tuple((min(pair), max(pair)) for pair in limits)
+    if all(low <= high for low, high in limits):
+        assert cheapest(count, ordered, least) == best

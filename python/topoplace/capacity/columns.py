@@ -4,34 +4,40 @@ As many columns are chosen as there are nodes, at most one of them with any job.
 no symmetry left, and the relaxation, solved by column generation (Gilmore and Gomory, 1961), is close to the best plan.
 Its dual prices bound every plan from below: the prices of all jobs, and the best node's reduced cost once per node.
 
-Where plans are further from it than asked for, the search goes on for longer, and the columns there are combine to a
-plan. Then all columns are listed that a better plan could have - the reduced cost of none is above that of the best
-node by more than plan and bound differ - and the best choice of them is the optimum. Where they are too many, as with
-jobs that may as well wait, the compact model has to prove it.
+Where plans are further from it than asked for, the search goes on for longer. Then the relaxation, which likes to let
+3.7 nodes of one type and 1.3 of another, is branched on how many nodes of each type there are, which changes nothing in
+how a node is priced, and the columns there are combine to a plan. Then all columns are listed that a better plan could
+have - the reduced cost of none is above that of the best node by more than plan and bound differ - and the best choice
+of them is the optimum. Where they are too many, as with jobs that may as well wait, the compact model has to prove it.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from topoplace import _core
-from topoplace.capacity.model import highs, run, solve
+from topoplace.capacity.master import Limits, Master
+from topoplace.capacity.model import solve
 from topoplace.capacity.plan import Plan, plan_of
 from topoplace.capacity.search import SearchPlanner, search
 from topoplace.capacity.tables import NativeNode, from_native, tables_of, to_native
 from topoplace.capacity.tight import TightModel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from topoplace.capacity.plan import Node
     from topoplace.capacity.problem import Floats, Problem
 
 _ROUNDING = 1e-9
 _MOST_LISTED = 20_000
+_MOST_BRANCHES = 300
 
 
 class ColumnGeneration:
@@ -47,10 +53,11 @@ class ColumnGeneration:
         self.best = search(problem, self._tables, first)
         self._waiting = float(problem.waiting.sum())
         self._prices: Floats = np.zeros(problem.num_jobs)
+        self._least = self._tightest = -math.inf
 
     def solve(self) -> Plan:
         """To the gap, or until time is up."""
-        for improve in (self._relax, self._search_on, self._choose, self._list, self._compact):
+        for improve in (self._relax, self._search_on, self._branch, self._choose, self._list, self._compact):
             if self._done() or self._late():
                 break
             improve()
@@ -67,26 +74,75 @@ class ColumnGeneration:
 
     def _relax(self) -> None:
         """Solve the relaxation, as far as the gap needs."""
-        self._master = _Master(self.problem, to_native(self.best.nodes), self._cost)
-        while not self._done() and not self._late():
-            duals, per_node = self._master.prices()
-            found = _core.price_nodes(self._tables, duals)
-            self._bound(duals, min(reduced for _, reduced, _, _ in found))
+        nodes = [(self._cost(node), node) for node in to_native(self.best.nodes)]
+        dear = 2 * (self._waiting + sum(abs(cost) for cost, _ in nodes) + 1)
+        self._master = Master(self.problem, nodes, dear)
+        self._generate(self._no_limits(), self._note)
+
+    def _no_limits(self) -> Limits:
+        return ((0, self.problem.used_nodes),) * len(self.problem.catalogue)
+
+    def _generate(self, limits: Limits, note: Callable[[Floats, Floats], None] | None = None) -> float:
+        """Solve the relaxation under limits, as far as the gap needs; gives back its bound."""
+        self._master.limit(limits)
+        highest = -math.inf
+        while highest < self._target() and not self._late():
+            duals = self._master.prices()
+            found = _core.price_nodes(self._tables, duals.jobs)
+            least = np.full(len(limits), math.inf)
+            for _, reduced, vm_type, _ in found:
+                least[vm_type] = min(least[vm_type], reduced)
+            highest = max(
+                highest,
+                self._waiting + float(duals.jobs.sum()) + cheapest(self.problem.used_nodes, limits, least),
+            )
+            if note:
+                note(duals.jobs, least)
+            rounding = _ROUNDING * (1 + abs(duals.node))
             useful = [
                 (cost, (vm_type, jobs))
                 for cost, reduced, vm_type, jobs in found
-                if reduced < per_node - _ROUNDING * (1 + abs(per_node))
+                if reduced - duals.types[vm_type] < duals.node - rounding
             ]
             if not self._master.add(useful):
                 break
+        return highest
 
-    def _bound(self, prices: Floats, reduced: float) -> None:
-        """Note the bound of these prices, where the best node has this reduced cost."""
+    def _target(self) -> float:
+        """The bound that would do."""
+        return self.best.cost.total * (1 - max(self.gap, _ROUNDING))
+
+    def _note(self, prices: Floats, least: Floats) -> None:
+        """Keep the prices that bound all plans best: `least` is each type's least reduced cost."""
+        reduced = float(least.min())
         bound = self._waiting + float(prices.sum()) + self.problem.used_nodes * reduced
-        if bound > self.best.bound or not self._prices.any():
-            self._prices, self._least = prices, reduced
-            self._tightest = bound
+        if bound > self._tightest:
+            self._prices, self._least, self._tightest = prices, reduced, bound
         self.best = self.best.with_bound(bound)
+
+    def _branch(self) -> None:
+        """Let a whole number of nodes of each type: best first over limits, until the worst of what is left will do."""
+        left = [(self._tightest, 0, self._no_limits())]
+        closed = math.inf
+        for number in range(1, _MOST_BRANCHES):
+            if not left or self._late():
+                break
+            bound, _, limits = heapq.heappop(left)
+            self.best = self.best.with_bound(min(bound, closed))
+            if self._done():
+                return
+            bound = max(bound, self._generate(limits))
+            split = self._master.split()
+            if bound >= self._target() or split is None:
+                closed = min(closed, bound)
+                continue
+            vm_type, count = split
+            low, high = limits[vm_type]
+            for side, part in enumerate(((low, count), (count + 1, high))):
+                branch = (*limits[:vm_type], part, *limits[vm_type + 1 :])
+                heapq.heappush(left, (bound, 2 * number + side, branch))
+        self.best = self.best.with_bound(min([closed, *(bound for bound, *_ in left)]))
+        self._master.limit(self._no_limits())
 
     def _search_on(self) -> None:
         """A search twenty times as long, for plans."""
@@ -142,68 +198,14 @@ class ColumnGeneration:
         return plan.cost.total - self._waiting
 
 
-class _Master:
-    """The columns there are, in HiGHS."""
-
-    def __init__(self, problem: Problem, nodes: list[NativeNode], cost: Any) -> None:
-        self._jobs = problem.num_jobs
-        self._solver = highs()
-        self._columns: list[NativeNode] = []
-        self._known: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
-        empty = np.array([], dtype=np.int32), np.array([])
-        for _ in range(problem.num_jobs):
-            self._solver.addRow(-math.inf, 1.0, 0, *empty)
-        self._solver.addRow(problem.used_nodes, problem.used_nodes, 0, *empty)
-        self.add([(cost(node), node) for node in nodes])
-
-    @property
-    def num_columns(self) -> int:
-        return len(self._columns)
-
-    def add(self, nodes: list[tuple[float, NativeNode]]) -> bool:
-        """Add (cost, node) that are new; whether any is."""
-        new: list[tuple[float, NativeNode]] = []
-        for cost, (vm_type, jobs) in nodes:
-            key = vm_type, tuple(jobs)
-            if key not in self._known:
-                self._known.add(key)
-                new.append((cost, (vm_type, jobs)))
-        if new:
-            self._add_to_solver(new)
-        return bool(new)
-
-    def _add_to_solver(self, new: list[tuple[float, NativeNode]]) -> None:
-        rows = [[*(job for job, _ in jobs), self._jobs] for _, (_, jobs) in new]
-        starts = np.cumsum([0, *map(len, rows)])
-        self._solver.addCols(
-            len(new),
-            np.array([cost for cost, _ in new]),
-            np.zeros(len(new)),
-            np.full(len(new), math.inf),
-            int(starts[-1]),
-            starts[:-1].astype(np.int32),
-            np.concatenate(rows).astype(np.int32),
-            np.ones(int(starts[-1])),
-        )
-        self._columns += [node for _, node in new]
-
-    def prices(self) -> tuple[Floats, float]:
-        """Of each job, never above 0, and of a node."""
-        self._solver.run()
-        duals = np.array(self._solver.getSolution().row_dual)
-        return np.minimum(duals[: self._jobs], 0.0), float(duals[self._jobs])
-
-    def choose(self, seconds: float) -> tuple[list[Node], float] | None:
-        """The best whole choice found in so many seconds, and what no choice costs less than; None for none."""
-        import highspy
-
-        solver, count = self._solver, len(self._columns)
-        kinds = np.full(count, highspy.HighsVarType.kInteger)
-        solver.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
-        solver.setOptionValue("time_limit", seconds)
-        solver.setOptionValue("mip_rel_gap", 0.0)
-        solution = run(solver)
-        if solution.values is None:
-            return None
-        chosen = np.flatnonzero(solution.values > 0.5).tolist()
-        return from_native(self._columns[i] for i in chosen), solution.bound
+def cheapest(count: int, limits: Limits, least: Floats) -> float:
+    """The least sum of `least` over `count` nodes, as many of each type as the limits allow; infinite for none."""
+    rest = count - sum(low for low, _ in limits)
+    total = sum(low * float(least[vm_type]) for vm_type, (low, _) in enumerate(limits) if low)
+    order: list[int] = np.argsort(least, kind="stable").tolist()
+    for vm_type in order:
+        low, high = limits[vm_type]
+        more = min(high - low, max(rest, 0))
+        total += more * float(least[vm_type]) if more else 0.0
+        rest -= more
+    return total if rest == 0 else math.inf
