@@ -367,6 +367,17 @@ def test_partitions_are_given_whole_and_not_lent() -> None:
     assert policy.place(job_of(1, 5), cluster) is None
 
 
+@pytest.mark.parametrize("name", QUEUES)
+def test_who_asks_for_more_may_get_a_partition_where_others_get_nothing(name: str) -> None:
+    pair = tp.Topology.from_links(2, [], 12.0)
+    halves = {"plain": pair, "whole": replace(pair, partitions=[(0, 1)])}
+    cluster = tp.Cluster(tp.Topology.cluster(halves))
+    cluster.allocate("on plain", tp.Placement((0, 1), topology=cluster.topology))
+    entries = [QueuedJob("one", job_of(1, 1)), QueuedJob("two", job_of(1, 2))]
+    started = dict(tp.policies.get(name).plan(entries, cluster, 0.0).start)
+    assert {job_id: placement.gpus for job_id, placement in started.items()} == {"two": (2, 3)}
+
+
 def test_explain_ranks_other_machines_next() -> None:
     explained = tp.policies.get("r-queue").explain(job_of(1, 3), cluster_of(3), top=2)
     assert [placement.gpus for placement in explained.candidates] == [(0, 1, 2), (3, 4, 5)]
