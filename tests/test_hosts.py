@@ -323,6 +323,7 @@ def test_a_gpu_lent_by_the_pool_is_named_by_its_uuid() -> None:
         ({"hosts": (3,)}, r"hosts\[0\] = 3 is not a HostShare"),
         ({"hosts": (HostShare(0), HostShare(1))}, "hosts: 2 processes for 1 GPUs"),
         ({"hosts": (HostShare(0),), "remote": (3,)}, r"remote: GPU 3 is not among gpus = \(0,\)"),
+        ({"hosts": (HostShare(0),), "remote": ([],)}, r"remote: GPU \[\] is not among gpus = \(0,\)"),
         ({"remote": (0,)}, "from where, hosts does not say"),
         ({"storage": (5,)}, r"storage\[0\] = 5 is not in 0\.\.1"),
     ],

@@ -134,7 +134,7 @@ class Placement:
         if len(hosts) > max(len(self.gpus), 1):
             raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
         remote = _checks.sequence(self.remote, "remote", AllocationError)
-        own = set(self.gpus) if remote else ()
+        own = set(self.gpus) if set(map(type, remote)) == {int} else self.gpus  # not all else can be in a set
         if strange := [gpu for gpu in remote if gpu not in own]:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if remote and not hosts:
