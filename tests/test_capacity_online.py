@@ -145,9 +145,11 @@ def test_a_planner_that_lets_no_job_run_is_stopped():
         simulate_online(jobs, SMALL, 1, Lazy())
 
 
-def test_an_endless_run_is_stopped():
+@pytest.mark.parametrize("preemptive", [True, False])
+def test_an_endless_run_is_stopped(preemptive):
+    jobs = [job("a", 1000.0, due=1.0)]
     with pytest.raises(RuntimeError, match="more than max_decisions = 50"):
-        simulate_online([job("a", 1e6, due=1.0)], SMALL, 1, AnyPlanner(), max_decisions=50)
+        simulate_online(jobs, SMALL, 1, AnyPlanner(), preemptive=preemptive, max_decisions=50)
 
 
 def test_an_impossible_plan_is_refused_with_the_planners_name():

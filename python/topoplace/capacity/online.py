@@ -79,6 +79,7 @@ class Controller:
         self.tardiness_cost = 0.0
         self.events: list[tuple[object, ...]] = []
         self.decisions: list[tuple[object, ...]] = []
+        self.num_decisions = 0
         self.idle_decisions = 0
 
     def submit(self, index: int, job: CapacityJob) -> None:
@@ -142,6 +143,7 @@ class Controller:
 
     def _decide(self, now: float) -> None:
         """Ask the planner, and change nodes and jobs into what it says."""
+        self._count_decision(now)
         kept = [] if self.settings.preemptive else [(place, node) for place, node in self._let() if node.jobs]
         fixed = {index for _, node in kept for index in node.jobs}
         asked = [active for active in self.active.values() if active.index not in fixed]
@@ -156,6 +158,14 @@ class Controller:
         _settle(wanted, self.nodes, after)
         self._change(after, now)
         self._check_patience()
+
+    def _count_decision(self, now: float) -> None:
+        """One more, whether or not there is anything to ask the planner about."""
+        self.num_decisions += 1
+        if self.num_decisions > self.settings.max_decisions:
+            raise RuntimeError(
+                f"more than max_decisions = {self.settings.max_decisions} decisions, at {now:g} h"
+            )
 
     def _plan(self, asked: list[_Active], free: int, now: float) -> Plan:
         settings = self.settings
@@ -178,8 +188,6 @@ class Controller:
             raise ValueError(f"planner {self.planner.name!r} at {now:g} h: {error}") from None
         counts = (len(self.active), len(plan.nodes), len(plan.postponed), plan.num_variables)
         self.decisions.append((now, self.number, *counts, seconds, cost, plan.gap))
-        if len(self.decisions) > settings.max_decisions:
-            raise RuntimeError(f"more than max_decisions = {settings.max_decisions} decisions, at {now:g} h")
         return plan
 
     def _change(self, after: list[_Let | None], now: float) -> None:
