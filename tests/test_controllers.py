@@ -24,7 +24,7 @@ from topoplace.capacity import (
     generate_jobs,
     simulate_online,
 )
-from topoplace.capacity.dispatch import RULES, size
+from topoplace.capacity.dispatch import RULES
 
 PLANNER = FirstPrinciplePlanner("edf", sharing=True)
 
@@ -100,7 +100,7 @@ def test_size_aware_keeps_short_from_long():
 @given(jobs=jobs_of(), nodes=st.lists(st.integers(1, 4), min_size=1, max_size=5))
 def test_size_aware_sends_longer_jobs_no_lower(jobs, nodes):
     views = [view(num_nodes=count) for count in nodes]
-    chosen = [SizeAware().choose([*jobs, one], views) for one in sorted(jobs, key=size)]
+    chosen = [SizeAware().choose([*jobs, one], views) for one in sorted(jobs, key=lambda job: job.gpu_hours)]
     assert chosen == sorted(chosen)
     assert chosen[-1] < len(nodes)
 

@@ -1,7 +1,7 @@
 """Which local controller an arriving job is sent to.
 
-The paper sends jobs round in turn, and leaves other rules to future work; three of them are here. A job's size is the
-fewest GPU hours in which it can be done.
+The paper sends jobs round in turn, and leaves other rules to future work; three of them are here. A job's size is
+its `gpu_hours`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
-
-import numpy as np
 
 from topoplace.capacity.jobs import CapacityJob
 
@@ -26,7 +24,7 @@ class ControllerView:
 
     def work(self, due_by: float = float("inf")) -> float:
         """GPU hours per node left of the jobs due by that time."""
-        return sum(left * size(job) for job, left in self.jobs if job.due <= due_by) / self.num_nodes
+        return sum(left * job.gpu_hours for job, left in self.jobs if job.due <= due_by) / self.num_nodes
 
 
 @runtime_checkable
@@ -100,17 +98,11 @@ class SizeAware:
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
         """See `DispatchRule`."""
-        own = size(arrived[-1])
-        sizes = [size(job) for job in arrived]
+        own = arrived[-1].gpu_hours
+        sizes = [job.gpu_hours for job in arrived]
         below = sum(other for other in sizes if other < own) + sizes.count(own) * own / 2
         shares = list(accumulate(view.num_nodes for view in controllers))
         return min(bisect.bisect_right(shares, below / sum(sizes) * shares[-1]), len(shares) - 1)
 
 
 RULES: tuple[DispatchRule, ...] = (RoundRobin(), LeastLoaded(), DueDateAware(), SizeAware())
-
-
-def size(job: CapacityJob) -> float:
-    """The fewest GPU hours in which it can be done."""
-    gpus = np.arange(1.0, job.hours.shape[1] + 1)
-    return float(np.min(job.hours * gpus))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,12 @@ class CapacityJob:
             checked = _checks.real(value, f"{what}: {name}", ValueError, low=low, high=MAX_HOURS)
             object.__setattr__(self, name, checked)
         object.__setattr__(self, "hours", checked_hours(hours, f"{what}: hours", dimensions=2))
+
+    @cached_property
+    def gpu_hours(self) -> float:
+        """The fewest in which it can be done, on any type with any number of GPUs."""
+        gpus = np.arange(1.0, self.hours.shape[1] + 1)
+        return float(np.min(self.hours * gpus))
 
 
 def checked_hours(hours: ArrayLike, what: str, *, dimensions: int) -> NDArray[np.float64]:
