@@ -52,6 +52,11 @@ def test_a_log_record_by_record() -> None:
     assert totals == tp.JobGraph.independent(4).with_(processes=2, cpus=6, memory_gb=8 * GIB)
 
 
+def test_a_record_ends_where_its_line_feed_is() -> None:
+    text = record(jobname="a\x0cb\x85c\u2028d").replace("\n", "\r\n")
+    assert Workload.from_pbs(text + record("2")).job_ids == ("1", "2")
+
+
 def test_jobs_without_gpus_and_of_some_queues() -> None:
     workload = Workload.from_pbs(LOG, without_gpus=True, queues=["S"], seed=1)
     assert workload.jobs == (tp.JobGraph.without_gpus(cpus=5, memory_gb=0.524288),)

@@ -56,6 +56,13 @@ def test_a_log_line_by_line() -> None:
     assert four.cpus == 4
 
 
+def test_a_line_ends_where_its_line_feed_is() -> None:
+    text = f"; of\x0c \x85 and \u2028 all\r\n{line()}\r\n"
+    assert Workload.from_swf(text).job_ids == ("1",)
+    with pytest.raises(ValueError, match="line 3: 1 fields"):
+        Workload.from_swf(text + "x")
+
+
 def test_only_some_queues_and_statuses() -> None:
     assert Workload.from_swf(LOG, queues=[2]).job_ids == ("2",)
     assert Workload.from_swf(LOG, statuses=[0, -1]).job_ids == ("2", "7")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -93,6 +93,14 @@ def estimated_transfers(jobs: Sequence[JobGraph], random: np.random.Generator) -
     drawn = random.integers(low, high + 1, size=(len(jobs), 2)).tolist()
     sizes = ((job.memory_gb or 0.0) / job.processes for job in jobs)
     return [Transfers(size, net, size, gpu) for size, (net, gpu) in zip(sizes, drawn, strict=True)]
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """The number and the text of each line that is not blank; what users wrote into a line may hold any character
+    but its end, so that `str.splitlines` would cut some of them in two."""
+    for line, content in enumerate(text.split("\n"), 1):
+        if content.strip():
+            yield line, content
 
 
 def per_node(total: int, nodes: int) -> int:

@@ -16,7 +16,15 @@ from typing import Final, NamedTuple
 from topoplace import _checks
 from topoplace._csv_rows import MAX_NUMBER, number
 from topoplace.jobgraph import MAX_TASKS
-from topoplace.simulate.logged_jobs import LARGEST, LogColumns, LoggedJob, columns_of, per_node, seconds
+from topoplace.simulate.logged_jobs import (
+    LARGEST,
+    LogColumns,
+    LoggedJob,
+    columns_of,
+    lines,
+    per_node,
+    seconds,
+)
 
 _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[^;]*;", re.ASCII)
 _MEMORY: Final = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
@@ -70,9 +78,7 @@ def _names(queues: object) -> Iterator[str]:
 
 def _records(text: str) -> Iterator[_Record]:
     """The E records, in the order of the log."""
-    for line, content in enumerate(text.splitlines(), 1):
-        if not content.strip():
-            continue
+    for line, content in lines(text):
         if not _LINE.match(content) or content.count(";") < 3:
             raise ValueError(
                 f"line {line}: {_checks.shown(content)}, not MM/DD/YYYY HH:MM:SS;type;job;message"

@@ -15,7 +15,7 @@ from typing import Final
 from topoplace import _checks
 from topoplace._csv_rows import number
 from topoplace.jobgraph import MAX_TASKS
-from topoplace.simulate.logged_jobs import LARGEST, LogColumns, LoggedJob, columns_of, per_node
+from topoplace.simulate.logged_jobs import LARGEST, LogColumns, LoggedJob, columns_of, lines, per_node
 
 FIELDS: Final = (
     *("job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
@@ -78,10 +78,10 @@ def _numbers(values: object, what: str, low: int, high: int) -> Iterator[int]:
 def _rows(text: str, nodes: _Nodes) -> Iterator[LoggedJob]:
     header: dict[str, int] = {}
     line_of: dict[str, int] = {}
-    for line, content in enumerate(text.splitlines(), 1):
+    for line, content in lines(text):
         if content.lstrip().startswith(";"):
             _read_header(content, line, header)
-        elif content.strip():
+        else:
             job = _job(_values(content, line), line, nodes, header)
             if job is None:
                 continue

@@ -52,7 +52,9 @@ class Request:
         """(n,) the GPUs that meet its requirements; None for all of them."""
         if job.gpu_model or job.gpu_memory_gb:
             self.suits = np.array(list(map(suits_of(job), topology.gpus)), dtype=np.bool_)
-        shape = self.gpus if topology.partitions else None  # who asks for more may get it as another partition
+        shape = (
+            self.gpus if topology.partitions else None
+        )  # who asks for more may get it as another partition
         self.flavour: Hashable = (job.gpu_model, job.gpu_memory_gb, self.local, shape)
         self.amounts: Amounts = (self.nodes, self.gpus, self.cpus, self.megabytes)
         self._shares: dict[int, HostShare] = {}
