@@ -47,6 +47,15 @@ TEST(tables_that_make_no_sense_are_refused) {
     c = example();
     c.run[10] = c.run[11] = c.pay[10] = c.pay[11] = kNever;
     CHECK_EQ(refusal([&] { capacity::Problem{c.tables()}; }), "run[2] is nowhere finite");
+    c.most_gpus = 1 << 15;
+    CHECK_EQ(refusal([&] { capacity::Problem{c.tables()}; }), "most_gpus = 32768 is not in 1..32767");
+}
+
+TEST(the_verifier_reads_no_tables_that_are_not_there) {
+    Capacity c = example();
+    c.gpus[1] = 1000;
+    const std::vector<capacity::Node> nodes{{1, {{2, 1000}}, 0}};
+    CHECK(!capacity::verify(c.tables(), nodes, 0));
 }
 
 TEST(the_first_job_to_end_pays_for_the_node) {

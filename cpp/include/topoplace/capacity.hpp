@@ -17,9 +17,10 @@
 // neighbourhood search (Shaw, CP 1998): it clears a few nodes and fills them again one after the other, each
 // as well as can be for jobs whose prices are disturbed at random, the last for free, and keeps what is no
 // dearer. Of equal sets the one found first stays; seeded, so that every machine finds the same. The deadline
-// is looked at after every knapsack, but there is always a first plan.
+// is looked at after every step and round, but there is always a first plan.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,7 +39,7 @@ struct Tables {
     std::span<const double> run;
     std::span<const double> pay;
     std::span<const double> wait;  // of each job
-    std::int32_t most_gpus = 1;
+    std::int32_t most_gpus = 1;    // at most 32,767
 };
 
 struct Placed {

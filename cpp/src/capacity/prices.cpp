@@ -72,7 +72,7 @@ double Prices::evaluate(Knapsack& knapsack, NodeCounter& counter) {
         taken_[std::size_t(placed.job)] = num_nodes_;
         reduced -= trial_[std::size_t(placed.job)];
     }
-    return problem_.all_wait + std::reduce(trial_.begin(), trial_.end()) + num_nodes_ * reduced;
+    return problem_.all_wait + std::accumulate(trial_.begin(), trial_.end(), 0.0) + num_nodes_ * reduced;
 }
 
 }  // namespace topoplace::capacity

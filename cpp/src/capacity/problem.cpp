@@ -11,6 +11,8 @@ namespace topoplace::capacity {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// What a knapsack can note in 16 bits.
+constexpr std::int32_t kMostGpus = std::numeric_limits<std::int16_t>::max();
 
 [[noreturn]] void refuse(const char* table, std::size_t index, const std::string& why) {
     throw std::invalid_argument(std::string(table) + "[" + std::to_string(index) + "] " + why);
@@ -31,7 +33,10 @@ void check_lengths(const Tables& tables) {
 }
 
 void check(const Tables& tables) {
-    if (tables.most_gpus < 1) throw std::invalid_argument("most_gpus is not above 0");
+    if (tables.most_gpus < 1 || tables.most_gpus > kMostGpus) {
+        throw std::invalid_argument("most_gpus = " + std::to_string(tables.most_gpus) + " is not in 1.." +
+                                    std::to_string(kMostGpus));
+    }
     check_lengths(tables);
     for (std::size_t v = 0; v < tables.gpus.size(); ++v) {
         if (tables.gpus[v] < 1 || tables.gpus[v] > tables.most_gpus)

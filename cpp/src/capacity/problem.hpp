@@ -19,7 +19,8 @@ class Problem::Impl {
     std::vector<double> open;
     std::vector<double> wait;
     double all_wait = 0;
-    // of waiting, infinite where it cannot.
+    // Of a type and a job, by GPUs: what it costs that the job runs there instead of waiting, infinite where
+    // it cannot; and its payment.
     std::span<const double> gain(std::int32_t type, std::int32_t job) const { return row(gain_, type, job); }
     std::span<const double> pay(std::int32_t type, std::int32_t job) const { return row(pay_, type, job); }
     // What the node adds to the cost of all jobs waiting.

@@ -59,8 +59,9 @@ class Search {
 };
 
 double Search::cost_of(const std::vector<Node>& nodes) {
-    return std::transform_reduce(nodes.begin(), nodes.end(), 0.0, std::plus<>(),
-                                 [](const Node& node) { return node.cost; });
+    // One after the other: `transform_reduce` adds in an order that each standard library chooses for itself.
+    return std::accumulate(nodes.begin(), nodes.end(), 0.0,
+                           [](double sum, const Node& node) { return sum + node.cost; });
 }
 
 Jobs Search::waiting() const {

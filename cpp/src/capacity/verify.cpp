@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "topoplace/capacity.hpp"
@@ -23,7 +24,7 @@ bool add_node(const Tables& tables, const Node& node, std::vector<bool>& runs, S
     std::int64_t given = 0;
     for (const auto& [job, gpus] : node.jobs) {
         if (job < 0 || std::size_t(job) >= tables.wait.size() || runs[std::size_t(job)]) return false;
-        if (gpus < 1 || gpus > tables.gpus[std::size_t(node.type)]) return false;
+        if (gpus < 1 || gpus > std::min(tables.gpus[std::size_t(node.type)], tables.most_gpus)) return false;
         const std::size_t row = std::size_t(job) * tables.gpus.size() + std::size_t(node.type);
         const std::size_t at = row * std::size_t(tables.most_gpus) + std::size_t(gpus - 1);
         if (!std::isfinite(tables.run[at])) return false;
