@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +48,13 @@ def test_bad_lines_of_a_catalogue_are_named(line: str, message: str) -> None:
         Catalogue.from_csv(f"name,gpu_model,gpus,cost_per_hour\n{line}\n")
 
 
+def test_numbers_of_other_kinds_are_written_as_numbers() -> None:
+    catalogue = Catalogue(
+        [VMType("a", "x", np.int64(2), np.float64(1.5)), VMType("b", "x", 1, Fraction(1, 2))]
+    )
+    assert Catalogue.from_csv(catalogue.to_csv()) == catalogue
+
+
 def test_a_catalogue_refuses_equal_names_and_emptiness() -> None:
     with pytest.raises(ValueError, match=r"types\[1\]: 'a' is the name of types\[0\]"):
         Catalogue([VMType("a", "x", 1, 1.0), VMType("a", "y", 2, 1.0)])
@@ -76,6 +85,7 @@ def test_jobs_are_read_with_their_times() -> None:
         (JOBS, TIMES + "a,large,1,-3\n", "line 5: hours = '-3'"),
         (JOBS, TIMES + "a,large,1,nan\n", "line 5: hours = 'nan'"),
         (JOBS, TIMES + "c,large,1,1\n", "times, line 5: job 'c' is none of the jobs"),
+        (JOBS, TIMES + ",large,1,1\n", "times, line 5: job_id is empty"),
         (JOBS + "c,1,1\n", TIMES, "jobs, line 4: job 'c' is there twice, or has no times"),
         (JOBS + "a,1,1\n", TIMES, "jobs, line 4: job 'a' is there twice"),
         (JOBS + "c,nan,1\n", TIMES + "c,large,1,1\n", "line 4: due = 'nan'"),
@@ -85,6 +95,20 @@ def test_jobs_are_read_with_their_times() -> None:
 def test_bad_tables_are_refused_with_their_row(jobs: str, times: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         jobs_from_csv(jobs, times, TWO)
+
+
+def test_times_are_keyed_by_type_and_gpus() -> None:
+    keys: list[Any] = ["small", ("small", 1, 2), 5]
+    for key in keys:
+        with pytest.raises(ValueError, match=r"times: key .* is not (\(name of a type, GPUs\)|a sequence)"):
+            time_table({key: 4.0}, TWO)
+    nothing: Any = None
+    with pytest.raises(ValueError, match="catalogue = None is not a Catalogue"):
+        time_table({("small", 1): 4.0}, nothing)
+    with pytest.raises(ValueError, match="catalogue = None is not a Catalogue"):
+        jobs_from_csv(JOBS, TIMES, nothing)
+    with pytest.raises(ValueError, match="catalogue = None is not a Catalogue"):
+        Problem.of([], nothing, 1)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, -math.inf])
@@ -162,6 +186,8 @@ def test_what_is_left_is_what_counts() -> None:
     assert problem.used_nodes == 2
     with pytest.raises(ValueError, match=r"left\[1\] = 2 is not in 0..1"):
         Problem.of(jobs, TWO, 3, left=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"left\[0\] = 0: the job has ended"):
+        Problem.of(jobs, TWO, 3, left=[0.0, 1.0])
 
 
 def test_no_job_at_all() -> None:

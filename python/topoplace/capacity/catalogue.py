@@ -28,8 +28,10 @@ class VMType:
     def __post_init__(self) -> None:
         _checks.text(self.name, "name", ValueError)
         _checks.text(self.gpu_model, "gpu_model", ValueError)
-        _checks.integer(self.num_gpus, "num_gpus", ValueError, low=1, high=MAX_GPUS)
-        _checks.real(self.cost_per_hour, "cost_per_hour", ValueError, high=1e9)
+        gpus = _checks.integer(self.num_gpus, "num_gpus", ValueError, low=1, high=MAX_GPUS)
+        cost = _checks.real(self.cost_per_hour, "cost_per_hour", ValueError, high=1e9)
+        object.__setattr__(self, "num_gpus", gpus)
+        object.__setattr__(self, "cost_per_hour", cost)
 
 
 class Catalogue(Sequence[VMType]):

@@ -68,8 +68,13 @@ def time_table(
 ) -> NDArray[np.float64]:
     """`CapacityJob.hours` from hours by (name of the type, GPUs); ValueError naming the key that is not possible."""
     _checks.instance(times, Mapping, what, ValueError)
+    _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     table = np.full((len(catalogue), catalogue.max_gpus), math.inf)
-    for (name, gpus), hours in times.items():
+    for key, hours in times.items():
+        pair = _checks.sequence(key, f"{what}: key", ValueError)
+        if len(pair) != 2:
+            raise ValueError(f"{what}: key {_checks.shown(key)} is not (name of a type, GPUs)")
+        name, gpus = pair
         row = catalogue.index_of(name)
         entry = f"{what}[{name!r}, {gpus!r}]"
         column = _checks.integer(gpus, f"{entry}: GPUs", ValueError, low=1, high=catalogue[row].num_gpus) - 1
@@ -84,6 +89,7 @@ def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[Capacity
     way in which a job can run. ValueError naming the line for a time that is no number above 0, a type that is not in
     the catalogue or has fewer GPUs, a job that is not in the other text, and whatever is there twice.
     """
+    _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     tables = _tables(times, catalogue)
     read: list[CapacityJob] = []
     for line, row in records(jobs, ("job_id", "due", "weight"), ("submit",)):
@@ -111,7 +117,9 @@ def _tables(text: str, catalogue: Catalogue) -> dict[str, tuple[int, NDArray[np.
             raise ValueError(f"times, line {line}: {error}") from None
         gpus = int(number(row["gpus"], int, line, "gpus", low=1, high=catalogue[vm_type].num_gpus))
         empty = np.full((len(catalogue), catalogue.max_gpus), math.inf)
-        table = tables.setdefault(row["job_id"].strip(), (line, empty))[1]
+        if not (job_id := row["job_id"].strip()):
+            raise ValueError(f"times, line {line}: job_id is empty")
+        table = tables.setdefault(job_id, (line, empty))[1]
         if table[vm_type, gpus - 1] != math.inf:
             raise ValueError(f"times, line {line}: the same job, type and number of GPUs as before")
         hours = number(row["hours"], float, line, "hours", high=MAX_HOURS)

@@ -93,11 +93,14 @@ class Problem:
     ) -> Problem:
         """The decision about `jobs` at time `now`; left: (jobs,) the fraction of each still to do, 1 if None."""
         jobs = _checks.sequence(jobs, "jobs", ValueError)
+        _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         same_shape(jobs, catalogue)
         now = _checks.real(now, "now", ValueError, high=MAX_HOURS)
         fraction = np.ones(len(jobs)) if left is None else _column(left, "left", 0.0, 1.0)
         if len(fraction) != len(jobs):
             raise ValueError(f"left has {len(fraction)} entries for {len(jobs)} jobs")
+        for i in np.flatnonzero(fraction == 0)[:1]:
+            raise ValueError(f"left[{i}] = 0: the job has ended")
         shape = (len(jobs), len(catalogue), catalogue.max_gpus)
         hours = np.array([job.hours for job in jobs]).reshape(shape) * fraction[:, None, None]
         due = [job.due - now for job in jobs]
