@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -120,9 +121,31 @@ def run(solver: Any) -> Solution:
     """Solve what was passed."""
     import highspy
 
-    solver.run()
+    _run_interruptibly(solver)
     information = solver.getInfo()
     found = information.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     values = np.array(solver.getSolution().col_value) if found else None
     proven = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return Solution(values, information.mip_dual_bound, proven)
+
+
+def _run_interruptibly(solver: Any) -> None:
+    """`run`, but Ctrl-C ends it soon; highspy's own handler would print, swallow it, and in the end exit."""
+    if threading.current_thread() is not threading.main_thread():
+        solver.run()  # signals go to the main thread
+        return
+    solver.HandleUserInterrupt = True
+    done = threading.Event()
+
+    def work() -> None:
+        solver.run()
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while not done.wait(0.1):
+            pass
+    except BaseException:
+        solver.cancelSolve()
+        done.wait()
+        raise
