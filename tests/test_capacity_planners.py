@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -154,6 +156,31 @@ def all_nodes(problem: Problem, price: Any, limit: float) -> list[tuple[int, tup
     return found
 
 
+@st.composite
+def extreme_problems(draw: st.DrawFn) -> Problem:
+    """Costs from 1e-18 $ to 1e26 $ in one plan."""
+    easy = draw(problems())
+    hours = easy.hours * 10.0 ** draw(st.integers(-9, 8))
+    weight = easy.weight * draw(st.sampled_from([1e-6, 1.0, 1e6]))
+    postponement = draw(st.sampled_from([1.5, 1e9]))
+    interval = draw(st.sampled_from([0.0, 1.0, 1e9]))
+    idle = easy.idle * draw(st.sampled_from([1e-9, 1.0, 1e9]))
+    return Problem(easy.catalogue, easy.num_nodes, easy.due, weight, hours, interval, postponement, idle)
+
+
+@pytest.mark.parametrize(
+    "planner", [*map(CapacityPlanner, FORMULATIONS), SearchPlanner()], ids=lambda p: p.name
+)
+@given(problem=extreme_problems())
+def test_nothing_false_is_claimed_of_costs_that_differ_by_magnitudes(planner: Any, problem: Problem) -> None:
+    plan = planner.plan(problem)
+    best = brute_force(problem)
+    assert plan.bound <= best * (1 + 1e-9)
+    if planner.name != "milp-printed" and isinstance(planner, CapacityPlanner):
+        assert plan.status == "optimal"
+        assert plan.cost.total <= best * (1 + planner.gap + 1e-6) / (1 - planner.gap)
+
+
 def paper_sized(num_jobs: int, seed: int) -> Problem:
     """Five nodes of Table II, times as of section V-A but for their names."""
     random = np.random.default_rng(seed)
@@ -213,6 +240,23 @@ def test_no_job_needs_no_node(planner: Planner) -> None:
     plan = planner.plan(Problem.of([], TABLE_II, 5))
     assert plan.nodes == ()
     assert plan.cost.total == 0.0
+
+
+def test_a_signal_ends_the_solution_of_a_model() -> None:
+    def stop(_number: int, _frame: Any) -> None:
+        raise InterruptedError
+
+    problem, planner = paper_sized(20, 0), CapacityPlanner("printed", gap=0.0, timeout=60.0)
+    before = signal.signal(signal.SIGALRM, stop)
+    started = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(InterruptedError):
+            planner.plan(problem)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 50.0
 
 
 def test_planners_refuse_what_makes_no_sense() -> None:

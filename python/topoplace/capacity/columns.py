@@ -25,8 +25,8 @@ from topoplace import _core
 from topoplace.capacity.master import Limits, Master
 from topoplace.capacity.model import solve
 from topoplace.capacity.plan import Plan, plan_of
-from topoplace.capacity.search import SearchPlanner, search
-from topoplace.capacity.tables import NativeNode, from_native, tables_of, to_native
+from topoplace.capacity.search import SearchPlanner, in_dollars, search, search_conditioned
+from topoplace.capacity.tables import NativeNode, from_native, to_native
 from topoplace.capacity.tight import TightModel
 
 if TYPE_CHECKING:
@@ -44,14 +44,13 @@ class ColumnGeneration:
     """One problem under solution. `best` is always a plan with a valid bound."""
 
     def __init__(self, problem: Problem, gap: float, timeout: float, seed: int) -> None:
-        self.problem = problem
+        self._asked = problem
         self.gap = gap
         self._seed = seed
         self._deadline = time.monotonic() + timeout
-        self._tables = tables_of(problem)
         first = SearchPlanner(seed=seed, timeout=None if timeout == math.inf else timeout)
-        self.best = search(problem, self._tables, first)
-        self._waiting = float(problem.waiting.sum())
+        self.problem, self._unit, self._tables, self.best = search_conditioned(problem, first)
+        self._waiting = float(self.problem.waiting.sum())
         self._prices: Floats = np.zeros(problem.num_jobs)
         self._least = self._tightest = -math.inf
 
@@ -61,7 +60,8 @@ class ColumnGeneration:
             if self._done() or self._late():
                 break
             improve()
-        return replace(self.best, status="optimal" if self._done() else "timeout")
+        plan = replace(self.best, status="optimal" if self._done() else "timeout")
+        return in_dollars(self._asked, plan, self._unit)
 
     def _done(self) -> bool:
         return self.best.gap <= max(self.gap, _ROUNDING)
@@ -148,7 +148,8 @@ class ColumnGeneration:
         """A search twenty times as long, for plans."""
         timeout = None if self._deadline == math.inf else self._left()
         rounds = 1000 * self.problem.used_nodes
-        longer = SearchPlanner(rounds=rounds, seed=self._seed, timeout=timeout)
+        seed = (self._seed + 1) % (1 << 60)  # not the draws of the first search again
+        longer = SearchPlanner(rounds=rounds, seed=seed, timeout=timeout)
         plan = search(self.problem, self._tables, longer, self.best.nodes)
         self._keep(plan)
         self._master.add([(self._cost(node), node) for node in to_native(plan.nodes)])

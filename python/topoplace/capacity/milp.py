@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.capacity.columns import ColumnGeneration
+from topoplace.capacity.conditioning import well_conditioned
 from topoplace.capacity.model import solve
 from topoplace.capacity.plan import Plan, plan_of
 from topoplace.capacity.printed import PrintedModel
-from topoplace.capacity.search import SearchPlanner
+from topoplace.capacity.search import SearchPlanner, in_dollars, search_conditioned
 from topoplace.capacity.tight import TightModel
 
 if TYPE_CHECKING:
@@ -22,10 +24,12 @@ FORMULATIONS: Final = ("columns", "tight", "printed")
 class CapacityPlanner:
     """Filippini et al.'s local controller: the joint capacity allocation and scheduling problem, solved with HiGHS.
 
-    formulation: `columns`, column generation over whole nodes, in milliseconds; `tight`, a compact model without big-M;
-    `printed`, the paper's (P2), whose big-M keeps open solvers from proving what they find beyond a few jobs. All have
-    the same optimum. gap: (cost - bound) / cost at which a plan is good enough, the paper's 5 %. timeout: seconds,
-    after which the best plan so far is returned with its bound and status `timeout`; there is always one.
+    formulation: `columns`, column generation over whole nodes, in milliseconds; `tight`, a compact model without
+    big-M; `printed`, the paper's (P2), whose big-M keeps open solvers from proving what they find beyond a few jobs,
+    and from being right where costs differ by more than a million: then its status is `heuristic`. All have the same
+    optimum. gap: (cost - bound) / cost at which a plan is good enough, the paper's 5 %. timeout: seconds, after which
+    the best plan so far, or the search's where that is better, is returned with its bound and status `timeout`; there
+    is always one.
     """
 
     def __init__(
@@ -56,16 +60,20 @@ class CapacityPlanner:
             return plan_of(problem, [], status="optimal")
         if self.formulation == "columns":
             return ColumnGeneration(problem, self.gap, self.timeout, self.seed).solve()
-        return self._compact(problem)
+        planner = SearchPlanner(seed=self.seed, timeout=None if self.timeout == math.inf else self.timeout)
+        easier, unit, _, known = search_conditioned(problem, planner)
+        if self.formulation == "tight":
+            return in_dollars(problem, self._compact(TightModel(easier), easier, known), unit)
+        plan = self._compact(PrintedModel(problem), problem, in_dollars(problem, known, unit))
+        if easier is problem and well_conditioned(problem, plan.cost.total):
+            return plan
+        # Where some costs are far above others, the paper's big-M lets a solver's tolerances through.
+        return replace(plan, bound=0.0, status="heuristic")
 
-    def _compact(self, problem: Problem) -> Plan:
-        compact = (TightModel if self.formulation == "tight" else PrintedModel)(problem)
+    def _compact(self, compact: TightModel | PrintedModel, problem: Problem, known: Plan) -> Plan:
         solution = solve(compact.model, self.gap, self.timeout)
-        bound = max(solution.bound, 0.0)
-        if solution.values is None:
-            nodes = SearchPlanner(seed=self.seed).plan(problem).nodes
-        else:
-            nodes = tuple(compact.nodes(solution.values))
+        found = known if solution.values is None else plan_of(problem, compact.nodes(solution.values))
+        best = found if found.cost.total < known.cost.total else known
         status = "optimal" if solution.proven else "timeout"
-        plan = plan_of(problem, nodes, status=status, num_variables=compact.model.num_columns)
-        return plan.with_bound(bound)
+        plan = replace(best, status=status, bound=0.0, num_variables=compact.model.num_columns)
+        return plan.with_bound(max(solution.bound, 0.0))

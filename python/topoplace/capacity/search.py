@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace import _checks, _core
+from topoplace.capacity.conditioning import conditioned, well_conditioned
 from topoplace.capacity.plan import Plan, plan_of
 from topoplace.capacity.tables import NativeNode, from_native, tables_of, to_native
 
@@ -42,7 +46,36 @@ class SearchPlanner:
 
     def plan(self, problem: Problem) -> Plan:
         """The best plan found; its `bound` is valid."""
-        return search(problem, tables_of(problem), self)
+        _, unit, _, plan = search_conditioned(problem, self)
+        return in_dollars(problem, plan, unit)
+
+
+def search_conditioned(
+    problem: Problem, planner: SearchPlanner
+) -> tuple[Problem, float, _core.CapacityTables, Plan]:
+    """`search`, and the problem, its unit of money in $ and the tables in which costs are comparable with the plan's.
+
+    Almost always that is the problem itself. Otherwise a better plan may be needed to tell what is comparable.
+    """
+    deadline = math.inf if planner.timeout is None else time.monotonic() + planner.timeout
+    easier, unit, tables = problem, 1.0, tables_of(problem)
+    plan = search(easier, tables, planner)
+    known, again = math.inf, copy(planner)
+    while not well_conditioned(easier, plan.cost.total) and plan.cost.total * unit < known / 2:
+        known = plan_of(problem, plan.nodes).cost.total
+        if not known:
+            break
+        easier, unit = conditioned(problem, known)
+        tables = tables_of(easier)
+        again.timeout = None if deadline == math.inf else max(deadline - time.monotonic(), 0.0)
+        plan = search(easier, tables, again, plan.nodes)
+    return easier, unit, tables, plan
+
+
+def in_dollars(problem: Problem, plan: Plan, unit: float) -> Plan:
+    """A plan of the problem that was made in another unit of money."""
+    same = plan_of(problem, plan.nodes, status=plan.status, num_variables=plan.num_variables)
+    return same.with_bound(plan.bound * unit)
 
 
 class Found(NamedTuple):
