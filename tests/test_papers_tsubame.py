@@ -174,6 +174,12 @@ def test_other_means_are_not() -> None:
     )
 
 
+def test_a_log_in_which_nobody_waits_is_nothing_to_compare_with() -> None:
+    study = Study(Workload([tp.JobGraph.independent(1).with_(cpus=2)], [0], [100]), nodes=2)
+    wait = next(rows.changes(study))
+    assert (wait.ours, wait.verdict) == ("none under G", NOT_COMPARABLE)
+
+
 def test_jobs_that_never_fit_are_left_out() -> None:
     fits = tp.JobGraph.independent(1).with_(processes=1, cpus=2)
     never = tp.JobGraph.independent(4).with_(processes=1, cpus=2)

@@ -166,7 +166,7 @@ def changes(study: Study) -> Iterator[Claim]:
             f"2.7{letter}",
             f"mean {name} under R over that under G, {study.nodes} nodes",
             f"{100 * theirs:+.2f} %",
-            f"{100 * ours:+.3f} %" if name == "execution" else f"{100 * ours:+.2f} %",
+            _percent(ours, 3 if name == "execution" else 2),
             *_change_verdict(name, theirs, ours),
         )
     yield _hurt(study, "2.8a", "wait longer under R", "wait", 0.0081, 3.51 * 60)
@@ -191,7 +191,13 @@ def changes(study: Study) -> Iterator[Claim]:
     )
 
 
+def _percent(change: float, digits: int) -> str:
+    return "none under G" if np.isnan(change) else f"{100 * change:+.{digits}f} %"
+
+
 def _change_verdict(name: str, theirs: float, ours: float) -> tuple[str, str]:
+    if np.isnan(ours):
+        return NOT_COMPARABLE, "there is nothing to compare with where G's mean is 0"
     if name == "execution":
         good = 0 < ours < 0.001
         return (REPRODUCED if good else DIFFERS), "reproduced if it rises by less than 0.1 %"

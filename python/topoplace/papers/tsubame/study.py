@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,8 +74,9 @@ class Study:
         return known
 
     def change(self, of: str) -> float:
-        """Of the mean, relative to that under G, on all nodes; below 0 where R is shorter."""
-        return -float(self.difference(of).mean()) / self.run(G_QUEUE).mean(of)
+        """Of the mean, relative to that under G, on all nodes; below 0 where R is shorter, NaN where G's is 0."""
+        apart, before = float(self.difference(of).mean()), self.run(G_QUEUE).mean(of)
+        return -apart / before if before else math.nan
 
 
 def run(workload: Workload, policy: str, nodes: int) -> Outcome:
