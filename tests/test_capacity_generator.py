@@ -77,6 +77,10 @@ def test_other_catalogues_need_the_speed_of_their_gpus():
         ({"num_jobs": -1}, "num_jobs = -1 is not in"),
         ({"num_nodes": 0}, "num_nodes = 0 is not in"),
         ({"seed": 1.5}, "seed = 1.5 is not an integer"),
+        ({"tables": []}, "tables is empty"),
+        ({"tables": 3}, "tables = 3 is not a sequence"),
+        ({"tables": [[[1.0]], [[np.inf]]]}, r"tables\[1\]: it can run on no type"),
+        ({"tables": [np.zeros((1, 1))]}, r"tables\[0\]\[0, 0\] = 0 is not a time above 0"),
         ({"mean_arrival_seconds": 0.0}, "mean_arrival_seconds = 0.0 is not above 0"),
     ],
 )

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from capacity_streams import GPUS, SMALL, AnyPlanner, Lazy, jobs_of
 from topoplace.capacity import (
+    TABLE_II,
     CapacityJob,
     FirstPrinciplePlanner,
+    LeastLoaded,
     Node,
     Problem,
     audit_events,
@@ -173,6 +175,10 @@ def test_an_impossible_plan_is_refused_with_the_planners_name():
         (lambda e: _with(e, "start", "gpus", 3), r"3 GPUs on node \(0, 0\), 2 are free"),
         (lambda e: _with(e, "boot", "vm_type", 0), "job 0 cannot run there"),
         (lambda e: _with(e, "submit", "time", -1.0), r"events\[0\]: job 0 is submitted 1 h before its time"),
+        (lambda e: _with(e, "submit", "job", -1), "job -1 is none of 1"),
+        (lambda e: _with(e, "submit", "job", 1), "job 1 is none of 1"),
+        (lambda e: _with(e, "boot", "vm_type", -1), "VM type -1 is none of 3"),
+        (lambda e: _with(e, "boot", "vm_type", 3), "VM type 3 is none of 3"),
         (lambda e: _with(e, "start", "event", "begin"), "event 'begin' is none"),
         (lambda e: np.concatenate([e[:2], e[1:]]), r"events\[2\]: node \(0, 0\) is let already"),
         (lambda e: np.concatenate([e[:3], e[2:]]), r"events\[3\]: job 0 runs already"),
@@ -186,6 +192,11 @@ def test_a_log_that_was_tampered_with_does_not_pass(change, message):
     audit_events(result.events, jobs, SMALL, 1)
     with pytest.raises(ValueError, match=message):
         audit_events(change(result.events), jobs, SMALL, 1)
+
+
+def test_an_audit_with_another_catalogue_is_refused():
+    with pytest.raises(ValueError, match=r"jobs\[0\]: hours has shape"):
+        audit_events([], [job("a", 4.0, due=3.0)], TABLE_II, 1)
 
 
 def _with(events, kind, column, value):
@@ -236,6 +247,9 @@ def test_orders_are_by_submission_due_date_and_weight():
         ({"num_controllers": 3}, r"num_controllers = 3 is not in 1\.\.2"),
         ({"interval": 0.0}, "interval = 0.0 is not above 0"),
         ({"planner": 3}, "planner = 3 is not a Planner"),
+        ({"planner": AnyPlanner}, "planner = AnyPlanner is a class; an object of it is needed"),
+        ({"catalogue": list(SMALL)}, r"catalogue = \[.* is not a Catalogue"),
+        ({"dispatch": LeastLoaded}, "dispatch = LeastLoaded is a class; an object of it is needed"),
         ({"dispatch": "rr"}, "dispatch = 'rr' is not a DispatchRule"),
         ({"executor": 7}, "executor = 7 has no map"),
         ({"jobs": [job("a", 1.0, 1.0)] * 2}, r"jobs\[1\]: 'a' is the id of jobs\[0\]"),
@@ -252,6 +266,8 @@ def test_arguments_out_of_range_are_refused(arguments, message):
 def test_an_unknown_order_is_refused():
     with pytest.raises(ValueError, match="order = 'lifo' is not one of fifo, edf, ps"):
         FirstPrinciplePlanner("lifo")
+    with pytest.raises(ValueError, match=r"order = \['edf'\]"):
+        FirstPrinciplePlanner(["edf"])
 
 
 def test_brute_force_finds_nothing_cheaper_than_a_single_job_in_time():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topoplace.capacity.catalogue import Catalogue
-from topoplace.capacity.jobs import CapacityJob
+from topoplace.capacity.jobs import CapacityJob, same_shape
 from topoplace.capacity.result import Table
 
 _ROUNDING = 1e-6
@@ -30,10 +30,12 @@ class Audit:
 def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> Audit:
     """Costs from `CapacityResult.events` alone.
 
-    ValueError naming the row for a time before the one above, a node that is let twice, more nodes than `num_nodes`, a
-    job that starts before it was submitted, in two places or on more GPUs than are free, a node given back while jobs
-    run, a job that ends with more or less than all of its work done; and for a job that does not end at all.
+    ValueError for jobs that do not fit the catalogue, and naming the row for a time before the one above, a job or a VM
+    type there is none of, a node that is let twice, more nodes than `num_nodes`, a job that starts before it was
+    submitted, in two places or on more GPUs than are free, a node given back while jobs run, a job that ends with more
+    or less than all of its work done; and for a job that does not end at all.
     """
+    same_shape(jobs, catalogue)
     books = _Books(jobs, catalogue, num_nodes)
     for row, event in enumerate(events):
         try:
@@ -88,6 +90,7 @@ class _Books:
         return Audit(self.vm_cost, self.tardiness_cost, self.hours_let, self.hours_used)
 
     def _submit(self, job: int) -> None:
+        _need(0 <= job < len(self.jobs), f"job {job} is none of {len(self.jobs)}")
         _need(job not in self.done and job not in self.ended, f"job {job} is submitted twice")
         early = self.jobs[job].submit - self.clock
         _need(early <= _ROUNDING, f"job {job} is submitted {early:g} h before its time")
@@ -95,6 +98,7 @@ class _Books:
 
     def _boot(self, where: tuple[int, int], vm_type: int) -> None:
         _need(where not in self.let, f"node {where} is let already")
+        _need(0 <= vm_type < len(self.catalogue), f"VM type {vm_type} is none of {len(self.catalogue)}")
         self.let[where] = _Let(self.clock, vm_type, self.catalogue[vm_type].num_gpus)
         _need(len(self.let) <= self.num_nodes, f"{len(self.let)} nodes of {self.num_nodes}")
 

@@ -47,10 +47,13 @@ def simulate_online(
     for one that never lets a job run, or for too many decisions.
     """
     submitted: tuple[CapacityJob, ...] = _checks.sequence(jobs, "jobs", ValueError)
+    _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     same_shape(submitted, catalogue)
     _refuse_twins(submitted)
-    _checks.instance(planner, Planner, "planner", ValueError)
-    _checks.instance(dispatch, DispatchRule, "dispatch", ValueError)
+    for value, kind, what in ((planner, Planner, "planner"), (dispatch, DispatchRule, "dispatch")):
+        _checks.instance(value, kind, what, ValueError)
+        if isinstance(value, type):
+            raise ValueError(f"{what} = {value.__name__} is a class; an object of it is needed")
     if preemptive is None:
         preemptive = bool(getattr(planner, "preemptive", True))
     settings = OnlineSettings(

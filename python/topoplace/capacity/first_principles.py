@@ -42,7 +42,7 @@ class FirstPrinciplePlanner:
     sharing: bool = False
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
+        if _checks.text(self.order, "order", ValueError) not in ORDERS:
             raise ValueError(f"order = {_checks.shown(self.order)} is not one of {', '.join(ORDERS)}")
         _checks.flag(self.sharing, "sharing", ValueError)
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from topoplace import _checks
 from topoplace.capacity.catalogue import TABLE_II, Catalogue
-from topoplace.capacity.jobs import CapacityJob
+from topoplace.capacity.jobs import CapacityJob, checked_hours
 
 MEAN_ARRIVAL_SECONDS: Final = 45_000.0
 """Between two jobs per node, section V-A."""
@@ -154,8 +154,12 @@ def _modelled(catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed]) -> Draw:
     return draw
 
 
-def _measured(tables: Sequence[NDArray[np.float64]]) -> Draw:
-    if not len(tables):
+def _measured(given: Sequence[NDArray[np.float64]]) -> Draw:
+    tables = [
+        checked_hours(table, f"tables[{i}]", dimensions=2)
+        for i, table in enumerate(_checks.sequence(given, "tables", ValueError))
+    ]
+    if not tables:
         raise ValueError("tables is empty")
 
     def draw(random: np.random.Generator) -> tuple[str, NDArray[np.float64]]:
