@@ -32,6 +32,7 @@ def claims(study: Study) -> dict[str, Claim]:
         *rows.controllers(study),
         *rows.server(study),
         rows.heuristic(study),
+        rows.shares(study),
         *rows.dispatch(study),
     ]
     assert len({claim.id for claim in made}) == len(made)
@@ -119,6 +120,11 @@ PUBLISHED = """,Application,Jobs,GpuType,GpuNumber,ExecutionTime,min
 3,alexnet,J2,Quadro P600,8,36000,1
 4,alexnet,J2,A100,1,36,1
 """
+
+
+def test_one_controller_of_all_nodes_is_not_compared_where_it_would_take_hours() -> None:
+    claim = rows.hierarchy(Study((50, 100), [0], timeout=1.0))
+    assert (claim.verdict, claim.ours) == (NOT_COMPARABLE, "not compared")
 
 
 def test_published_times_are_those_of_table_ii() -> None:

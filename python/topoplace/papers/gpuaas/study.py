@@ -28,7 +28,7 @@ JOBS_PER_NODE: Final = 10
 NODES_PER_CONTROLLER: Final = 5
 """Section V-A: K = N/5."""
 MOST_CENTRALISED: Final = 20
-"""Nodes up to which the centralised MILP is solved; larger ones take our native search instead."""
+"""Nodes up to which one controller of all nodes is compared: its decisions are many, and about hundreds of jobs."""
 FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 
 
@@ -55,18 +55,18 @@ class Study:
         """Those with more than one controller; all where there is none."""
         return tuple(size for size in self.sizes if size > NODES_PER_CONTROLLER) or self.sizes
 
-    @staticmethod
-    def planner_for(size: int) -> str:
-        """The planner by which hierarchical and centralised systems of that size are compared."""
-        return "milp" if size <= MOST_CENTRALISED else "search"
+    @property
+    def centralised_sizes(self) -> tuple[int, ...]:
+        """Those at which one controller of all nodes is compared with several."""
+        return tuple(size for size in self.large_sizes if size <= MOST_CENTRALISED)
 
     def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
         """The paper's proposal: controllers of five nodes, jobs in turn."""
         return self.run(size, seed, planner, size // NODES_PER_CONTROLLER, RoundRobin())
 
-    def centralised(self, size: int, seed: int, planner: str | None = None) -> CapacityResult:
-        """All nodes under one controller; `planner_for` that size if None."""
-        return self.run(size, seed, planner or self.planner_for(size), 1, RoundRobin())
+    def centralised(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
+        """All nodes under one controller."""
+        return self.run(size, seed, planner, 1, RoundRobin())
 
     def best(self, size: int, seed: int, *, sharing: bool = False) -> float:
         """$ under the best first-principle method."""
