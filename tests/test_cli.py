@@ -314,6 +314,25 @@ def test_capacity_decides_what_to_let(tmp_path: Path) -> None:
     assert plain["postponed"] == ["alexnet"]
 
 
+def test_capacity_names_the_first_of_many_jobs_that_wait(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job_id,due,weight\n" + "".join(f"j{i},9,1\n" for i in range(1000)))
+    times = "".join(f"j{i},NC6,1,2\n" for i in range(1000))
+    (tmp_path / "times.csv").write_text("job_id,vm_type,gpus,hours\n" + times)
+    command = ("capacity", "jobs.csv", "times.csv", "--planner", "fifo")
+    shown = succeed(*command, cwd=tmp_path)
+    assert "j5, j6" in shown
+    assert "j24 and 975 more" in " ".join(shown.split())
+    assert len(json.loads(succeed(*command, "--json", cwd=tmp_path))["postponed"]) == 995
+
+
+def test_a_log_without_jobs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.swf").write_text("; MaxNodes: 2\n")
+    for command in (("compare", "dgx1-v100", "--jobs"), ("papers", "tsubame", "--log")):
+        done = run(*command, "empty.swf", cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr == "topoplace: empty.swf: a log without any job that ran and had GPUs\n"
+
+
 def test_capacity_names_the_row_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text(DUE)
     (tmp_path / "times.csv").write_text(TIMES + "vgg,NC6,1,0\n")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
 
+_SHOWN = 20
+"""Waiting jobs that are named in the table; --json has all of them."""
 PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 
 
@@ -137,5 +139,11 @@ def _show(facts: dict[str, Any]) -> None:
         "gap %": 100 * facts["gap"],
         "time ms": 1e3 * facts["seconds"],
     }
-    rows = [("jobs that wait", ", ".join(facts["postponed"]) or "none"), *cost.items(), *rest.items()]
+    rows = [("jobs that wait", _some(facts["postponed"])), *cost.items(), *rest.items()]
     tables.show(("", "value"), rows, f"{facts['planner']}: {facts['status']}")
+
+
+def _some(jobs: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(jobs) - _SHOWN} more" if len(jobs) > _SHOWN else ""
+    return (", ".join(jobs[:_SHOWN]) or "none") + more

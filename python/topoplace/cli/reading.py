@@ -46,15 +46,21 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
 
 
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:
-    """The jobs of a batch system's log; None for a text that is none."""
+    """The jobs of a batch system's log; None for a text that is none, ValueError for one without jobs."""
     from topoplace.simulate import Workload, pbs, swf
 
     if swf.recognised(text):
         cpus = getattr(arguments, "cpus", None)
-        return Workload.from_swf(
+        jobs = Workload.from_swf(
             text, gpus_per_node=arguments.gpus_per_node, cpus_per_node=cpus, seed=arguments.seed
         )
-    return Workload.from_pbs(text, seed=arguments.seed) if pbs.recognised(text) else None
+    elif pbs.recognised(text):
+        jobs = Workload.from_pbs(text, seed=arguments.seed)
+    else:
+        return None
+    if not len(jobs):
+        raise ValueError("a log without any job that ran and had GPUs")
+    return jobs
 
 
 def hosts(arguments: argparse.Namespace) -> HostResources | None:
