@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -86,8 +86,10 @@ def test_jobs_are_read_with_their_times() -> None:
         (JOBS, TIMES + "a,large,1,nan\n", "line 5: hours = 'nan'"),
         (JOBS, TIMES + "c,large,1,1\n", "times, line 5: job 'c' is none of the jobs"),
         (JOBS, TIMES + ",large,1,1\n", "times, line 5: job_id is empty"),
-        (JOBS + "c,1,1\n", TIMES, "jobs, line 4: job 'c' is there twice, or has no times"),
-        (JOBS + "a,1,1\n", TIMES, "jobs, line 4: job 'a' is there twice"),
+        (JOBS + "c,1,1\n", TIMES, "jobs, line 4: job 'c' has no times"),
+        (JOBS + "a,1,1\n", TIMES, "jobs, line 4: job 'a' is in line 2, too"),
+        (JOBS + "c,1\n", TIMES, "jobs, line 4: 2 columns, 3 needed"),
+        (JOBS, TIMES + "c,1\n", "times, line 5: 2 columns, 4 needed"),
         (JOBS + "c,nan,1\n", TIMES + "c,large,1,1\n", "line 4: due = 'nan'"),
         (JOBS + "c,1,-1\n", TIMES + "c,large,1,1\n", "line 4: weight = '-1'"),
     ],
@@ -165,6 +167,7 @@ def test_the_objective_by_hand() -> None:
     [
         ([Node(0, ((0, 1),)), Node(0, ((1, 1),))], "nodes: 2 of them, there are 1"),
         ([Node(0, ())], r"nodes\[0\] has no job"),
+        ([cast("Any", (0, ((0, 1),)))], r"nodes\[0\] = .* is not a Node"),
         ([Node(2, ((0, 1),))], r"nodes\[0\].vm_type = 2"),
         ([Node(0, ((0, 2),))], r"nodes\[0\]: GPUs of job 0 = 2"),
         ([Node(1, ((0, 1), (0, 1)))], r"nodes\[0\]: job 0 runs already"),

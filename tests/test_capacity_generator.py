@@ -62,6 +62,11 @@ def test_networks_depend_on_what_the_paper_says():
     assert gains["vgg"] > 1.0 == gains["resnet"] > max(gains["alexnet"], gains["deepspeech"])
 
 
+def test_a_gpu_without_speed_is_refused():
+    with pytest.raises(ValueError, match="tflops = 0 is not above 0"):
+        GpuSpeed(0, 900.0)
+
+
 def test_other_catalogues_need_the_speed_of_their_gpus():
     catalogue = Catalogue([VMType("own", "V100", 4, 3.0)])
     with pytest.raises(ValueError, match="VM type 'own': the speed of a V100 is not given"):
@@ -82,6 +87,8 @@ def test_other_catalogues_need_the_speed_of_their_gpus():
         ({"tables": [[[1.0]], [[np.inf]]]}, r"tables\[1\]: it can run on no type"),
         ({"tables": [np.zeros((1, 1))]}, r"tables\[0\]\[0, 0\] = 0 is not a time above 0"),
         ({"mean_arrival_seconds": 0.0}, "mean_arrival_seconds = 0.0 is not above 0"),
+        ({"catalogue": [VMType("own", "K80", 1, 1.0)]}, r"catalogue = .* is not a Catalogue"),
+        ({"gpu_speeds": dict.fromkeys(GPU_SPEEDS, 5.0)}, r"gpu_speeds\['K80'\] = 5.0 is not a GpuSpeed"),
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments, message):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,10 +15,15 @@ from capacity_streams import GPUS, SMALL, AnyPlanner, Lazy, jobs_of
 from topoplace.capacity import (
     TABLE_II,
     CapacityJob,
+    CapacityPlanner,
+    Cost,
     FirstPrinciplePlanner,
     LeastLoaded,
     Node,
+    Plan,
     Problem,
+    SearchPlanner,
+    SharePlanner,
     audit_events,
     plan_of,
     simulate_online,
@@ -249,6 +256,9 @@ def test_orders_are_by_submission_due_date_and_weight():
         ({"planner": 3}, "planner = 3 is not a Planner"),
         ({"planner": AnyPlanner}, "planner = AnyPlanner is a class; an object of it is needed"),
         ({"catalogue": list(SMALL)}, r"catalogue = \[.* is not a Catalogue"),
+        ({"executor": ThreadPoolExecutor}, "executor = ThreadPoolExecutor is a class"),
+        ({"jobs": [], "postponement": -1.0}, "postponement = -1.0 is not in"),
+        ({"jobs": [], "idle": math.nan}, "idle = nan is not a finite number"),
         ({"dispatch": LeastLoaded}, "dispatch = LeastLoaded is a class; an object of it is needed"),
         ({"dispatch": "rr"}, "dispatch = 'rr' is not a DispatchRule"),
         ({"executor": 7}, "executor = 7 has no map"),
@@ -261,6 +271,42 @@ def test_arguments_out_of_range_are_refused(arguments, message):
     usual = {"jobs": [job("a", 1.0, 1.0)], "catalogue": SMALL, "num_nodes": 2, "planner": AnyPlanner()}
     with pytest.raises(ValueError, match=message):
         simulate_online(**usual | arguments)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [lambda items: [], lambda items: items, lambda items: [None] * len(items), lambda items: items * 2],
+    ids=["nothing", "no work", "no controllers", "twice"],
+)
+def test_an_executor_that_does_not_do_the_work_is_refused(done):
+    class Idle:
+        def map(self, function, items):
+            return done(items)
+
+    with pytest.raises(ValueError, match=r"executor = .*: its map has not done all the work in its order"):
+        simulate_online([job("a", 1.0, 1.0)], SMALL, 2, AnyPlanner(), executor=Idle())
+
+
+@pytest.mark.parametrize("plan", [None, [Node(1, ((0, 1),))], Plan((3,), (), Cost(0, 0, 0, 0))])
+def test_what_is_no_plan_is_refused_with_the_planners_name(plan):
+    class Odd:
+        name = "odd"
+
+        def plan(self, problem):
+            return plan
+
+    with pytest.raises(
+        ValueError, match=r"planner 'odd' at 0 h: (plan|nodes\[0\]) = .* is not a (Plan|Node)"
+    ):
+        simulate_online([job("a", 1.0, 1.0)], SMALL, 1, Odd())
+
+
+@pytest.mark.parametrize(
+    "planner", [*PLANNERS, CapacityPlanner(), SearchPlanner(), SharePlanner()], ids=lambda one: one.name
+)
+def test_planners_refuse_what_is_no_problem(planner):
+    with pytest.raises(ValueError, match=r"problem = .* is not a Problem"):
+        planner.plan([job("a", 1.0, 1.0)])
 
 
 def test_an_unknown_order_is_refused():

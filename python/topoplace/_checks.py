@@ -97,6 +97,8 @@ def flag(value: object, what: str, error: Error) -> bool:
 
 def instance(value: object, kind: Any, what: str, error: Error) -> None:
     """Refuses a `value` that is not an instance of the class, or of the runtime-checkable protocol, `kind`."""
+    if isinstance(value, type):  # which has the methods of a protocol as well as its objects do
+        raise error(f"{what} = {value.__name__} is a class; an object of it is needed")
     if not isinstance(value, kind):
         raise error(f"{what} = {shown(value)} is not a {kind.__name__}")
 

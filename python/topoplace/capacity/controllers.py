@@ -50,10 +50,8 @@ def simulate_online(
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     same_shape(submitted, catalogue)
     _refuse_twins(submitted)
-    for value, kind, what in ((planner, Planner, "planner"), (dispatch, DispatchRule, "dispatch")):
-        _checks.instance(value, kind, what, ValueError)
-        if isinstance(value, type):
-            raise ValueError(f"{what} = {value.__name__} is a class; an object of it is needed")
+    _checks.instance(planner, Planner, "planner", ValueError)
+    _checks.instance(dispatch, DispatchRule, "dispatch", ValueError)
     if preemptive is None:
         preemptive = bool(getattr(planner, "preemptive", True))
     settings = OnlineSettings(
@@ -61,7 +59,8 @@ def simulate_online(
         _checks.flag(preemptive, "preemptive", ValueError),
         _checks.integer(max_decisions, "max_decisions", ValueError, low=1, high=1 << 40),
         _checks.positive(interval, "interval", ValueError, high=MAX_HOURS),
-        *(postponement, idle),
+        _checks.real(postponement, "postponement", ValueError, high=MAX_HOURS),
+        _checks.real(idle, "idle", ValueError, high=MAX_HOURS),
     )
     controllers = [
         Controller(k, catalogue, nodes, planner, settings)
@@ -110,7 +109,12 @@ def _view(controller: Controller, now: float, dispatch: DispatchRule) -> Control
 def _advanced(controllers: list[Controller], until: float, executor: Any) -> list[Controller]:
     """All of them at that time; only those for which something happens until then are sent to the executor."""
     busy = [controller for controller in controllers if controller.next_event() < until]
-    done = map_on(executor, partial(Controller.advance, until=until), busy)
+    done: list[Any] = map_on(executor, partial(Controller.advance, until=until), busy)
+    numbers = [getattr(one, "number", None) for one in done]
+    if numbers != [one.number for one in busy] or any(one.next_event() < until for one in done):
+        raise ValueError(
+            f"executor = {_checks.shown(executor)}: its map has not done all the work in its order"
+        )
     by_number = {controller.number: controller for controller in (*controllers, *done)}
     return [by_number[controller.number] for controller in controllers]
 

@@ -15,6 +15,8 @@ def map_on(executor: Any, function: Callable[[Item], Done], items: Sequence[Item
     executor: None for here and now; a `dask.distributed.Client`; the module `ray`, initialised; or whatever has
     `map(function, items)`, as a `concurrent.futures.Executor` or a pool of `multiprocessing`. ValueError for others.
     """
+    if isinstance(executor, type):
+        raise ValueError(f"executor = {executor.__name__} is a class; an object of it is needed")
     if executor is None:
         return [function(item) for item in items]
     if hasattr(executor, "gather") and hasattr(executor, "map"):

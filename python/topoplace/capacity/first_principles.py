@@ -58,6 +58,7 @@ class FirstPrinciplePlanner:
 
     def plan(self, problem: Problem) -> Plan:
         """Every job in its turn."""
+        _checks.instance(problem, Problem, "problem", ValueError)
         letting = _Letting(problem, self.sharing)
         for job in ORDERS[self.order](problem).tolist():
             if letting.full:

@@ -46,6 +46,10 @@ class GpuSpeed:
     tflops: float
     memory_gbps: float
 
+    def __post_init__(self) -> None:
+        for name in ("tflops", "memory_gbps"):
+            _checks.positive(getattr(self, name), name, ValueError, high=1e9)
+
 
 GPU_SPEEDS: Final[Mapping[str, GpuSpeed]] = MappingProxyType(
     {
@@ -124,11 +128,13 @@ def relative_times(
     network: Network, catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed] = GPU_SPEEDS
 ) -> NDArray[np.float64]:
     """(types, most GPUs) times of `network` over that on one GTX 1080Ti; infinite for more GPUs than the type has."""
+    _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     times = np.full((len(catalogue), catalogue.max_gpus), math.inf)
     for row, vm_type in enumerate(catalogue):
         if vm_type.gpu_model not in gpu_speeds:
             raise ValueError(f"VM type {vm_type.name!r}: the speed of a {vm_type.gpu_model} is not given")
         speed = gpu_speeds[vm_type.gpu_model]
+        _checks.instance(speed, GpuSpeed, f"gpu_speeds[{vm_type.gpu_model!r}]", ValueError)
         gpus = range(1, vm_type.num_gpus + 1)
         times[row, : vm_type.num_gpus] = [network.relative_time(speed, count) for count in gpus]
     return times

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,40 +91,58 @@ def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[Capacity
     the catalogue or has fewer GPUs, a job that is not in the other text, and whatever is there twice.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
-    tables = _tables(times, catalogue)
-    read: list[CapacityJob] = []
-    for line, row in records(jobs, ("job_id", "due", "weight"), ("submit",)):
+    with _errors_of("times"):
+        tables = _tables(times, catalogue)
+    with _errors_of("jobs"):
+        read = tuple(_jobs(jobs, tables))
+    for job_id, (line, _) in tables.items():
+        raise ValueError(f"times, line {line}: job {_checks.shown(job_id)} is none of the jobs")
+    return read
+
+
+Tables = dict[str, tuple[int, NDArray[np.float64]]]
+"""By job, the first line that tells of it, and its table."""
+
+
+@contextmanager
+def _errors_of(text: str) -> Generator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{text}, {error}") from None
+
+
+def _jobs(text: str, tables: Tables) -> Iterator[CapacityJob]:
+    """Each with its table, which is taken out of `tables`."""
+    line_of: dict[str, int] = {}
+    for line, row in records(text, ("job_id", "due", "weight"), ("submit",)):
         job_id = row["job_id"].strip()
+        if line_of.setdefault(job_id, line) != line:
+            raise ValueError(f"line {line}: job {_checks.shown(job_id)} is in line {line_of[job_id]}, too")
         if job_id not in tables:
-            raise ValueError(
-                f"jobs, line {line}: job {_checks.shown(job_id)} is there twice, or has no times"
-            )
+            raise ValueError(f"line {line}: job {_checks.shown(job_id)} has no times")
         due = number(row["due"], float, line, "due", low=-MAX_HOURS, high=MAX_HOURS)
         weight = number(row["weight"], float, line, "weight", high=MAX_HOURS)
         submit = number(row.get("submit", "0"), float, line, "submit", high=MAX_HOURS)
-        read.append(CapacityJob(job_id, due, weight, tables.pop(job_id)[1], submit))
-    for job_id, (line, _) in tables.items():
-        raise ValueError(f"times, line {line}: job {_checks.shown(job_id)} is none of the jobs")
-    return tuple(read)
+        yield CapacityJob(job_id, due, weight, tables.pop(job_id)[1], submit)
 
 
-def _tables(text: str, catalogue: Catalogue) -> dict[str, tuple[int, NDArray[np.float64]]]:
-    """The first line of each job, and its table."""
-    tables: dict[str, tuple[int, NDArray[np.float64]]] = {}
+def _tables(text: str, catalogue: Catalogue) -> Tables:
+    tables: Tables = {}
     for line, row in records(text, ("job_id", "vm_type", "gpus", "hours")):
         try:
             vm_type = catalogue.index_of(row["vm_type"].strip())
         except ValueError as error:
-            raise ValueError(f"times, line {line}: {error}") from None
+            raise ValueError(f"line {line}: {error}") from None
         gpus = int(number(row["gpus"], int, line, "gpus", low=1, high=catalogue[vm_type].num_gpus))
         empty = np.full((len(catalogue), catalogue.max_gpus), math.inf)
         if not (job_id := row["job_id"].strip()):
-            raise ValueError(f"times, line {line}: job_id is empty")
+            raise ValueError(f"line {line}: job_id is empty")
         table = tables.setdefault(job_id, (line, empty))[1]
         if table[vm_type, gpus - 1] != math.inf:
-            raise ValueError(f"times, line {line}: the same job, type and number of GPUs as before")
+            raise ValueError(f"line {line}: the same job, type and number of GPUs as before")
         hours = number(row["hours"], float, line, "hours", high=MAX_HOURS)
-        table[vm_type, gpus - 1] = _checks.positive(hours, f"times, line {line}: hours", ValueError)
+        table[vm_type, gpus - 1] = _checks.positive(hours, f"line {line}: hours", ValueError)
     return tables
 
 

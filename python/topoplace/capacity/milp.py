@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from topoplace import _checks
 from topoplace.capacity.columns import ColumnGeneration
@@ -12,11 +12,9 @@ from topoplace.capacity.conditioning import well_conditioned
 from topoplace.capacity.model import solve
 from topoplace.capacity.plan import Plan, plan_of
 from topoplace.capacity.printed import PrintedModel
+from topoplace.capacity.problem import Problem
 from topoplace.capacity.search import SearchPlanner, in_dollars, search_conditioned
 from topoplace.capacity.tight import TightModel
-
-if TYPE_CHECKING:
-    from topoplace.capacity.problem import Problem
 
 FORMULATIONS: Final = ("columns", "tight", "printed")
 
@@ -56,6 +54,7 @@ class CapacityPlanner:
 
     def plan(self, problem: Problem) -> Plan:
         """The best plan to within the gap; ImportError where HiGHS is not installed."""
+        _checks.instance(problem, Problem, "problem", ValueError)
         if not problem.num_jobs:
             return plan_of(problem, [], status="optimal")
         if self.formulation == "columns":

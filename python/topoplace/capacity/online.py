@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from topoplace import _checks
 from topoplace.capacity.catalogue import Catalogue
 from topoplace.capacity.jobs import CapacityJob
 from topoplace.capacity.plan import Node, Plan, Planner, plan_of
@@ -183,6 +184,7 @@ class Controller:
         plan = self.planner.plan(problem)
         seconds = time.process_time() - begin
         try:
+            _checks.instance(plan, Plan, "plan", ValueError)
             cost = plan_of(problem, plan.nodes).cost.total
         except ValueError as error:
             raise ValueError(f"planner {self.planner.name!r} at {now:g} h: {error}") from None

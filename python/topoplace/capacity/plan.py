@@ -93,7 +93,10 @@ def plan_of(
     There may be fewer nodes than (P1n) has. ValueError naming the node for more of them, a node without a job, one
     with more GPUs given away than it has, a job that is there twice and one that cannot run as it should.
     """
-    ordered = tuple(Node(node.vm_type, tuple(sorted(node.jobs))) for node in nodes)
+    given: tuple[Node, ...] = _checks.sequence(nodes, "nodes", ValueError)
+    for i, node in enumerate(given):
+        _checks.instance(node, Node, f"nodes[{i}]", ValueError)
+    ordered = tuple(Node(node.vm_type, tuple(sorted(node.jobs))) for node in given)
     if len(ordered) > problem.num_nodes:
         raise ValueError(f"nodes: {len(ordered)} of them, there are {problem.num_nodes}")
     runs: set[int] = set()

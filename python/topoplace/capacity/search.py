@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from topoplace import _checks, _core
 from topoplace.capacity.conditioning import conditioned, well_conditioned
 from topoplace.capacity.plan import Plan, plan_of
+from topoplace.capacity.problem import Problem
 from topoplace.capacity.tables import NativeNode, from_native, tables_of, to_native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from topoplace.capacity.plan import Node
-    from topoplace.capacity.problem import Problem
 
 _MOST = 1 << 60
 
@@ -46,6 +46,7 @@ class SearchPlanner:
 
     def plan(self, problem: Problem) -> Plan:
         """The best plan found; its `bound` is valid."""
+        _checks.instance(problem, Problem, "problem", ValueError)
         _, unit, _, plan = search_conditioned(problem, self)
         return in_dollars(problem, plan, unit)
 

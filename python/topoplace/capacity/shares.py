@@ -16,11 +16,12 @@ import numpy as np
 
 from topoplace import _checks, _core
 from topoplace.capacity.plan import Plan, plan_of
+from topoplace.capacity.problem import Problem
 from topoplace.capacity.search import SearchPlanner, found_by
 from topoplace.capacity.tables import from_native
 
 if TYPE_CHECKING:
-    from topoplace.capacity.problem import Floats, Problem
+    from topoplace.capacity.problem import Floats
 
 
 class SharePlanner:
@@ -40,6 +41,7 @@ class SharePlanner:
 
     def plan(self, problem: Problem) -> Plan:
         """The best plan found; it may let fewer nodes than there are."""
+        _checks.instance(problem, Problem, "problem", ValueError)
         found = found_by(self.search, self._tables(problem), problem)
         let = [node for node in from_native(found.nodes) if node.vm_type < len(problem.catalogue)]
         return plan_of(problem, let, status=found.status)

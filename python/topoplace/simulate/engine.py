@@ -56,8 +56,6 @@ def simulate(
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
-    if isinstance(policy, type):
-        raise ValueError(f"policy = {policy.__name__} is a class; an object of it is needed")
     model = FixedTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
