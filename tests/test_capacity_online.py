@@ -120,6 +120,23 @@ def test_a_job_that_moves_to_a_faster_node_keeps_what_it_has_done():
     assert row["stops"] == 1
 
 
+def test_nodes_named_in_another_order_are_the_same_nodes():
+    class Turning:
+        """A node for each job, by turns from the first and from the last."""
+
+        name = "turning"
+        turn = 1
+
+        def plan(self, problem):
+            self.turn = -self.turn
+            return plan_of(problem, [Node(1, ((i, 1),)) for i in range(problem.num_jobs)][:: self.turn])
+
+    jobs = [job(name, 9.5, due=20.0) for name in "abc"]
+    result = simulate_online(jobs, SMALL, 3, Turning())
+    assert len(result.decisions) > 5
+    assert not result.jobs["stops"].any()
+
+
 def test_without_preemption_nothing_that_runs_is_touched():
     jobs = [job("long", 10.0, due=50.0), job("urgent", 1.0, due=1.0, weight=9.0, submit=0.5)]
     edf = FirstPrinciplePlanner("edf")

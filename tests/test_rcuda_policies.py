@@ -378,6 +378,27 @@ def test_who_asks_for_more_may_get_a_partition_where_others_get_nothing(name: st
     assert {job_id: placement.gpus for job_id, placement in started.items()} == {"two": (2, 3)}
 
 
+def test_partitions_are_not_lent_to_those_who_cannot_run_beside_them() -> None:
+    pair = tp.Topology.from_links(2, [], 12.0)
+    topology = tp.Topology.cluster({"plain": pair, "whole": replace(pair, partitions=[(0, 1)])})
+    cluster = tp.Cluster(topology, hosts=[HOST, tp.HostResources(cpus=0, memory_gb=22.0)])
+    cluster.allocate("on plain", tp.Placement((0,), topology=topology))
+    assert tp.policies.get("r-queue").place(job_of(1, 1), cluster) is not None
+    assert tp.policies.get("r-queue").place(job_of(1, 2), cluster) is None
+
+
+def test_who_asks_for_less_of_anything_is_tried_after_one_without_room() -> None:
+    cluster = cluster_of(2)
+    for machine in range(2):
+        share = tp.HostShare(machine, 4, 11.0)
+        gpus = (3 * machine, 3 * machine + 1)
+        cluster.allocate(f"on {machine}", tp.Placement(gpus, topology=cluster.topology, hosts=(share,)))
+    for much in (job_of(1, 1, 1, 12), job_of(1, 1, 5, 1), job_of(1, 2).with_(single_node=True)):
+        entries = [QueuedJob("much", much), QueuedJob("less", job_of(1, much.num_tasks))]
+        started = dict(tp.policies.get("r-queue").plan(entries, cluster, 0.0).start)
+        assert list(started) == ["less"]
+
+
 def test_explain_ranks_other_machines_next() -> None:
     explained = tp.policies.get("r-queue").explain(job_of(1, 3), cluster_of(3), top=2)
     assert [placement.gpus for placement in explained.candidates] == [(0, 1, 2), (3, 4, 5)]
