@@ -2,8 +2,9 @@
 
 The policy is shown the waiting jobs in the order they were submitted, and how far it looks past the head is its own
 business. At equal times completions come before submissions, and those before starts; ties go by the job's row in the
-workload. Where the performance model knows what jobs on one machine do to each other (`ColocationModel`), the speed of
-running jobs changes whenever one of them starts or ends, and each has done as much work in the end as it was asked to.
+workload. Where the performance model knows what jobs do to each other on one machine (`ColocationModel`) or on links
+(`LinkModel`), the speed of running jobs changes whenever one of them starts or ends, and each has done as
+much work in the end as it was asked to.
 """
 
 from __future__ import annotations
