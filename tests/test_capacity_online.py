@@ -290,6 +290,14 @@ def test_arguments_out_of_range_are_refused(arguments, message):
         simulate_online(**usual | arguments)
 
 
+@pytest.mark.parametrize("planner", [SharePlanner(), SearchPlanner()], ids=lambda one: one.name)
+def test_the_clock_and_the_costs_may_be_as_large_as_jobs_make_them(planner):
+    jobs = [job("a", 2.4e8, 1e9, weight=1e9, submit=1e9), job("b", 1e9, 0.0, weight=1e9, submit=1e9)]
+    result = simulate_online(jobs, SMALL, 1, planner, periodic=False, postponement=0.0)
+    assert result.jobs["end"].max() > 1.9e9
+    audit_events(result.events, jobs, SMALL, 1)
+
+
 @pytest.mark.parametrize(
     "done",
     [lambda items: [], lambda items: items, lambda items: [None] * len(items), lambda items: items * 2],

@@ -325,6 +325,13 @@ def test_capacity_names_the_first_of_many_jobs_that_wait(tmp_path: Path) -> None
     assert len(json.loads(succeed(*command, "--json", cwd=tmp_path))["postponed"]) == 995
 
 
+def test_times_that_are_none_are_refused_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("job,hours\n")
+    done = run("papers", "gpuaas", "--quick", "--times", "times.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("topoplace: times.csv: line 1: columns ['job', 'hours'], needed")
+
+
 def test_a_log_without_jobs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.swf").write_text("; MaxNodes: 2\n")
     for command in (("compare", "dgx1-v100", "--jobs"), ("papers", "tsubame", "--log")):

@@ -95,7 +95,7 @@ class Problem:
         jobs = _checks.sequence(jobs, "jobs", ValueError)
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         same_shape(jobs, catalogue)
-        now = _checks.real(now, "now", ValueError, high=MAX_HOURS)
+        now = _checks.real(now, "now", ValueError)
         fraction = np.ones(len(jobs)) if left is None else _column(left, "left", 0.0, 1.0)
         if len(fraction) != len(jobs):
             raise ValueError(f"left has {len(fraction)} entries for {len(jobs)} jobs")
@@ -103,7 +103,7 @@ class Problem:
             raise ValueError(f"left[{i}] = 0: the job has ended")
         shape = (len(jobs), len(catalogue), catalogue.max_gpus)
         hours = np.array([job.hours for job in jobs]).reshape(shape) * fraction[:, None, None]
-        due = [job.due - now for job in jobs]
+        due = [max(job.due - now, -MAX_HOURS) for job in jobs]
         weight = [job.weight for job in jobs]
         return cls(catalogue, num_nodes, due, weight, hours, interval, postponement, idle)
 

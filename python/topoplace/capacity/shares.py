@@ -23,6 +23,9 @@ from topoplace.capacity.tables import from_native
 if TYPE_CHECKING:
     from topoplace.capacity.problem import Floats
 
+_TOLD_APART = 1e-6
+"""Of the cost of a job: less is lost in the rounding where it costs a great deal, and then it might wait for ever."""
+
 
 class SharePlanner:
     """Native search for the cheapest shares of nodes; its plans are to be compared by what they cost online.
@@ -54,7 +57,8 @@ class SharePlanner:
         run[:jobs, :types] = self._shares(problem) - self.idle * np.arange(1, most + 1)
         run[jobs:, types, 0] = 0.0
         wait = np.zeros(jobs + not_let)
-        wait[:jobs] = problem.waiting + run[:jobs].min(axis=(1, 2), initial=math.inf) + self.idle * 2 * most
+        least = run[:jobs].min(axis=(1, 2), initial=math.inf)
+        wait[:jobs] = problem.waiting + least + np.maximum(self.idle * 2 * most, _TOLD_APART * abs(least))
         return _core.CapacityTables(
             np.append(problem.num_gpus, 1).astype(np.int32),
             np.append(self.idle * problem.num_gpus, 0.0),

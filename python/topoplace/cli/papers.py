@@ -75,13 +75,14 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def _gpuaas(arguments: argparse.Namespace) -> None:
     from topoplace.papers import gpuaas
+    from topoplace.papers.gpuaas import published
 
-    _show_rows(
-        arguments,
-        gpuaas.reproduce,
-        nodes=arguments.nodes,
-        times=reading.text(arguments.times) if arguments.times else None,
-    )
+    times = None
+    if arguments.times:
+        times = reading.text(arguments.times)
+        with reading.errors_of(arguments.times):
+            published.tables_of(times)  # errors in it name the file
+    _show_rows(arguments, gpuaas.reproduce, nodes=arguments.nodes, times=times)
 
 
 def _add_tsubame(papers: Any) -> None:
