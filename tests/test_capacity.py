@@ -181,6 +181,14 @@ def test_plans_that_cannot_be_are_refused(nodes: list[Node], message: str) -> No
         plan_of(problem, nodes)
 
 
+def test_plans_are_made_of_nodes() -> None:
+    problem = Problem(TWO, 1, [3.0], [0.5], [HOURS])
+    with pytest.raises(ValueError, match=r"nodes\[0\] = 'x' is not a Node"):
+        plan_of(problem, ["x"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="nodes = None is not a sequence"):
+        plan_of(problem, None)  # type: ignore[arg-type]
+
+
 def test_what_is_left_is_what_counts() -> None:
     jobs = [CapacityJob("a", 10.0, 1.0, HOURS), CapacityJob("b", 20.0, 1.0, HOURS)]
     problem = Problem.of(jobs, TWO, 3, now=12.0, left=[0.5, 1.0])

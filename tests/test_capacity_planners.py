@@ -142,6 +142,14 @@ def test_listed_nodes_are_all_there_are(problem: Problem, prices: list[float]) -
     assert _core.list_nodes(tables, price, 1e9, len(everything) - 1, None) is None
 
 
+def test_nodes_are_listed_among_any_number_of_jobs() -> None:
+    run = np.zeros((100_000, 1, 1))
+    tables = _core.CapacityTables(np.array([1], dtype=np.int32), np.zeros(1), run, run, np.ones(len(run)))
+    listed = _core.list_nodes(tables, np.zeros(len(run)), 10.0, 1 << 20, None)
+    assert listed is not None
+    assert len(listed) == len(run)
+
+
 def all_nodes(problem: Problem, price: Any, limit: float) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
     gpus, open_, run, pay, wait = arrays_of(problem)
     found = []

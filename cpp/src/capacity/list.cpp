@@ -31,6 +31,7 @@ class Lister {
     }
     void fill();
     bool visit(std::int32_t jobs, std::int32_t left, double cost, double least);
+    bool worthwhile(std::int32_t jobs, std::int32_t left, double cost, double least);
     bool emit(double cost, double least);
 
     const Problem::Impl& problem_;
@@ -72,23 +73,28 @@ bool Lister::emit(double cost, double least) {
     return true;
 }
 
-// `cost`: of the jobs chosen; `least`: of their payments. The first `jobs` jobs are still to be decided on.
+// `cost`: of the jobs chosen; `least`: of their payments. The first `jobs` jobs are still to be decided on:
+// lists the nodes with one of these as their next job, from the last down, and then the one with none.
 bool Lister::visit(std::int32_t jobs, std::int32_t left, double cost, double least) {
-    if (counter_.visit()) return false;
-    const Level& rest = level(jobs, left);
-    if (cost + std::min(least + rest.unpaid, rest.paid) > limit_) return true;
-    if (jobs == 0) return chosen_.empty() || emit(cost, least);
-    const std::int32_t job = jobs - 1;
-    if (!visit(job, left, cost, least)) return false;
-    const auto gain = problem_.gain(type_, job), pay = problem_.pay(type_, job);
-    for (std::int32_t g = 1; g <= left; ++g) {
-        chosen_.push_back({job, g});
-        const double more = gain[std::size_t(g - 1)] - price_[std::size_t(job)];
-        const bool go_on = visit(job, left - g, cost + more, std::min(least, pay[std::size_t(g - 1)]));
-        chosen_.pop_back();
-        if (!go_on) return false;
+    for (std::int32_t job = jobs - 1; job >= 0; --job) {
+        if (counter_.visit()) return false;
+        if (!worthwhile(job + 1, left, cost, least)) return true;
+        const auto gain = problem_.gain(type_, job), pay = problem_.pay(type_, job);
+        for (std::int32_t g = 1; g <= left; ++g) {
+            const double more = cost + gain[std::size_t(g - 1)] - price_[std::size_t(job)];
+            chosen_.push_back({job, g});
+            const bool go_on = visit(job, left - g, more, std::min(least, pay[std::size_t(g - 1)]));
+            chosen_.pop_back();
+            if (!go_on) return false;
+        }
     }
-    return true;
+    return chosen_.empty() || cost + least > limit_ || emit(cost, least);
+}
+
+// Whether a node with these and some of the first `jobs` jobs is below the limit.
+bool Lister::worthwhile(std::int32_t jobs, std::int32_t left, double cost, double least) {
+    const Level& rest = level(jobs, left);
+    return cost + std::min(least + rest.unpaid, rest.paid) <= limit_;
 }
 
 bool Lister::list(std::int32_t type) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import Final
 
@@ -59,18 +60,21 @@ class CapacityPlanner:
             return plan_of(problem, [], status="optimal")
         if self.formulation == "columns":
             return ColumnGeneration(problem, self.gap, self.timeout, self.seed).solve()
+        deadline = time.monotonic() + self.timeout
         planner = SearchPlanner(seed=self.seed, timeout=None if self.timeout == math.inf else self.timeout)
         easier, unit, _, known = search_conditioned(problem, planner)
         if self.formulation == "tight":
-            return in_dollars(problem, self._compact(TightModel(easier), easier, known), unit)
-        plan = self._compact(PrintedModel(problem), problem, in_dollars(problem, known, unit))
+            return in_dollars(problem, self._compact(TightModel(easier), easier, known, deadline), unit)
+        plan = self._compact(PrintedModel(problem), problem, in_dollars(problem, known, unit), deadline)
         if easier is problem and well_conditioned(problem, plan.cost.total):
             return plan
         # Where some costs are far above others, the paper's big-M lets a solver's tolerances through.
         return replace(plan, bound=0.0, status="heuristic")
 
-    def _compact(self, compact: TightModel | PrintedModel, problem: Problem, known: Plan) -> Plan:
-        solution = solve(compact.model, self.gap, self.timeout)
+    def _compact(
+        self, compact: TightModel | PrintedModel, problem: Problem, known: Plan, deadline: float
+    ) -> Plan:
+        solution = solve(compact.model, self.gap, max(deadline - time.monotonic(), 0.0))
         found = known if solution.values is None else plan_of(problem, compact.nodes(solution.values))
         best = found if found.cost.total < known.cost.total else known
         status = "optimal" if solution.proven else "timeout"
