@@ -134,12 +134,10 @@ def _show(facts: dict[str, Any]) -> None:
     ]
     tables.show(("VM type", "GPUs used", "job: GPUs"), nodes, f"{len(nodes)} nodes to let")
     cost = {f"{part} $": value for part, value in facts["cost"].items()}
-    rest = {
-        "no plan costs less than $": facts["bound"],
-        "gap %": 100 * facts["gap"],
-        "time ms": 1e3 * facts["seconds"],
-    }
-    rows = [("jobs that wait", _some(facts["postponed"])), *cost.items(), *rest.items()]
+    rows = [("jobs that wait", _some(facts["postponed"])), *cost.items()]
+    if facts["bound"] or facts["status"] == "optimal":  # some planners know of none
+        rows += [("no plan costs less than $", facts["bound"]), ("gap %", 100 * facts["gap"])]
+    rows.append(("time ms", 1e3 * facts["seconds"]))
     tables.show(("", "value"), rows, f"{facts['planner']}: {facts['status']}")
 
 
