@@ -76,7 +76,7 @@ bool Lister::emit(double cost, double least) {
 // `cost`: of the jobs chosen; `least`: of their payments. The first `jobs` jobs are still to be decided on:
 // lists the nodes with one of these as their next job, from the last down, and then the one with none.
 bool Lister::visit(std::int32_t jobs, std::int32_t left, double cost, double least) {
-    for (std::int32_t job = jobs - 1; job >= 0; --job) {
+    for (std::int32_t job = jobs - 1; job >= 0 && left > 0; --job) {
         if (counter_.visit()) return false;
         if (!worthwhile(job + 1, left, cost, least)) return true;
         const auto gain = problem_.gain(type_, job), pay = problem_.pay(type_, job);

@@ -138,8 +138,10 @@ def _run_interruptibly(solver: Any) -> None:
     done = threading.Event()
 
     def work() -> None:
-        solver.run()
-        done.set()
+        try:
+            solver.run()
+        finally:
+            done.set()
 
     threading.Thread(target=work, daemon=True).start()
     try:
