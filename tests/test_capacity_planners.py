@@ -181,7 +181,14 @@ def extreme_problems(draw: st.DrawFn) -> Problem:
 
 
 @pytest.mark.parametrize(
-    "planner", [*map(CapacityPlanner, FORMULATIONS), SearchPlanner()], ids=lambda p: p.name
+    "planner",
+    [
+        CapacityPlanner(),
+        CapacityPlanner("tight"),
+        CapacityPlanner("printed", timeout=2.0),  # whose big-M never ends with some of these
+        SearchPlanner(),
+    ],
+    ids=lambda planner: planner.name,
 )
 @given(problem=extreme_problems())
 def test_nothing_false_is_claimed_of_costs_that_differ_by_magnitudes(planner: Any, problem: Problem) -> None:
