@@ -30,8 +30,6 @@ class TightModel:
         types = problem.used_nodes, len(problem.catalogue)
         self._y = y = model.add_columns(types, problem.idle * problem.num_gpus, binary=True)
         self._waits = waits = model.add_columns((problem.num_jobs,), problem.waiting, binary=False)
-        rows = zip(ways.job.tolist(), ways.vm_type.tolist(), ways.gpus.tolist(), strict=True)
-        self._way = {row: way for way, row in enumerate(rows)}
         self._nodes(problem, first, y)
         once = model.add_rows(problem.num_jobs, at_least=1.0, at_most=1.0)
         model.add(once, waits)
@@ -43,10 +41,12 @@ class TightModel:
 
     def values(self, nodes: Sequence[Node]) -> Floats:
         """The columns of a plan with all the nodes there are, in the order the model asks for."""
+        rows = zip(self.ways.job.tolist(), self.ways.vm_type.tolist(), self.ways.gpus.tolist(), strict=True)
+        way_of = {row: way for way, row in enumerate(rows)}
         values = np.zeros(self.model.num_columns)
         values[self._waits] = 1.0
         for n, node in enumerate(sorted(nodes, key=lambda node: node.vm_type)):
-            ways = [self._way[job, node.vm_type, gpus] for job, gpus in node.jobs]
+            ways = [way_of[job, node.vm_type, gpus] for job, gpus in node.jobs]
             values[self._x[n, ways]] = 1.0
             values[self._first[n, min(ways, key=lambda way: self.ways.deployment[way])]] = 1.0
             values[self._y[n, node.vm_type]] = 1.0

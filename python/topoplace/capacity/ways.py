@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from topoplace.capacity.plan import Node
 
 if TYPE_CHECKING:
+    from topoplace.capacity.model import Ints
     from topoplace.capacity.problem import Floats, Problem
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
