@@ -92,8 +92,8 @@ HALVED = (  # machine, as the artifact has it, least cut
 def machine(name: str, artifact: bool = False) -> kernels.Graph:
     """A machine's bandwidths between all pairs, PCIe 12 GB/s; or those that MAPA's artifact has for it."""
     bandwidth = np.array(tp.machines.get(name).bandwidth_matrix())
-    for (u, v), gbps in ARTIFACT.get(name, {}).items() if artifact else ():
-        bandwidth[u, v] = bandwidth[v, u] = gbps
+    for (u, v), gb_per_s in ARTIFACT.get(name, {}).items() if artifact else ():
+        bandwidth[u, v] = bandwidth[v, u] = gb_per_s
     return kernels.Graph(bandwidth)
 
 

@@ -151,7 +151,7 @@ def test_what_a_file_leaves_open_can_be_assumed(repository: Path) -> None:
     data = repository / "tests/data"
     gres = data / "gres-nodes.conf"
     chosen = succeed(
-        "discover", "--json", "--from", gres, "--assume", "node=gpu9", "--assume", "pcie_gbps=20"
+        "discover", "--json", "--from", gres, "--assume", "node=gpu9", "--assume", "pcie_gb_per_s=20"
     )
     topology = tp.Topology.from_json(chosen)
     assert (topology.machine_names, topology.bandwidth(0, 1)) == (("gpu9",), 20.0)
@@ -162,7 +162,7 @@ def test_what_a_file_leaves_open_can_be_assumed(repository: Path) -> None:
     ).fabric
     assert fabric is not None
     assert fabric.level_names == ("nvlink_domain", "rack", "block")
-    for wrong in ("nod=gpu9", "node", "node.x=gpu9", "pcie_gbps=fast"):
+    for wrong in ("nod=gpu9", "node", "node.x=gpu9", "pcie_gb_per_s=fast"):
         refused = run("discover", "--from", gres, "--assume", wrong)
         assert refused.returncode != 0
         assert (

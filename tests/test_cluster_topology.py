@@ -18,17 +18,17 @@ DGX1_JSON = {k: v for k, v in json.loads(DGX1.to_json()).items() if k not in ("f
 SMALL = Topology.cluster(
     MINSKY,
     fabric=Fabric.regular(5, {"rack": 2, "spine": 4})
-    .with_level("rack", gbps=25.0)
-    .with_level("spine", gbps=25.0, oversubscription=2.0),
+    .with_level("rack", gb_per_s=25.0)
+    .with_level("spine", gb_per_s=25.0, oversubscription=2.0),
     network=2.0,
 )
 
 
 def test_machines_meet_at_the_first_level_they_share() -> None:
-    assert SMALL.link_kind(0, 1) == MINSKY.link_kind(0, 1)
-    assert SMALL.link_kind(0, 4) == Link(LinkKind.NETWORK, 1, 25.0)
-    assert SMALL.link_kind(0, 8) == Link(LinkKind.NETWORK, 1, 12.5)
-    assert SMALL.link_kind(0, 19) == Link(LinkKind.NETWORK, 1, 2.0)
+    assert SMALL.link(0, 1) == MINSKY.link(0, 1)
+    assert SMALL.link(0, 4) == Link(LinkKind.NETWORK, 1, 25.0)
+    assert SMALL.link(0, 8) == Link(LinkKind.NETWORK, 1, 12.5)
+    assert SMALL.link(0, 19) == Link(LinkKind.NETWORK, 1, 2.0)
     assert [SMALL.distance(0, v) for v in (0, 1, 2, 4, 8, 19)] == [0.0, 1.0, 20.0, 400.0, 800.0, 1200.0]
 
 
@@ -54,20 +54,20 @@ def test_matrices_and_sequences_agree_with_single_answers(topo: Topology) -> Non
         assert topo.gpus_of[gpu.machine][topo.local_index[gpu.index]] == gpu.index
     for u in range(0, n, 3):
         for v in range(n):
-            link = topo.link_kind(u, v)
+            link = topo.link(u, v)
             assert (bandwidth[u, v], lanes[u, v], distance[u, v]) == (
-                link.gbps,
+                link.gb_per_s,
                 link.lanes,
                 topo.distance(u, v),
             )
-            assert topo.link_kind(v, u) == link
+            assert topo.link(v, u) == link
     with pytest.raises(IndexError):
         topo.gpus[n]
 
 
 def test_a_rack_of_nvl72_is_all_to_all() -> None:
     rack = tp.machines.get("gb200-nvl72")
-    assert {rack.link_kind(0, v) for v in range(1, 72)} == {Link(LinkKind.NVSWITCH, 18, 900.0)}
+    assert {rack.link(0, v) for v in range(1, 72)} == {Link(LinkKind.NVSWITCH, 18, 900.0)}
     assert rack.distance(0, 71) == 1.0
     slower = rack.with_link_speeds("achievable")
     assert slower.bandwidth(0, 1) == slower.bandwidth(0, 71) == 721.8
@@ -79,8 +79,8 @@ def test_clusters_join_to_larger_ones() -> None:
     row = Topology.cluster(rack, 3, fabric=Fabric.regular(54, {"row": 54}), network=50.0)
     assert (row.num_gpus, row.num_machines, len(row.templates)) == (216, 54, 1)
     assert [level.name for level in row.fabric.levels] == ["nvlink_domain", "row"]  # type: ignore[union-attr]
-    assert row.link_kind(0, 71) == LinkKind.NVSWITCH
-    assert row.link_kind(0, 72) == Link(LinkKind.NETWORK, 1, 50.0)
+    assert row.link(0, 71).kind is LinkKind.NVSWITCH
+    assert row.link(0, 72) == Link(LinkKind.NETWORK, 1, 50.0)
     assert Topology.cluster(rack, 2).machine_names[18] == "gb200-nvl72-1/tray00"
 
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_joined_is_refused(arguments: tuple, options: dict, messa
     [
         (lambda: Level("", ()), "level.name = ''"),
         (lambda: Level("rack", ("",)), r"level 'rack': domains\[0\] = ''"),
-        (lambda: Level("rack", ("a",), gbps=0.0), "gbps = 0.0 is not above 0"),
+        (lambda: Level("rack", ("a",), gb_per_s=0.0), "gb_per_s = 0.0 is not above 0"),
         (lambda: Level("rack", ("a",), oversubscription=0.5), "oversubscription = 0.5 is not in 1"),
         (lambda: Level("rack", ("a",), kind=LinkKind.PCIE), "neither NETWORK nor NVSWITCH"),
         (lambda: Fabric(("a",), (Level("rack", ("a", "b")),)), "2 entries for 1 machines"),
@@ -223,15 +223,15 @@ def test_a_gpu_off_the_switches_meets_others_in_the_network() -> None:
     tray = NVL72.templates[0]
     off = replace(tray, links=[entry for entry in tray.links if 0 not in entry[:2]])
     rack = Topology.cluster([off] + [tray] * 17, fabric=NVL72.fabric, network=50.0)
-    assert rack.link_kind(0, 4) == Link(LinkKind.NETWORK, 1, 50.0)
-    assert rack.link_kind(1, 4) == LinkKind.NVSWITCH
+    assert rack.link(0, 4) == Link(LinkKind.NETWORK, 1, 50.0)
+    assert rack.link(1, 4).kind is LinkKind.NVSWITCH
     assert rack.bandwidth_matrix()[0, 4] == 50.0
     assert rack.distance(0, 4) == rack.distance_matrix()[0, 4] == 400.0
 
 
 def test_where_there_is_no_path_there_is_no_distance() -> None:
     topo = Topology.cluster(MINSKY, 4, racks=2, network=0.0)
-    assert topo.link_kind(0, 4) == LinkKind.NONE
+    assert topo.link(0, 4).kind is LinkKind.NONE
     assert topo.distance(0, 4) == topo.distance_matrix()[0, 4] == np.inf
 
 
@@ -365,6 +365,6 @@ def test_what_clusters_bring_along_stays() -> None:
     outer = Topology.cluster(inner, 2)
     assert (outer.notes, outer.network) == (("beware",), 100.0)
     racked = Topology.cluster(NVL72.templates[0], fabric=NVL72.fabric, racks=9)
-    assert racked.link_kind(0, 4) == LinkKind.NVSWITCH
+    assert racked.link(0, 4).kind is LinkKind.NVSWITCH
     separate = Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])
     assert Topology.cluster(separate, 2).num_machines == 4

@@ -36,7 +36,7 @@ def test_equal_topologies_do_not_differ() -> None:
             NVL72,
             Topology.cluster(
                 NVL72.templates[0],
-                fabric=NVL72.fabric.with_level("nvlink_domain", gbps=450.0),  # type: ignore[union-attr]
+                fabric=NVL72.fabric.with_level("nvlink_domain", gb_per_s=450.0),  # type: ignore[union-attr]
                 network=50.0,
                 name="gb200-nvl72",
             ),

@@ -55,8 +55,8 @@ def test_topology_answers(topo: tp.Topology) -> None:
     assert topo.bandwidth(0, 3) == topo.bandwidth_matrix()[0, 3] == 50.0
     assert topo.bandwidth_matrix().dtype == np.float64
     assert topo.distance(0, 5) == topo.distance_matrix()[0, 5] == 20.0
-    assert topo.link_kind(0, 3) == tp.LinkKind.NVLINK2
-    assert topo.link_kind(0, 3).lanes == 2
+    assert topo.link(0, 3).kind is tp.LinkKind.NVLINK2
+    assert topo.link(0, 3).lanes == 2
     assert tp.Topology.from_json(topo.to_json()) == topo
     assert len(topo.digest()) == 64
     assert topo.to_networkx().number_of_edges() == 28
@@ -82,7 +82,7 @@ def test_job_graph() -> None:
         gpu_fraction=1.0,
         cpus=4,
         memory_gb=32,
-        single_node=True,
+        single_machine=True,
         anti_affinity=False,
         profile="alexnet/1",
     )

@@ -205,7 +205,7 @@ def test_gang_rule_holds_for_processes_and_drives() -> None:
     assert [share.machine for share in placement.hosts] == [0, 1]
     assert placement.remote == ()
     plan = DRMaestro().plan(queue(one_gpu(drives=2), one_gpu(drives=1)), cluster, 0.0)
-    assert [(job_id, placement.storage) for job_id, placement in plan.start] == [("1", (0,))]
+    assert [(job_id, placement.drives) for job_id, placement in plan.start] == [("1", (0,))]
     assert "drives" in plan.reject[0][1].reason
 
 
@@ -222,7 +222,7 @@ def test_gpus_of_a_pool_are_local_to_all_of_its_machines() -> None:
     assert sorted(gpu for _, placement in pooled.start for gpu in placement.gpus) == list(range(8))
     eight = tp.JobGraph.independent(8).with_(cpus=8)
     assert DRMaestro(disaggregate=False).place(eight, cluster) is not None
-    assert DRMaestro().place(eight.with_(single_node=True), cluster) is None  # GPUs of one machine
+    assert DRMaestro().place(eight.with_(single_machine=True), cluster) is None  # GPUs of one machine
 
 
 def test_a_placement_is_of_the_very_job_that_asked() -> None:
@@ -369,7 +369,9 @@ def test_explain_names_what_is_missing() -> None:
     )
     assert reason(tp.JobGraph.ring(5)).startswith("never fits: 5 GPUs needed on one machine")
     assert reason(tp.JobGraph.without_gpus(memory_gb=600)).startswith("never fits: a process of 0 CPUs")
-    assert reason(tp.JobGraph.ring(5).with_(single_node=True)).startswith("never fits: 5 GPUs on one machine")
+    assert reason(tp.JobGraph.ring(5).with_(single_machine=True)).startswith(
+        "never fits: 5 GPUs on one machine"
+    )
     assert reason(tp.JobGraph.independent(2).with_(anti_affinity=True)).startswith(
         "never fits: anti_affinity"
     )
@@ -444,7 +446,7 @@ def host_jobs(draw: st.DrawFn) -> tp.JobGraph:
         processes=draw(st.integers(1, size)),
         drives=draw(st.integers(0, 2)),
         anti_affinity=apart,
-        single_node=not apart and draw(st.booleans()),
+        single_machine=not apart and draw(st.booleans()),
         gpu_model=draw(st.sampled_from([None, "K80"])),
         profile=draw(st.sampled_from([None, "nw"])),
     )
@@ -462,7 +464,7 @@ def check_start(
     assert len(placement.hosts) == job.processes
     assert sum(share.cpus for share in placement.hosts) == (job.cpus or 0)
     assert sum(share.memory_gb for share in placement.hosts) == pytest.approx(job.memory_gb or 0.0)
-    assert len(placement.storage) == job.drives
+    assert len(placement.drives) == job.drives
     assert all(
         topology.gpus[gpu].model == (job.gpu_model or topology.gpus[gpu].model) for gpu in placement.gpus
     )
@@ -474,7 +476,7 @@ def check_start(
     assert sorted(placement.remote) == sorted(far)
     if job.anti_affinity:
         assert len(set(machines)) == len(machines)
-    if job.single_node:
+    if job.single_machine:
         assert set(machines) == {placement.hosts[0].machine}
     if not disaggregate:
         assert not far

@@ -67,10 +67,10 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     "text": tp.Topology.from_json,
     "nvidia-smi": tp.Topology.from_nvidia_smi,
     "gpu_model": option(tp.Topology.from_nvidia_smi, "gpu_model", MATRIX),
-    "pcie_gbps": option(tp.Topology.from_nvidia_smi, "pcie_gbps", MATRIX),
+    "pcie_gb_per_s": option(tp.Topology.from_nvidia_smi, "pcie_gb_per_s", MATRIX),
     "g": tp.Topology.from_networkx,
     "gpus": tp.Topology,
-    "link_kind": lambda value: TOPOLOGY.link_kind(value, 1),
+    "link": lambda value: TOPOLOGY.link(value, 1),
     "distance": lambda value: TOPOLOGY.distance(0, value),
     "machine": tp.machines.get,
     **{
@@ -90,7 +90,7 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
         f"with_ {name}": option(JOB.with_, name)
         for name in (
             *("name", "bandwidth_sensitive", "min_utility", "gpu_memory_gb", "gpu_model", "gpu_fraction"),
-            *("cpus", "memory_gb", "single_node", "anti_affinity", "profile", "memory_bandwidth"),
+            *("cpus", "memory_gb", "single_machine", "anti_affinity", "profile", "memory_bandwidth"),
         )
     },
     "cluster": tp.Cluster,
@@ -165,7 +165,7 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     "simulate seed": lambda value: tp.simulate(TOPOLOGY, ONE_JOB, tp.policies.Greedy(), seed=value),
     **{
         name: option(tp.simulate.MapaSlowdown, name)
-        for name in ("shares", "default_share", "flat_gbps", "floor_gbps")
+        for name in ("shares", "default_share", "flat_gb_per_s", "floor_gb_per_s")
     },
 }
 

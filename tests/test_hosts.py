@@ -29,11 +29,11 @@ GPUS = st.lists(st.integers(0, 3), unique=True, max_size=3)
 def placed(
     gpus: list[int] | tuple[int, ...] = (),
     hosts: list[HostShare] | tuple[HostShare, ...] = (),
-    storage: list[int] | tuple[int, ...] = (),
+    drives: list[int] | tuple[int, ...] = (),
     remote: tuple[int, ...] = (),
 ) -> tp.Placement:
     return tp.Placement(
-        tuple(gpus), topology=TOPOLOGY, hosts=tuple(hosts), storage=tuple(storage), remote=remote
+        tuple(gpus), topology=TOPOLOGY, hosts=tuple(hosts), drives=tuple(drives), remote=remote
     )
 
 
@@ -52,7 +52,7 @@ class HostMachine(RuleBasedStateMachine):
             for share in placement.hosts:
                 left[share.machine][0] -= share.cpus
                 left[share.machine][1] -= round(share.memory_gb * 1000)
-            for machine in placement.storage:
+            for machine in placement.drives:
                 left[machine][2] -= 1
         return left
 
@@ -122,7 +122,7 @@ SHORT: list[tuple[tp.Placement, str]] = [
         placed([0], [HostShare(0, 1, 8.6)]),
         r"hosts\[0\]: 8600 MB of memory on machine 'a', which has 8500 free",
     ),
-    (placed([0], [HostShare(0)], [1, 1, 1]), r"storage\[2\]: 1 drives on machine 'b', which has 0 free"),
+    (placed([0], [HostShare(0)], [1, 1, 1]), r"drives\[2\]: 1 drives on machine 'b', which has 0 free"),
 ]
 
 
@@ -325,7 +325,7 @@ def test_a_gpu_lent_by_the_pool_is_named_by_its_uuid() -> None:
         ({"hosts": (HostShare(0),), "remote": (3,)}, r"remote: GPU 3 is not among gpus = \(0,\)"),
         ({"hosts": (HostShare(0),), "remote": ([],)}, r"remote: GPU \[\] is not among gpus = \(0,\)"),
         ({"remote": (0,)}, "from where, hosts does not say"),
-        ({"storage": (5,)}, r"storage\[0\] = 5 is not in 0\.\.1"),
+        ({"drives": (5,)}, r"drives\[0\] = 5 is not in 0\.\.1"),
     ],
 )
 def test_a_placement_that_contradicts_itself_is_refused(arguments: Any, message: str) -> None:

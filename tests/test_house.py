@@ -47,7 +47,7 @@ def test_public_name_resolves(name: str) -> None:
 CONTRACT = {
     "AllocationError JobGraphError TopologyError TopoplaceError": "",
     "Topology": """from_links from_matrix from_networkx to_networkx from_json to_json from_nvidia_smi digest num_gpus
-        num_machines gpus machine_of bandwidth bandwidth_matrix distance distance_matrix link_kind graph""",
+        num_machines gpus machine_of bandwidth bandwidth_matrix distance distance_matrix link graph""",
     "JobGraph": """ring chain star tree clique mesh torus allreduce independent from_matrix from_edges
         from_networkx with_ graph""",
     "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy

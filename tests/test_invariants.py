@@ -43,7 +43,7 @@ class TakesTooFew(Correct):
 
 class IgnoresTheMachine(Correct):
     def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return super().place(job.with_(single_node=False), cluster)
+        return super().place(job.with_(single_machine=False), cluster)
 
 
 class SharesAMachine(Correct):
@@ -123,7 +123,7 @@ class PlansByAllocating(Correct):
 BROKEN: dict[type[Correct], str] = {
     TakesBusyGpus: "are not free|is held by",
     TakesTooFew: "1 GPUs .* for 2 tasks",
-    IgnoresTheMachine: "single_node, but on machines",
+    IgnoresTheMachine: "single_machine, but on machines",
     SharesAMachine: "anti_affinity, but on",
     IgnoresTheModel: "is a V100, the job needs a none such",
     IgnoresTheMemory: "the job needs 80",

@@ -130,7 +130,7 @@ def test_bad_graph_is_refused_by_name(build: Any, message: str) -> None:
         ("gpu_model", ""),
         ("profile", 3),
         ("bandwidth_sensitive", 1),
-        ("single_node", None),
+        ("single_machine", None),
         ("anti_affinity", "no"),
         ("name", ""),
     ],
@@ -146,7 +146,7 @@ def test_unknown_and_contradicting_requirements_are_refused() -> None:
     with pytest.raises(tp.JobGraphError, match="num_tasks is not a requirement"):
         JobGraph.ring(2).with_(num_tasks=3)
     with pytest.raises(tp.JobGraphError, match="exclude each other"):
-        JobGraph.ring(2).with_(single_node=True, anti_affinity=True)
+        JobGraph.ring(2).with_(single_machine=True, anti_affinity=True)
 
 
 def test_with_keeps_the_graph_and_the_original() -> None:
@@ -181,11 +181,11 @@ def needy_jobs(draw: st.DrawFn) -> tp.JobGraph:
         gpu_fraction=draw(st.floats(0.01, 1)),
         cpus=draw(st.none() | st.integers(0, 99)),
         memory_gb=draw(positive),
-        single_node=draw(st.booleans()),
+        single_machine=draw(st.booleans()),
         profile=draw(st.none() | text),
         memory_bandwidth=draw(positive),
     )
-    return job if job.single_node else job.with_(anti_affinity=draw(st.booleans()))
+    return job if job.single_machine else job.with_(anti_affinity=draw(st.booleans()))
 
 
 @given(needy_jobs())

@@ -13,7 +13,7 @@ DGX1 = tp.machines.get("dgx1-v100")
 
 def test_table_has_the_published_figures() -> None:
     table = {
-        name: (speed.nominal_gbps, speed.achievable_gbps, speed.most_links)
+        name: (speed.nominal_gb_per_s, speed.achievable_gb_per_s, speed.most_links)
         for name, speed in links.SPEEDS.items()
     }
     assert table["nvlink1"] == (20.0, 18.0, 4)
@@ -23,8 +23,8 @@ def test_table_has_the_published_figures() -> None:
     assert table["socket-power9"] == (None, 32.0, 1)
     assert table["infiniband-ndr"] == (50.0, None, 1)
     for speed in links.SPEEDS.values():
-        assert speed.gbps > 0
-        assert (speed.achievable_gbps or 0) <= (speed.nominal_gbps or speed.achievable_gbps or 0)
+        assert speed.gb_per_s > 0
+        assert (speed.achievable_gb_per_s or 0) <= (speed.nominal_gb_per_s or speed.achievable_gb_per_s or 0)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_what_is_not_known_has_no_speed() -> None:
     assert links.nvlink_of("Tesla T4") is None
     assert links.nvlink_of_capability(75) is None
     assert links.xgmi_of("MI25") is None
-    assert links.pcie_gbps(3.0, 16) is None
-    assert links.pcie_gbps(16.0, 8) == 15.75
+    assert links.pcie_gb_per_s(3.0, 16) is None
+    assert links.pcie_gb_per_s(16.0, 8) == 15.75
     assert links.nvlink_of_capability(90) is links.SPEEDS["nvlink4"]
     assert links.xgmi_of("AMD Instinct MI250X") is links.SPEEDS["xgmi-mi200"]
 
@@ -62,7 +62,7 @@ def test_speeds_of_the_table_replace_each_other() -> None:
 def test_speeds_of_the_caller() -> None:
     topo = DGX1.with_link_speeds({LinkKind.NVLINK2: 21.0, LinkKind.SYSTEM: 9.0})
     assert (topo.bandwidth(0, 3), topo.bandwidth(0, 5), topo.speeds) == (42.0, 9.0, "given")
-    assert topo.link_kind(0, 5) == LinkKind.SYSTEM
+    assert topo.link(0, 5).kind is LinkKind.SYSTEM
     with pytest.raises(TopologyError, match=r"speeds\[HOST\]: dgx1-v100 has no link of that kind"):
         DGX1.with_link_speeds({LinkKind.HOST: 24.0})
 
@@ -95,7 +95,7 @@ def test_speeds_of_switches_and_networks() -> None:
     )
     assert (singles.bandwidth(0, 1), singles.with_link_speeds("achievable").bandwidth(0, 1)) == (450.0, 370.8)
     assert singles.with_link_speeds({LinkKind.NVSWITCH: 10.0}).bandwidth(0, 1) == 180.0
-    leaf = Topology.cluster(DGX1, fabric=tp.Fabric.regular(4, {"leaf": 2}).with_level("leaf", gbps=50.0))
+    leaf = Topology.cluster(DGX1, fabric=tp.Fabric.regular(4, {"leaf": 2}).with_level("leaf", gb_per_s=50.0))
     faster = leaf.with_link_speeds({LinkKind.NETWORK: 100.0})
     assert (faster.bandwidth(0, 8), faster.bandwidth(0, 16)) == (100.0, 100.0)
 
@@ -112,9 +112,9 @@ def test_measured_speeds_keep_the_kinds() -> None:
     measured[0, 1] = measured[1, 0] = 36.5
     measured[2, 3] = measured[3, 2] = 0.0
     topo = tp.machines.get("minsky").with_link_speeds(measured)
-    assert topo.link_kind(0, 1) == Link(LinkKind.NVLINK1, 2, 36.5)
-    assert topo.link_kind(0, 2) == Link(LinkKind.SYSTEM, 1, 10.0)
-    assert topo.link_kind(2, 3) == LinkKind.NONE
+    assert topo.link(0, 1) == Link(LinkKind.NVLINK1, 2, 36.5)
+    assert topo.link(0, 2) == Link(LinkKind.SYSTEM, 1, 10.0)
+    assert topo.link(2, 3).kind is LinkKind.NONE
     assert (topo.bandwidth_matrix() == measured).all()
 
 

@@ -20,13 +20,13 @@ def test_machine_equals_its_published_links(name: str, shared: Path) -> None:
     assert machine.num_gpus == published["num_gpus"]
     assert {(u, v): link.lanes for u, v, link in machine.links} == expected
     per_lane = {1: 20.0, 2: 25.0}[published["nvlink_generation"]]
-    assert all(link.gbps == per_lane * link.lanes for _, _, link in machine.links)
+    assert all(link.gb_per_s == per_lane * link.lanes for _, _, link in machine.links)
 
 
 def test_minsky_is_two_sockets_of_two_with_dual_nvlink() -> None:
     minsky = tp.machines.get("minsky")
     assert minsky.bandwidth(0, 1) == minsky.bandwidth(2, 3) == 40.0
-    assert minsky.link_kind(0, 2) == tp.LinkKind.SYSTEM
+    assert minsky.link(0, 2).kind is tp.LinkKind.SYSTEM
     assert (minsky.distance(0, 1), minsky.distance(1, 2)) == (1.0, 20.0)
 
 
@@ -76,7 +76,7 @@ def test_unknown_name_lists_what_is_close(typed: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "gbps", "lanes"),
+    ("name", "gb_per_s", "lanes"),
     [
         ("dgx2", 150, 6),
         ("dgx-a100", 300, 12),
@@ -85,10 +85,12 @@ def test_unknown_name_lists_what_is_close(typed: str, hint: str) -> None:
         ("p4d.24xlarge", 300, 12),
     ],
 )
-def test_nvswitch_machines_are_all_to_all_at_the_speed_of_a_gpu(name: str, gbps: float, lanes: int) -> None:
+def test_nvswitch_machines_are_all_to_all_at_the_speed_of_a_gpu(
+    name: str, gb_per_s: float, lanes: int
+) -> None:
     machine = tp.machines.get(name)
     pairs = [(u, v) for u in range(machine.num_gpus) for v in range(u)]
-    assert {machine.link_kind(u, v) for u, v in pairs} == {tp.Link(tp.LinkKind.NVSWITCH, lanes, gbps)}
+    assert {machine.link(u, v) for u, v in pairs} == {tp.Link(tp.LinkKind.NVSWITCH, lanes, gb_per_s)}
     assert machine.speeds == "nominal"
 
 
@@ -98,7 +100,7 @@ def test_amd_machines_have_the_links_of_their_vendor() -> None:
     assert (mi250x.bandwidth(0, 1), mi250x.bandwidth(0, 6), mi250x.bandwidth(0, 2)) == (200.0, 100.0, 50.0)
     assert set(links_of) <= {6, 7, 8}
     assert len(mi300x.links) == 28
-    assert {link.gbps for _, _, link in mi300x.links} == {64.0}
+    assert {link.gb_per_s for _, _, link in mi300x.links} == {64.0}
     assert mi300x.with_link_speeds("achievable").bandwidth(0, 7) == 48.0
 
 

@@ -50,28 +50,28 @@ SWITCHED = "\n".join(
 
 def links(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
     pairs = ((u, v) for v in range(topology.num_gpus) for u in range(v))
-    return Counter((link.kind, link.lanes) for link in (topology.link_kind(u, v) for u, v in pairs))
+    return Counter((link.kind, link.lanes) for link in (topology.link(u, v) for u, v in pairs))
 
 
 def test_modern_text() -> None:
     topology = parse(MODERN, "NVIDIA A100-SXM4-40GB", name="box", machine="node7")
-    assert topology.link_kind(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
-    assert topology.link_kind(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
-    assert topology.link_kind(2, 3) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
+    assert topology.link(2, 3) == tp.Link(LinkKind.HOST, 1, 12.0)
     assert topology.gpus[3] == tp.Gpu(3, "GPU3", "A100", "node7", 1, numa_node=1, cpus="16-31,48-63")
     assert topology.nics == (
         tp.Nic("mlx5_0", ("PIX", "PXB", "SYS", "SYS")),
         tp.Nic("mlx5_bond_1", ("SYS", "SYS", "PHB", "NODE")),
     )
     assert topology.name == "box"
-    assert [link for _, _, link in topology.links] == [LinkKind.NVLINK3]
+    assert [link.kind for _, _, link in topology.links] == [LinkKind.NVLINK3]
 
 
 def test_blanks_old_labels_and_unknown_numa() -> None:
-    topology = parse(BLANKS, pcie_gbps=6.0)
+    topology = parse(BLANKS, pcie_gb_per_s=6.0)
     assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1]
-    assert topology.link_kind(0, 1) == tp.Link(LinkKind.PCIE, 1, 6.0)
-    assert topology.link_kind(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 6.0)
+    assert topology.link(0, 1) == tp.Link(LinkKind.PCIE, 1, 6.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 6.0)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,11 @@ def test_gpus_keep_their_names_and_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "gbps"), [(None, 100.0), ("Tesla P100-SXM2-16GB", 80.0), ("rtx 3090", 56.25), ("GB200", 200.0)]
+    ("model", "gb_per_s"),
+    [(None, 100.0), ("Tesla P100-SXM2-16GB", 80.0), ("rtx 3090", 56.25), ("GB200", 200.0)],
 )
-def test_model_sets_the_speed_of_a_lane(model: str | None, gbps: float) -> None:
-    assert parse(MODERN, model).bandwidth(0, 1) == gbps
+def test_model_sets_the_speed_of_a_lane(model: str | None, gb_per_s: float) -> None:
+    assert parse(MODERN, model).bandwidth(0, 1) == gb_per_s
 
 
 def test_more_lanes_than_wires_lead_to_a_switch() -> None:
@@ -177,10 +178,10 @@ def test_bad_arguments_are_refused_by_name() -> None:
         parse(None)  # type: ignore[arg-type]
     with pytest.raises(tp.TopologyError, match="GPU1 is NV12, more than the 4 NVLinks"):
         parse(SWITCHED, "P100")
-    with pytest.raises(tp.TopologyError, match="pcie_gbps = nan"):
-        parse(MODERN, pcie_gbps=float("nan"))
-    with pytest.raises(tp.TopologyError, match="pcie_gbps = 0 is not above 0"):
-        parse(MODERN, pcie_gbps=0)
+    with pytest.raises(tp.TopologyError, match="pcie_gb_per_s = nan"):
+        parse(MODERN, pcie_gb_per_s=float("nan"))
+    with pytest.raises(tp.TopologyError, match="pcie_gb_per_s = 0 is not above 0"):
+        parse(MODERN, pcie_gb_per_s=0)
 
 
 @given(st.text() | st.text(st.sampled_from("GPU0123 NVSYXOC-,\t\n\r:\x1b[4m")))
@@ -298,7 +299,7 @@ def test_the_pci_only_matrix_hides_nvlinks() -> None:
     ):
         parse(PCI_ONLY)
     topology = parse(PCI_ONLY, assume_no_nvlink=True)
-    assert topology.link_kind(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology.link(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
     assert topology == parse(PCI_ONLY + "  NV#  = Connection traversing a bonded set of # NVLinks\n")
     assert topology == parse(PCI_ONLY + "  NV1 = Connected via NVLink with 1 hop\n")
     no_legend = parse(PCI_ONLY.split("Legend")[0])
@@ -309,7 +310,7 @@ def test_the_pci_only_matrix_hides_nvlinks() -> None:
 def test_drivers_older_than_nvlink_have_none_to_hide() -> None:
     old = "  PHB = Path traverses a PCIe host bridge"
     topology = parse(PCI_ONLY.split("  PHB ")[0].replace("0-15\t0", "0-15") + old)
-    assert topology.link_kind(0, 1).kind is LinkKind.HOST
+    assert topology.link(0, 1).kind is LinkKind.HOST
     assert topology.notes == ("The speed of PCIe is not told: 12 GB/s is assumed.",)
 
 

@@ -208,8 +208,8 @@ def test_machines_are_halved_with_little_work(machine, cut, most_nodes):
 def test_machines_as_mapas_artifact_has_them(machine, cut, links):
     """A link of the torus is missing there, and of the cube mesh two double ones are PCIe and four single."""
     matrix = tp.machines.get(machine).bandwidth_matrix().copy()
-    for (u, v), gbps in links.items():
-        matrix[u, v] = matrix[v, u] = gbps
+    for (u, v), gb_per_s in links.items():
+        matrix[u, v] = matrix[v, u] = gb_per_s
     found = kernels.bipartition(matrix)
     assert (found.cut, found.optimal) == (cut, True)
 

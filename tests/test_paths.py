@@ -41,15 +41,15 @@ def best_of_all_paths(
                 used = [link_of[frozenset(step)] for step in pairwise([*path, v])]
                 through = [RANK_OF_COMPONENT[components[c - N].kind] for c in path[1:]]
                 worst = max(*(RANKS.index(one.kind) for one in used), *through)
-                found.append((min(one.gbps for one in used), -worst))
+                found.append((min(one.gb_per_s for one in used), -worst))
             elif w >= N:
                 walk([*path, w])
 
     walk([u])
     if not found:
         return None
-    gbps, worst = max(found)
-    return Link(RANKS[-worst], 1, gbps)
+    gb_per_s, worst = max(found)
+    return Link(RANKS[-worst], 1, gb_per_s)
 
 
 @given(machines())
@@ -57,13 +57,13 @@ def test_paths_are_the_best_of_all(machine: tuple[list[Component], list[tuple[in
     components, links = machine
     paths = Paths(N, components, links)
     matrix = np.zeros((N, N))
-    paths.fill(matrix, lambda link: link.gbps)
+    paths.fill(matrix, lambda link: link.gb_per_s)
     for u in range(N):
         for v in range(N):
             if u != v:
                 expected = best_of_all_paths(components, links, u, v)
                 assert paths.link(u, v) == expected
-                assert matrix[u, v] == (expected.gbps if expected else 0.0)
+                assert matrix[u, v] == (expected.gb_per_s if expected else 0.0)
 
 
 def switched(lanes: list[list[int]], trunks: list[tuple[int, int]] = []) -> Topology:  # noqa: B006
@@ -84,10 +84,7 @@ def switched(lanes: list[list[int]], trunks: list[tuple[int, int]] = []) -> Topo
 def test_nvswitches_work_side_by_side() -> None:
     topo = switched([[2] * 8] * 6)
     assert all(
-        topo.link_kind(u, v) == Link(LinkKind.NVSWITCH, 12, 300.0)
-        for u in range(8)
-        for v in range(8)
-        if u != v
+        topo.link(u, v) == Link(LinkKind.NVSWITCH, 12, 300.0) for u in range(8) for v in range(8) if u != v
     )
 
 
@@ -98,8 +95,8 @@ def test_a_lost_link_slows_only_its_gpu() -> None:
 
 def test_switches_without_a_trunk_do_not_reach_each_other() -> None:
     boards = [[6, 6, 0, 0], [0, 0, 6, 6]]
-    assert switched(boards).link_kind(0, 2) == LinkKind.HOST
-    assert switched(boards, [(0, 1)]).link_kind(0, 2) == Link(LinkKind.NVSWITCH, 6, 150.0)
+    assert switched(boards).link(0, 2).kind is LinkKind.HOST
+    assert switched(boards, [(0, 1)]).link(0, 2) == Link(LinkKind.NVSWITCH, 6, 150.0)
 
 
 def test_a_direct_link_counts_before_any_path() -> None:
@@ -108,8 +105,8 @@ def test_a_direct_link_counts_before_any_path() -> None:
     gpus = [Gpu(i, f"GPU{i}") for i in range(3)]
     slow = (0, 1, Link(LinkKind.NVLINK3, 1, 14.0))
     topo = Topology(gpus, [slow], components=(cpu,), component_links=tuple(up))
-    assert topo.link_kind(0, 1) == LinkKind.NVLINK3
-    assert topo.link_kind(0, 2) == Link(LinkKind.HOST, 1, 24.0)
+    assert topo.link(0, 1).kind is LinkKind.NVLINK3
+    assert topo.link(0, 2) == Link(LinkKind.HOST, 1, 24.0)
 
 
 def test_json_keeps_components_and_equality_is_by_content() -> None:

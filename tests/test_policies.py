@@ -139,7 +139,7 @@ def test_requirements_choose_the_gpus(name: str) -> None:
     assert apart is not None
     assert sorted(apart.gpus) == [1, 4]
     assert not apart.optimal
-    together = policy.place(tp.JobGraph.ring(4).with_(single_node=True), cluster)
+    together = policy.place(tp.JobGraph.ring(4).with_(single_machine=True), cluster)
     assert together is not None
     assert set(together.gpus) == {4, 5, 6, 7}
 
@@ -149,7 +149,7 @@ def test_requirements_choose_the_gpus(name: str) -> None:
     [
         (tp.JobGraph.ring(9), "never fits: 9 GPUs needed, the topology has 8"),
         (
-            tp.JobGraph.ring(5).with_(single_node=True),
+            tp.JobGraph.ring(5).with_(single_machine=True),
             "never fits: 5 GPUs on one machine needed, the topology has 4",
         ),
         (

@@ -290,7 +290,7 @@ def test_later_jobs_overtake_and_a_job_that_never_fits_is_rejected() -> None:
         (job_of(1, 1, cpus=9), "a node with 1 GPUs, 9 CPUs and 1 GB needed"),
         (job_of(1, 1, memory=23), "a node with 1 GPUs, 1 CPUs and 23 GB needed"),
         (job_of(3, 2).with_(anti_affinity=True), "6 GPUs on different machines needed"),
-        (job_of(2, 2).with_(single_node=True), "4 GPUs on one machine needed"),
+        (job_of(2, 2).with_(single_machine=True), "4 GPUs on one machine needed"),
     ],
 )
 def test_what_can_never_run_says_why(name: str, job: tp.JobGraph, reason: str) -> None:
@@ -306,7 +306,7 @@ def test_what_can_never_run_says_why(name: str, job: tp.JobGraph, reason: str) -
 @pytest.mark.parametrize("name", QUEUES)
 def test_processes_of_one_node_and_tasks_apart(name: str) -> None:
     cluster = cluster_of(3)
-    together = tp.policies.get(name).place(job_of(3, 1, 2).with_(single_node=True), cluster)
+    together = tp.policies.get(name).place(job_of(3, 1, 2).with_(single_machine=True), cluster)
     assert together is not None
     assert (together.gpus, together.hosts) == ((0, 1, 2), (tp.HostShare(0, 6, 3.0),))
     apart = tp.policies.get(name).place(tp.JobGraph.ring(3).with_(anti_affinity=True), cluster)
@@ -393,7 +393,7 @@ def test_who_asks_for_less_of_anything_is_tried_after_one_without_room() -> None
         share = tp.HostShare(machine, 4, 11.0)
         gpus = (3 * machine, 3 * machine + 1)
         cluster.allocate(f"on {machine}", tp.Placement(gpus, topology=cluster.topology, hosts=(share,)))
-    for much in (job_of(1, 1, 1, 12), job_of(1, 1, 5, 1), job_of(1, 2).with_(single_node=True)):
+    for much in (job_of(1, 1, 1, 12), job_of(1, 1, 5, 1), job_of(1, 2).with_(single_machine=True)):
         entries = [QueuedJob("much", much), QueuedJob("less", job_of(1, much.num_tasks))]
         started = dict(tp.policies.get("r-queue").plan(entries, cluster, 0.0).start)
         assert list(started) == ["less"]

@@ -94,7 +94,7 @@ def test_nothing_is_scaled_where_transfers_take_longer_than_the_job() -> None:
 
 
 def test_a_faster_network_makes_no_job_faster_than_its_base_time() -> None:
-    model = RemoteCopies(TransferSpeeds(gpu_gbps=0.01))
+    model = RemoteCopies(TransferSpeeds(gpu_gb_per_s=0.01))
     placement = placed((3,), [0], remote=(3,))
     assert model.run_time(entry(job_of(1, 1)), placement, np.random.default_rng(0)) == 100.0
 
@@ -125,7 +125,7 @@ def test_two_borrowers_share_the_lender_and_part() -> None:
     assert result.jobs["end"].tolist() == pytest.approx([first, second])
 
 
-@pytest.mark.parametrize("field", ["network_gbps", "gpu_gbps"])
+@pytest.mark.parametrize("field", ["network_gb_per_s", "gpu_gb_per_s"])
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
 def test_bad_speeds_are_refused(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{field} = "):
@@ -152,7 +152,7 @@ def test_it_is_a_link_model() -> None:
 @given(workload=workloads(), count=st.integers(1, 4))
 def test_the_shares_of_a_link_add_up_to_its_bandwidth(workload: Workload, count: int) -> None:
     """At every moment of a run; each flow between two machines has a share of both links."""
-    model = RemoteCopies(TransferSpeeds(network_gbps=7.0))
+    model = RemoteCopies(TransferSpeeds(network_gb_per_s=7.0))
     result = simulate(thin_nodes(count), workload, tp.policies.get("r-queue"), hosts=HOST, performance=model)
     for moment in {record.start for record in result.records if record.placement}:
         running = [
@@ -162,7 +162,7 @@ def test_the_shares_of_a_link_add_up_to_its_bandwidth(workload: Workload, count:
         ]
         total: dict[int, float] = defaultdict(float)
         for share in model.shares(running):
-            total[share.machine] += share.gbps
+            total[share.machine] += share.gb_per_s
         assert all(bandwidth == pytest.approx(7.0) for bandwidth in total.values())
         assert set(total) == senders(running)
 

@@ -249,7 +249,7 @@ def test_memory_bandwidth_is_shared_by_the_jobs_of_a_machine() -> None:
     assert "memory bandwidth" in reason.reason
     cluster.release("0")
     assert policy.place(job, cluster) is not None
-    too_much = policy.explain(job_of(2).with_(memory_bandwidth=300.0, single_node=True), cluster).deferred
+    too_much = policy.explain(job_of(2).with_(memory_bandwidth=300.0, single_machine=True), cluster).deferred
     assert too_much is not None
     assert too_much.reason.startswith("never fits: 300 GB/s")
 
@@ -257,7 +257,7 @@ def test_memory_bandwidth_is_shared_by_the_jobs_of_a_machine() -> None:
 @pytest.mark.parametrize("name", SC17)
 def test_requirements_of_where_to_run(name: str) -> None:
     cluster, policy = tp.Cluster(racks()), tp.policies.get(name)
-    assert policy.place(job_of(5).with_(single_node=True), cluster) is None
+    assert policy.place(job_of(5).with_(single_machine=True), cluster) is None
     apart = policy.place(job_of(3).with_(anti_affinity=True), cluster)
     assert apart is not None
     assert len({gpu // 4 for gpu in apart.gpus}) == 3

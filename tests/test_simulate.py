@@ -163,8 +163,8 @@ def test_slowdown_has_the_shape_of_figure_16() -> None:
 def test_slowdown_checks_its_parameters() -> None:
     with pytest.raises(ValueError, match=r"share of vgg16 = 1.5"):
         MapaSlowdown({"vgg16": 1.5})
-    with pytest.raises(ValueError, match="floor_gbps = 60"):
-        MapaSlowdown(floor_gbps=60)
+    with pytest.raises(ValueError, match="floor_gb_per_s = 60"):
+        MapaSlowdown(floor_gb_per_s=60)
 
 
 # ---- workloads ---------------------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ def test_any_cluster_topology_survives_every_round_trip(topology: tp.Topology) -
         machine = topology.machine(name)
         for u, first in enumerate(gpus):
             assert machine.gpus[u].name == topology.gpus[first].name
-            assert [machine.link_kind(u, v) for v in range(len(gpus))] == [
-                topology.link_kind(first, second) for second in gpus
+            assert [machine.link(u, v) for v in range(len(gpus))] == [
+                topology.link(first, second) for second in gpus
             ]
 
 

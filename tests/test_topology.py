@@ -34,10 +34,10 @@ def test_pairs_without_a_link_follow_the_rule() -> None:
     topo = Topology.from_links(
         4, [], sockets=[0, 0, 1, 1], machines=["a", "a", "a", "b"], default=12, network=5
     )
-    assert topo.link_kind(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
-    assert topo.link_kind(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
-    assert topo.link_kind(2, 3) == tp.Link(LinkKind.NETWORK, 1, 5.0)
-    assert topo.link_kind(1, 1) == LinkKind.SELF
+    assert topo.link(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topo.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
+    assert topo.link(2, 3) == tp.Link(LinkKind.NETWORK, 1, 5.0)
+    assert topo.link(1, 1).kind is LinkKind.SELF
     assert [topo.distance(0, v) for v in range(4)] == [0.0, 1.0, 20.0, 400.0]
 
 
@@ -48,7 +48,7 @@ def test_matrices_agree_with_single_pairs() -> None:
         for v in range(4):
             assert bandwidth[u, v] == RICH.bandwidth(u, v) == RICH.bandwidth(v, u)
             assert distance[u, v] == RICH.distance(u, v)
-            assert lanes[u, v] == RICH.link_kind(u, v).lanes
+            assert lanes[u, v] == RICH.link(u, v).lanes
     assert (bandwidth.dtype, lanes.dtype) == (np.float64, np.int8)
 
 
@@ -67,14 +67,31 @@ def test_gpus_and_machines() -> None:
     assert RICH.local_index == (0, 1, 0, 1)
 
 
-def test_a_link_equals_its_kind_and_itself() -> None:
-    link = RICH.link_kind(1, 0)
-    assert link == LinkKind.NVLINK2
-    assert link != LinkKind.NVLINK1
+def test_links_are_equal_by_value_and_never_equal_to_a_kind() -> None:
+    link = RICH.link(1, 0)
+    assert link.kind is LinkKind.NVLINK2
+    assert link.kind is not LinkKind.NVLINK1
     assert link == tp.Link(LinkKind.NVLINK2, 2, 50.0)
     assert link != tp.Link(LinkKind.NVLINK2, 1, 50.0)
-    assert hash(link) == hash(LinkKind.NVLINK2)
-    assert link != "nvlink2"
+    assert hash(link) == hash(tp.Link(LinkKind.NVLINK2, 2, 50.0))
+    assert link != LinkKind.NVLINK2
+    other = tp.Link(LinkKind.NVLINK2, 1, 25.0)
+    assert len({link, other, LinkKind.NVLINK2}) == len({LinkKind.NVLINK2, link, other}) == 3
+
+
+def test_deprecated_names_warn_and_answer_as_before() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Topology\.link_kind is deprecated: use Topology\.link"):
+        link = RICH.link_kind(0, 1)
+    with pytest.warns(DeprecationWarning, match=r"Link\.gb_per_s"):
+        assert link.gbps == link.gb_per_s
+    with pytest.warns(DeprecationWarning, match="single_machine"):
+        job = tp.JobGraph.ring(2).with_(single_node=True)
+    with pytest.warns(DeprecationWarning, match=r"JobGraph\.single_machine"):
+        assert job.single_node
+    assert tp.JobGraph.from_json(job.to_json()) == job
+    placement = tp.Placement((0,), topology=RICH, hosts=(tp.HostShare(0),), drives=(1,))
+    with pytest.warns(DeprecationWarning, match=r"Placement\.drives"):
+        assert placement.storage == (1,)
 
 
 def test_every_copy_is_equal() -> None:
@@ -107,8 +124,8 @@ def test_from_matrix_keeps_every_bandwidth() -> None:
     matrix = np.array([[0, 50, 0], [50, 0, 12.5], [0, 12.5, 0]])
     topo = Topology.from_matrix(matrix, name="m", sockets=[0, 0, 1])
     assert (topo.bandwidth_matrix() == matrix).all()
-    assert topo.link_kind(0, 1) == LinkKind.UNKNOWN
-    assert topo.link_kind(0, 2) == LinkKind.NONE
+    assert topo.link(0, 1).kind is LinkKind.UNKNOWN
+    assert topo.link(0, 2).kind is LinkKind.NONE
     assert topo.distance(0, 2) == INF
     assert (topo.name, topo.gpus[2].socket) == ("m", 1)
 
@@ -128,7 +145,7 @@ def test_from_networkx_takes_plain_graphs() -> None:
 
 def test_to_networkx_keeps_pairs_cut_off_on_purpose() -> None:
     topo = Topology.from_links(3, [(0, 1, 0.0, LinkKind.NONE, 0)])
-    assert topo.link_kind(0, 1) == LinkKind.NONE
+    assert topo.link(0, 1).kind is LinkKind.NONE
     assert Topology.from_networkx(topo.to_networkx()) == topo
 
 
@@ -190,7 +207,7 @@ BAD_TOPOLOGIES: list[tuple[Any, str]] = [
     (lambda: Topology.from_links(3, None), "links = None is not a sequence"),
     (lambda: Topology.from_links(3, "abc"), "links = 'abc' is not a sequence"),
     (lambda: Topology.from_links(3, [7]), r"links\[0\] = 7 is not a sequence"),
-    (lambda: Topology.from_links(3, [(0, 1)]), r"links\[0\] = \(0, 1\) is not \(u, v, gbps"),
+    (lambda: Topology.from_links(3, [(0, 1)]), r"links\[0\] = \(0, 1\) is not \(u, v, gb_per_s"),
     (lambda: Topology.from_links(3, [(0, 3, 5.0)]), r"links\[0\]\[1\] = 3 is not in 0\.\.2"),
     (lambda: Topology.from_links(3, [(-1, 1, 5.0)]), r"links\[0\]\[0\] = -1 is not in 0\.\.2"),
     (lambda: Topology.from_links(3, [(False, 1, 5.0)]), r"links\[0\]\[0\] = False is not an integer"),

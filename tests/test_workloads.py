@@ -40,7 +40,7 @@ def workloads(draw: st.DrawFn) -> Workload:
             min_utility=draw(st.sampled_from([0.0, 0.5])),
             cpus=draw(st.sampled_from([None, 0, 2])),
             memory_gb=draw(st.sampled_from([None, 1.5])),
-            single_node=draw(st.booleans()),
+            single_machine=draw(st.booleans()),
         )
         for job in draw(st.lists(job_graphs(max_tasks=3), max_size=8))
     ]
@@ -74,7 +74,7 @@ def test_manifests_have_the_fields_of_the_prototype() -> None:
         "bvlc_alexnet/4", 3, 2.0, 1, 0.4,
     )  # fmt: skip
     assert {weight for *_, weight in job.edges} == {3.0}
-    assert job.single_node
+    assert job.single_machine
     assert workload.base_time.tolist() == [201.4]
     unprofiled = Workload.from_manifests(json.dumps(manifest))
     assert unprofiled.base_time.tolist() == [0.25]
@@ -151,12 +151,12 @@ def test_a_trace_row_by_row() -> None:
     assert workload.job_ids == ("a", "b", "d")
     assert workload.submit_time.tolist() == [1.5, 2.0, 0.0]
     assert workload.base_time.tolist() == [60.0, 69.165, 1.0]
-    needs: dict[str, Any] = {"gpu_model": "V100", "cpus": 8, "memory_gb": 1.048576, "single_node": True}
+    needs: dict[str, Any] = {"gpu_model": "V100", "cpus": 8, "memory_gb": 1.048576, "single_machine": True}
     assert a == tp.JobGraph.ring(2).with_(
         bandwidth_sensitive=True, profile="alexnet/4", min_utility=0.4, **needs
     )
-    assert (b.gpu_fraction, b.gpu_model, b.profile, b.single_node) == (0.5, None, "bvlc_alexnet/1", False)
-    assert (d.profile, d.cpus, d.memory_gb, d.single_node, d.edges) == (
+    assert (b.gpu_fraction, b.gpu_model, b.profile, b.single_machine) == (0.5, None, "bvlc_alexnet/1", False)
+    assert (d.profile, d.cpus, d.memory_gb, d.single_machine, d.edges) == (
         "resnet", None, None, False, tp.JobGraph.ring(3).edges,
     )  # fmt: skip
     assert Workload.from_trace(text.replace(",0.4,", ",,"), duration=5.0).base_time.tolist() == [60, 5, 1]
@@ -192,7 +192,7 @@ def test_bad_traces_are_refused_by_line(rows: str, message: str) -> None:
 @pytest.mark.parametrize(("nodes", "single"), [("1", True), ("1.0", True), ("2.0", False), ("", False)])
 def test_jobs_of_a_trace_on_one_machine(nodes: str, single: bool) -> None:
     workload = Workload.from_trace(TRACE + f"a,1,60,2,,,,,{nodes},,,,,\n")
-    assert workload.jobs[0].single_node == single
+    assert workload.jobs[0].single_machine == single
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
+_KEY_OF = {"single_machine": "single_node"}
+"""The keys of version 1 that differ from the names of the fields."""
 
 
 def written(job: JobGraph) -> str:
@@ -21,7 +23,7 @@ def written(job: JobGraph) -> str:
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for field in fields(job):
         if (value := getattr(job, field.name)) != field.default:
-            record[field.name] = value
+            record[_KEY_OF.get(field.name, field.name)] = value
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
@@ -38,10 +40,13 @@ def parsed(text: str | bytes) -> JobGraph:
     found = record.pop("format", None), record.pop("version", None)
     if found != (FORMAT, VERSION) or isinstance(found[1], bool):
         raise JobGraphError(f"format and version = {_checks.shown(found)}, not {(FORMAT, VERSION)}")
-    unknown = sorted(record.keys() - {field.name for field in fields(JobGraph)})
+    unknown = sorted(record.keys() - {_KEY_OF.get(field.name, field.name) for field in fields(JobGraph)})
     if unknown or "num_tasks" not in record:
         raise JobGraphError(
             f"the text has {f'the unknown key {unknown[0]!r}' if unknown else 'no num_tasks'}"
         )
     record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
+    for name, key in _KEY_OF.items():
+        if key in record:
+            record[name] = record.pop(key)
     return JobGraph(**record)

@@ -10,7 +10,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.links import MAX_GBPS, NONE, Link, LinkKind
+from topoplace.links import MAX_GB_PER_S, NONE, Link, LinkKind
 
 LinkSpec = (
     tuple[int, int, float]
@@ -18,7 +18,7 @@ LinkSpec = (
     | tuple[int, int, float, LinkKind | str, int]
     | tuple[int, int, Link]
 )
-"""A link as an argument: (u, v, gbps), (u, v, gbps, kind), (u, v, gbps, kind, lanes) or (u, v, Link)."""
+"""A link as an argument: (u, v, gb_per_s), (u, v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) or (u, v, Link)."""
 Entry = tuple[Any, Any, Link]
 """(u, v, link), where u and v are still to be checked."""
 
@@ -42,10 +42,10 @@ def parsed_link(spec: object, what: str) -> Entry:
     if len(parts) == 3 and isinstance(parts[2], Link):
         return parts
     if not 3 <= len(parts) <= 5:
-        raise TopologyError(f"{what} = {_checks.shown(parts)} is not (u, v, gbps[, kind[, lanes]])")
-    u, v, gbps, kind, lanes = (parts + (LinkKind.UNKNOWN, 1)[len(parts) - 3 :])[:5]
+        raise TopologyError(f"{what} = {_checks.shown(parts)} is not (u, v, gb_per_s[, kind[, lanes]])")
+    u, v, gb_per_s, kind, lanes = (parts + (LinkKind.UNKNOWN, 1)[len(parts) - 3 :])[:5]
     try:
-        return u, v, Link(LinkKind(kind), lanes, gbps)
+        return u, v, Link(LinkKind(kind), lanes, gb_per_s)
     except ValueError:
         raise TopologyError(f"{what}[3] = {_checks.shown(kind)} is not a LinkKind") from None
 
@@ -132,17 +132,17 @@ def _columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]
 
 def _checked_link(link: Link, where: str) -> Link:
     _checks.instance(link.kind, LinkKind, f"{where}[3]", TopologyError)
-    if link.kind is LinkKind.NONE and link.gbps == 0:
+    if link.kind is LinkKind.NONE and link.gb_per_s == 0:
         return NONE
     if link.kind in _NO_LINK:
-        raise TopologyError(f"{where}: {link.gbps} GB/s over a link of kind {link.kind.name}")
+        raise TopologyError(f"{where}: {link.gb_per_s} GB/s over a link of kind {link.kind.name}")
     if (
-        type(link.gbps) is float
-        and 0.0 < link.gbps <= MAX_GBPS
+        type(link.gb_per_s) is float
+        and 0.0 < link.gb_per_s <= MAX_GB_PER_S
         and link.lanes == 1
         and type(link.lanes) is int
     ):
         return link
-    gbps = _checks.positive(link.gbps, f"{where}[2]", TopologyError, high=MAX_GBPS)
+    gb_per_s = _checks.positive(link.gb_per_s, f"{where}[2]", TopologyError, high=MAX_GB_PER_S)
     lanes = _checks.integer(link.lanes, f"{where}[4]", TopologyError, low=1, high=_MAX_LANES)
-    return Link(link.kind, lanes, gbps)
+    return Link(link.kind, lanes, gb_per_s)

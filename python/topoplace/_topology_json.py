@@ -29,7 +29,9 @@ _GPU_KEYS_1, _NIC_KEYS_1 = 5, 2
 """So many of the keys are always there, and all that version 1 has."""
 _CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
 _CLUSTER_EXTRA_KEYS = ("notes", "distances", "uuids")
-_LEVEL_KEYS = ("name", "gbps", "oversubscription", "kind", "rail", "domains", "domain_of")
+_SPEED_KEY = "gbps"
+"""The key of a `gb_per_s` in both versions of the format, which are older than the field's name."""
+_LEVEL_KEYS = ("name", _SPEED_KEY, "oversubscription", "kind", "rail", "domains", "domain_of")
 _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 
 
@@ -56,7 +58,7 @@ def _flat(topology: Topology) -> dict[str, Any]:
         "network": topology.network,
         "gpus": [written_device(gpu) for gpu in topology.gpus],
         "links": [_row(*entry) for entry in topology.links],
-        "nics": [written_device(nic) for nic in topology.nics],
+        "nics": [_written_nic(nic) for nic in topology.nics],
     }
     extra = {
         "components": [(part.kind.value, part.name) for part in topology.components],
@@ -66,8 +68,12 @@ def _flat(topology: Topology) -> dict[str, Any]:
     return record | {key: value for key, value in extra.items() if value} | _remarks(topology)
 
 
+def _written_nic(nic: Nic) -> dict[str, Any]:
+    return {_SPEED_KEY if key == "gb_per_s" else key: value for key, value in written_device(nic).items()}
+
+
 def _row(u: int, v: int, link: Link) -> tuple[int, int, float, str, int]:
-    return u, v, link.gbps, link.kind.value, link.lanes
+    return u, v, link.gb_per_s, link.kind.value, link.lanes
 
 
 def _remarks(topology: Topology) -> dict[str, Any]:
@@ -94,7 +100,9 @@ def _cluster(topology: Topology, fabric: Fabric) -> dict[str, Any]:
 def _level(level: Level) -> dict[str, Any]:
     names = [domain for domain in dict.fromkeys(level.domains) if domain is not None]
     number: dict[str | None, int | None] = {domain: i for i, domain in enumerate(names)}
-    values = {key: getattr(level, key) for key in ("name", "gbps", "oversubscription", "rail")}
+    values = {_SPEED_KEY: level.gb_per_s} | {
+        key: getattr(level, key) for key in ("name", "oversubscription", "rail")
+    }
     places = [number.get(domain) for domain in level.domains]
     return values | {"kind": level.kind.value, "domains": names, "domain_of": places}
 
@@ -137,16 +145,19 @@ def _fields(value: object, what: str, extra: Collection[str]) -> dict[str, Any]:
             for i, gpu in enumerate(gpus)
         ),
         "links": parsed_links(record["links"], "links"),
-        "nics": tuple(
-            Nic(**_record(nic, f"nics[{i}]", NIC_KEYS[:_NIC_KEYS_1], NIC_KEYS[_NIC_KEYS_1:]))
-            for i, nic in enumerate(nics)
-        ),
+        "nics": tuple(_read_nic(nic, f"nics[{i}]") for i, nic in enumerate(nics)),
         "components": tuple(_component(part, f"components[{i}]") for i, part in enumerate(parts)),
         "component_links": parsed_links(record.get("component_links", ()), "component_links"),
         "partitions": record.get("partitions", ()),
         "notes": record.get("notes", ()),
     }
     return fields | _read_distances(record)
+
+
+def _read_nic(value: object, what: str) -> Nic:
+    keys = [_SPEED_KEY if key == "gb_per_s" else key for key in NIC_KEYS]
+    record = _record(value, what, keys[:_NIC_KEYS_1], keys[_NIC_KEYS_1:])
+    return Nic(gb_per_s=record.pop(_SPEED_KEY, None), **record)
 
 
 def _component(value: object, what: str) -> Component:
@@ -239,7 +250,8 @@ def _read_level(value: object, what: str) -> Level:
     kind = record.pop("kind")
     if kind not in ("network", "nvswitch"):
         raise TopologyError(f"{what}.kind = {_checks.shown(kind)} is neither network nor nvswitch")
-    return Level(domains=domains, kind=LinkKind(kind), **record)
+    gb_per_s = record.pop(_SPEED_KEY)
+    return Level(domains=domains, gb_per_s=gb_per_s, kind=LinkKind(kind), **record)
 
 
 def _record(value: object, what: str, keys: Collection[str], extra: Collection[str]) -> dict[str, Any]:

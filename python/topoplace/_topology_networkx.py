@@ -44,10 +44,10 @@ def written(topology: Topology) -> nx.Graph[int]:
     for gpu in topology.gpus:
         g.add_node(gpu.index, **{key: getattr(gpu, key) for key in devices.GPU_KEYS})
     for u, v in combinations(range(topology.num_gpus), 2):
-        link = topology.link_kind(u, v)
-        if link != NONE or topology.rule(u, v) != NONE:
+        link = topology.link(u, v)
+        if link != NONE or topology.default_link(u, v) != NONE:
             distance = topology.distance(u, v)
-            g.add_edge(u, v, bandwidth=link.gbps, distance=distance, kind=link.kind, lanes=link.lanes)
+            g.add_edge(u, v, bandwidth=link.gb_per_s, distance=distance, kind=link.kind, lanes=link.lanes)
     return g
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 from topoplace import _checks
 from topoplace._core import ClusterState
 from topoplace.errors import AllocationError, SnapshotError
-from topoplace.hosts import GivenHosts, Held, Hosts, resources_of
+from topoplace.hosts import GivenHosts, HostAllocation, Hosts, resources_of
 from topoplace.jobgraph import JobGraph
 from topoplace.placement import Placement
 from topoplace.topology import Topology
@@ -125,7 +125,7 @@ class Cluster:
 
         job: what runs there, so that policies can tell how it gets on with others; by default that of `placement`.
 
-        The job also takes the shares of machines that `placement.hosts` and `placement.storage` name; with these, it
+        The job also takes the shares of machines that `placement.hosts` and `placement.drives` name; with these, it
         may do without GPUs.
 
         Raises AllocationError, and changes nothing, for a job that holds GPUs already, for no GPU at all, and for
@@ -321,15 +321,15 @@ class Cluster:
             change(gpu)
         self._tell(gpus, undo=undo)
 
-    def _checked_held(self, job_id: str, placement: Placement | Sequence[int]) -> Held | None:
+    def _checked_held(self, job_id: str, placement: Placement | Sequence[int]) -> HostAllocation | None:
         """What the job will hold of machines; None where the placement says nothing of them."""
         if job_id in self._hosts.held:
             raise AllocationError(f"job {_checks.shown(job_id)} holds a share of machines already")
-        if not (isinstance(placement, Placement) and (placement.hosts or placement.storage)):
+        if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):
             return None
         if not placement.gpus and self._state.gpus_of(job_id):
             raise AllocationError(self._reason(job_id, (), "job_exists", 0))
-        held = Held(placement.hosts, placement.storage, placement.remote)
+        held = HostAllocation(placement.hosts, placement.drives, placement.remote)
         self._hosts.check(held)
         return held
 

@@ -222,7 +222,7 @@ class ClusterTopology(Topology):
 
     def distance(self, u: int, v: int) -> float:
         """Distance between GPUs u and v: the sum of the weights, in `distances`, of the levels between them."""
-        link = self.link_kind(u, v)
+        link = self.link(u, v)
         i, j = self._machine_at(u), self._machine_at(v)
         if i == j or link == NONE:
             return self.distances.of(link)
@@ -271,7 +271,7 @@ class ClusterTopology(Topology):
         if i != j:
             return self._meeting(u, i, v, j)[1]
         first = self._offsets[i]
-        return self._templates[self._template_of[i]].link_kind(u - first, v - first)
+        return self._templates[self._template_of[i]].link(u - first, v - first)
 
     def _meeting(self, u: int, i: int, v: int, j: int) -> tuple[int, Link]:
         """The first level at which GPUs u of machine i and v of machine j have a path, and that; else the network."""
@@ -367,7 +367,7 @@ class ClusterTopology(Topology):
         ports: list[Link] = []
 
         def number_of(port: Link) -> int:
-            key = (port.kind, port.lanes, port.gbps)
+            key = (port.kind, port.lanes, port.gb_per_s)
             if key not in different:
                 different[key] = len(ports)
                 ports.append(port)

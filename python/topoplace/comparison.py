@@ -49,7 +49,7 @@ def shown(link: Link) -> str:
     """A link in few words, such as "2 x NVLINK2, 50 GB/s"."""
     if link == NONE:
         return "no path"
-    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gbps:g} GB/s"
+    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
 
 
 # ---- differences -----------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def _settings(topology: Topology) -> Facts:
     levels = topology.fabric.levels if topology.fabric else ()
     for level, link in zip(levels, topology.level_links, strict=True):
         text = f"{shown(link)}{', of GPUs on one rail' if level.rail else ''}"
-        facts[f"level {level.name}"] = (text, link.gbps / 2 if level.rail else link.gbps)
+        facts[f"level {level.name}"] = (text, link.gb_per_s / 2 if level.rail else link.gb_per_s)
     return facts | ({"order of levels": (", ".join(level.name for level in levels), 0.0)} if levels else {})
 
 
@@ -119,16 +119,16 @@ def _facts(topology: Topology) -> Facts:
     }
     facts |= {name: _gpu_fact(gpu) for name, gpu in zip(names, topology.gpus, strict=True)}
     for u, v in combinations(range(len(names)), 2):
-        link = topology.link_kind(u, v)
-        facts[f"{names[u]} - {names[v]}"] = (shown(link), link.gbps)
+        link = topology.link(u, v)
+        facts[f"{names[u]} - {names[v]}"] = (shown(link), link.gb_per_s)
     for nic in topology.nics:
-        words = [f"{nic.gbps:g} GB/s"] if nic.gbps else []
+        words = [f"{nic.gb_per_s:g} GB/s"] if nic.gb_per_s else []
         words += [f"rail {nic.rail}"] if nic.rail is not None else []
-        facts[f"NIC {nic.name}"] = (", ".join((*words, " ".join(nic.paths))), nic.gbps or 1.0)
+        facts[f"NIC {nic.name}"] = (", ".join((*words, " ".join(nic.paths))), nic.gb_per_s or 1.0)
     parts = [*names, *(f"{part.kind.value} {part.name}" for part in topology.components)]
     facts |= dict.fromkeys(parts[len(names) :], ("there", 1.0))
     for a, b, link in topology.component_links:
-        facts[f"{parts[a]} - {parts[b]}"] = (shown(link), link.gbps)
+        facts[f"{parts[a]} - {parts[b]}"] = (shown(link), link.gb_per_s)
     legal = " ".join(map(str, topology.partitions))
     return facts | {"partitions": (legal or "any set of GPUs", 0.0 if legal else 1.0)}
 
@@ -189,8 +189,8 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
             yield Finding(f"{where}: {gpu.name}", "is not healthy")
     if machine.num_gpus > _MAX_GPUS:
         return
-    links = {pair: machine.link_kind(*pair) for pair in combinations(range(machine.num_gpus), 2)}
-    unknown = sum(link == LinkKind.UNKNOWN for link in links.values())
+    links = {pair: machine.link(*pair) for pair in combinations(range(machine.num_gpus), 2)}
+    unknown = sum(link.kind is LinkKind.UNKNOWN for link in links.values())
     if unknown:
         yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs are connected by what is not known")
     lanes = _lanes(links, machine.num_gpus)
@@ -208,7 +208,9 @@ def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
     lanes = [0] * num_gpus
     for pair, link in links.items():
         for end in pair if link.kind in _WIRED else ():
-            lanes[end] = max(lanes[end], link.lanes) if link == LinkKind.NVSWITCH else lanes[end] + link.lanes
+            lanes[end] = (
+                max(lanes[end], link.lanes) if link.kind is LinkKind.NVSWITCH else lanes[end] + link.lanes
+            )
     return lanes
 
 

@@ -63,7 +63,7 @@ class Nic:
     name: str
     paths: tuple[str, ...]
     """(n,) one path class per GPU, as NCCL names them, nearest first: PIX, PXB, PHB, NODE, SYS."""
-    gbps: float | None = None
+    gb_per_s: float | None = None
     """GB/s of its ports together in one direction, where known."""
     rail: int | None = None
     """The rail of the network it is plugged into, where known."""
@@ -177,8 +177,12 @@ def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:
                 raise TopologyError(
                     f"{where}.paths[{j}] = {_checks.shown(path)} is none of {', '.join(PATH_CLASSES)}"
                 )
-        gbps = None if nic.gbps is None else _checks.positive(nic.gbps, f"{where}.gbps", TopologyError)
-        checked[name] = Nic(name, paths, gbps, _number(nic.rail, f"{where}.rail"))
+        gb_per_s = (
+            None
+            if nic.gb_per_s is None
+            else _checks.positive(nic.gb_per_s, f"{where}.gb_per_s", TopologyError)
+        )
+        checked[name] = Nic(name, paths, gb_per_s, _number(nic.rail, f"{where}.rail"))
     return tuple(checked.values())
 
 

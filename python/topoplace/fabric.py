@@ -9,7 +9,7 @@ from typing import Any, Self, SupportsIndex
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.links import MAX_GBPS, LinkKind
+from topoplace.links import MAX_GB_PER_S, LinkKind
 
 MAX_LEVELS = 64
 MAX_OVERSUBSCRIPTION = 1e6
@@ -25,11 +25,11 @@ class Level:
     """Such as "nvlink_domain", "rack", "leaf", "block", "spine"."""
     domains: tuple[str | None, ...]
     """(m,) the name of each machine's domain; None for a machine that is in none, or in none that is known."""
-    gbps: float | None = None
+    gb_per_s: float | None = None
     """GB/s, one direction, of one GPU's port into this level. None: that of the topology's network, or for
     NVSWITCH that of the NVLinks which the machines' GPUs have into their switches."""
     oversubscription: float = 1.0
-    """How many times more the ports below carry than the level above: a pair has gbps / oversubscription."""
+    """How many times more the ports below carry than the level above: a pair has gb_per_s / oversubscription."""
     kind: LinkKind = LinkKind.NETWORK
     """NETWORK, or NVSWITCH for a domain of machines that share NVSwitches."""
     rail: bool = False
@@ -47,9 +47,11 @@ class Level:
                     if domain is None
                     else _checks.text(domain, f"{where}: domains[{i}]", TopologyError)
                 )
-        if self.gbps is not None:
+        if self.gb_per_s is not None:
             object.__setattr__(
-                self, "gbps", _checks.positive(self.gbps, f"{where}: gbps", TopologyError, high=MAX_GBPS)
+                self,
+                "gb_per_s",
+                _checks.positive(self.gb_per_s, f"{where}: gb_per_s", TopologyError, high=MAX_GB_PER_S),
             )
         factor = _checks.real(
             self.oversubscription,
@@ -66,7 +68,7 @@ class Level:
         _checks.flag(self.rail, f"{where}: rail", TopologyError)
 
     def __repr__(self) -> str:
-        shown = [f"{key}={getattr(self, key)!r}" for key in ("gbps", "oversubscription", "rail")]
+        shown = [f"{key}={getattr(self, key)!r}" for key in ("gb_per_s", "oversubscription", "rail")]
         return f"Level({self.name!r}, {len(set(self.domains) - {None})} domains, {', '.join(shown)}, {self.kind})"
 
 
@@ -133,7 +135,8 @@ class Fabric:
         return cls(names, tuple(levels), name)
 
     def with_level(self, level: str, **changes: Any) -> Self:
-        """This fabric with fields of one level changed: `fabric.with_level("spine", gbps=50, oversubscription=2)`."""
+        """This fabric with fields of one level changed: `fabric.with_level("spine", gb_per_s=50,
+        oversubscription=2)`."""
         if level not in self.level_names:
             raise TopologyError(
                 f"level = {_checks.shown(level)} is none of {', '.join(self.level_names) or 'no levels'}"

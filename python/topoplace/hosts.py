@@ -58,11 +58,11 @@ class HostShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HostAllocation:
     """What one job holds of machines: a share per process, the machine of each drive, and its remote GPUs."""
 
     shares: tuple[HostShare, ...] = ()
-    storage: tuple[int, ...] = ()
+    drives: tuple[int, ...] = ()
     remote: tuple[int, ...] = ()
 
     def needs(self) -> Iterator[tuple[str, int, int, int]]:
@@ -70,8 +70,19 @@ class Held:
         for i, share in enumerate(self.shares):
             yield f"hosts[{i}]", share.machine, 0, share.cpus
             yield f"hosts[{i}]", share.machine, 1, megabytes(share.memory_gb)
-        for i, machine in enumerate(self.storage):
-            yield f"storage[{i}]", machine, 2, 1
+        for i, machine in enumerate(self.drives):
+            yield f"drives[{i}]", machine, 2, 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the allocation as JSON takes it."""
+        shares = [asdict(share) for share in self.shares]
+        return {"shares": shares, "storage": self.drives, "remote": self.remote}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read the result of `to_dict`; raise AllocationError, TypeError, KeyError or ValueError for anything else."""
+        shares = tuple(HostShare(**share) for share in data["shares"])
+        return cls(shares, tuple(data["storage"]), tuple(map(operator.index, data["remote"])))
 
 
 class Hosts:
@@ -81,7 +92,7 @@ class Hosts:
         """names: of the machines. resources: one per machine, or none at all for no limits."""
         self.names = names
         self.resources = tuple(resources)
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HostAllocation] = {}
         self._drained: set[int] = set()
         self._processes = np.zeros(len(names), dtype=np.int64)
         rows = [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in self.resources]
@@ -104,7 +115,7 @@ class Hosts:
         return view
 
     @property
-    def held(self) -> Mapping[str, Held]:
+    def held(self) -> Mapping[str, HostAllocation]:
         """What each job holds: a read-only view."""
         return MappingProxyType(self._held)
 
@@ -122,7 +133,7 @@ class Hosts:
 
     # ---- for the cluster -----------------------------------------------------------------------------------
 
-    def check(self, held: Held) -> None:
+    def check(self, held: HostAllocation) -> None:
         """AllocationError naming the first thing that is short, or a machine that is drained or not there."""
         if self._fits(held):
             return
@@ -141,7 +152,7 @@ class Hosts:
                 )
             taken[machine, column] = before + amount
 
-    def put(self, job_id: str, held: Held | None) -> Callable[[], None]:
+    def put(self, job_id: str, held: HostAllocation | None) -> Callable[[], None]:
         """From now on the job holds this and nothing else; returns what undoes it. Needs `check` before."""
         before = self._held.pop(job_id, None)
         self._add(before, 1)
@@ -176,7 +187,7 @@ class Hosts:
         return {
             "resources": [asdict(r) for r in self.resources],
             "drained": sorted(self._drained),
-            "held": {job_id: asdict(self._held[job_id]) for job_id in sorted(self._held)},
+            "held": {job_id: self._held[job_id].to_dict() for job_id in sorted(self._held)},
         }
 
     @classmethod
@@ -184,8 +195,7 @@ class Hosts:
         """What `to_dict` gave; AllocationError, TypeError, KeyError or ValueError for anything else."""
         hosts = cls(names, resources_of([HostResources(**r) for r in data["resources"]] or None, names))
         for job_id, held in data["held"].items():
-            shares = tuple(HostShare(**share) for share in held["shares"])
-            known = Held(shares, tuple(held["storage"]), tuple(map(operator.index, held["remote"])))
+            known = HostAllocation.from_dict(held)
             hosts.check(known)
             hosts.put(_checks.text(job_id, "job", AllocationError), known)
         for machine in data["drained"]:
@@ -194,14 +204,14 @@ class Hosts:
             )
         return hosts
 
-    def _fits(self, held: Held) -> bool:
+    def _fits(self, held: HostAllocation) -> bool:
         """Whether all is well; where False, `check` finds out, which is faster for a few."""
         machines = _machines(held)
         if not machines or max(machines) >= len(self.names) or not self._drained.isdisjoint(machines):
             return False
         return not self.resources or bool((self._free[machines] >= _amounts(held)).all())
 
-    def _add(self, held: Held | None, sign: int) -> None:
+    def _add(self, held: HostAllocation | None, sign: int) -> None:
         if held is None:
             return
         if machines := _machines(held):
@@ -216,15 +226,15 @@ class Hosts:
                 self._free[machine, column] += sign * amount
 
 
-def _machines(held: Held) -> list[int]:
+def _machines(held: HostAllocation) -> list[int]:
     """The machines of many processes, if they are all different and nothing else is held; else none."""
-    if len(held.shares) < _MANY or held.storage:
+    if len(held.shares) < _MANY or held.drives:
         return []
     machines = [share.machine for share in held.shares]
     return machines if len(set(machines)) == len(machines) else []
 
 
-def _amounts(held: Held) -> NDArray[np.int64]:
+def _amounts(held: HostAllocation) -> NDArray[np.int64]:
     """(shares, 3) what each takes of the `COLUMNS`."""
     rows = [(share.cpus, megabytes(share.memory_gb), 0) for share in held.shares]
     return np.array(rows, dtype=np.int64)

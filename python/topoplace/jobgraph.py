@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from topoplace import _checks, _job_json
-from topoplace.errors import JobGraphError
+from topoplace.errors import JobGraphError, warn_deprecated
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -57,7 +57,7 @@ class JobGraph:
     """CPU cores needed by the whole job."""
     memory_gb: float | None = None
     """Host memory needed by the whole job."""
-    single_node: bool = False
+    single_machine: bool = False
     """Whether all tasks must be on one machine."""
     anti_affinity: bool = False
     """Whether no two tasks may share a machine."""
@@ -70,6 +70,12 @@ class JobGraph:
     them in blocks: task i belongs to process i * processes // num_tasks."""
     drives: int = 0
     """How many storage devices the job needs to itself."""
+
+    @property
+    def single_node(self) -> bool:
+        """Deprecated name of `single_machine`."""
+        warn_deprecated("JobGraph.single_node", "JobGraph.single_machine")
+        return self.single_machine
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
@@ -167,6 +173,9 @@ class JobGraph:
 
     def with_(self, **requirements: Any) -> Self:
         """A copy with other requirements (the fields of this class after `edges`), checked."""
+        if "single_node" in requirements:
+            warn_deprecated("single_node", "single_machine")
+            requirements["single_machine"] = requirements.pop("single_node")
         for field, value in requirements.items():
             if field not in _REQUIREMENTS:
                 raise JobGraphError(f"{field} is not a requirement; known: {', '.join(_REQUIREMENTS)}")
@@ -204,8 +213,8 @@ class JobGraph:
         return job
 
     def _refuse_contradiction(self) -> None:
-        if self.single_node and self.anti_affinity and self.num_tasks > 1:
-            raise JobGraphError("single_node and anti_affinity exclude each other for more than one task")
+        if self.single_machine and self.anti_affinity and self.num_tasks > 1:
+            raise JobGraphError("single_machine and anti_affinity exclude each other for more than one task")
         if not self.num_tasks and not (self.cpus or self.memory_gb):
             raise JobGraphError("a job of no task needs cpus or memory_gb")
         if self.processes > max(self.num_tasks, 1):
@@ -347,7 +356,7 @@ _REQUIREMENTS: dict[str, Check] = {
     "gpu_fraction": lambda value, what: _checks.positive(value, what, JobGraphError, high=1.0),
     "cpus": _or_none(lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=1 << 30)),
     "memory_gb": _or_none(_positive),
-    "single_node": _flag,
+    "single_machine": _flag,
     "anti_affinity": _flag,
     "profile": _or_none(_text),
     "memory_bandwidth": _or_none(_positive),

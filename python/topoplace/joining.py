@@ -10,7 +10,7 @@ from topoplace import _checks
 from topoplace.cluster_topology import ClusterTopology
 from topoplace.errors import TopologyError
 from topoplace.fabric import MAX_MACHINES, Fabric, Level, checked_names, numbered
-from topoplace.links import NETWORK_GBPS, DistanceWeights, LinkKind
+from topoplace.links import NETWORK_GB_PER_S, DistanceWeights, LinkKind
 from topoplace.topology import MAX_GPUS, Topology
 
 Machines = Topology | Sequence[Topology] | Mapping[str, Topology]
@@ -68,7 +68,7 @@ def _network(given: float | None, parts: Iterable[Topology]) -> float:
         raise TopologyError(
             f"the clusters have networks of {sorted(known)} GB/s; say which one is meant with network"
         )
-    return known.pop() if known else NETWORK_GBPS
+    return known.pop() if known else NETWORK_GB_PER_S
 
 
 def _distances(parts: Iterable[Topology]) -> DistanceWeights:

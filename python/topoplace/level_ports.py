@@ -42,16 +42,16 @@ def best(level: Level, ports: Ports, network: float) -> Link:
     if level.kind is LinkKind.NETWORK:
         return joint(level, PLUGGED, PLUGGED, network)
     pairs = (joint(level, port, port, network) for of_template in ports.values() for port in of_template)
-    return max(pairs, key=lambda link: link.gbps, default=NONE)
+    return max(pairs, key=lambda link: link.gb_per_s, default=NONE)
 
 
 def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
     """All NVLinks of each GPU: those into the switches of its machine, or else what its model has."""
     fastest: dict[int, Link] = {}
     for u, v in combinations(range(machine.num_gpus), 2):
-        if (link := machine.link_kind(u, v)) == LinkKind.NVSWITCH:
+        if (link := machine.link(u, v)).kind is LinkKind.NVSWITCH:
             for end in (u, v):
-                fastest[end] = max(link, fastest.get(end, link), key=lambda found: found.gbps)
+                fastest[end] = max(link, fastest.get(end, link), key=lambda found: found.gb_per_s)
     fastest = fastest or _into_switches(machine)
     for gpu in machine.gpus:
         yield fastest.get(gpu.index, NONE) if fastest else _nvlinks_of_model(level, gpu.model)
@@ -64,18 +64,18 @@ def _into_switches(machine: Topology) -> dict[int, Link]:
     for gpu, other, link in machine.component_links:
         if gpu < machine.num_gpus and other in switches:
             so_far = found.get(gpu, Link(LinkKind.NVSWITCH, 0, 0.0))
-            gbps = rounded(so_far.gbps + link.gbps)
-            found[gpu] = Link(LinkKind.NVSWITCH, so_far.lanes + link.lanes, gbps)
+            gb_per_s = rounded(so_far.gb_per_s + link.gb_per_s)
+            found[gpu] = Link(LinkKind.NVSWITCH, so_far.lanes + link.lanes, gb_per_s)
     return found
 
 
 def _nvlinks_of_model(level: Level, model: str | None) -> Link:
     if speed := nvlink_of(model) if model else None:
-        return Link(LinkKind.NVSWITCH, speed.most_links, speed.gbps * speed.most_links)
-    if level.gbps:
-        return Link(LinkKind.NVSWITCH, 1, level.gbps)
+        return Link(LinkKind.NVSWITCH, speed.most_links, speed.gb_per_s * speed.most_links)
+    if level.gb_per_s:
+        return Link(LinkKind.NVSWITCH, 1, level.gb_per_s)
     raise TopologyError(
-        f"level {_checks.shown(level.name)}: the NVLinks of GPU model {model} are not known; give the level gbps"
+        f"level {_checks.shown(level.name)}: the NVLinks of GPU model {model} are not known; give the level gb_per_s"
     )
 
 
@@ -83,8 +83,8 @@ def joint(level: Level, one: Link, other: Link, network: float) -> Link:
     """How two GPUs that are plugged so into one domain of `level` are connected: as fast as the slower of them."""
     if NONE in (one, other):
         return NONE
-    slower = one if one.gbps <= other.gbps else other
-    gbps = level.gbps or network
+    slower = one if one.gb_per_s <= other.gb_per_s else other
+    gb_per_s = level.gb_per_s or network
     if level.kind is LinkKind.NVSWITCH:
-        gbps = min(slower.gbps, level.gbps or slower.gbps)
-    return Link(level.kind, slower.lanes, gbps / level.oversubscription) if gbps else NONE
+        gb_per_s = min(slower.gb_per_s, level.gb_per_s or slower.gb_per_s)
+    return Link(level.kind, slower.lanes, gb_per_s / level.oversubscription) if gb_per_s else NONE

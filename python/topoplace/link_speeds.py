@@ -30,11 +30,11 @@ _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 def basis(topology: Topology) -> str:
     """Which column of the table all links between GPUs have, or "given"; paths through the host do not count."""
     levels = topology.fabric.levels if topology.fabric else ()
-    if any(level.kind is LinkKind.NVSWITCH and level.gbps for level in levels):
+    if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
         return "given"
     for column in _COLUMNS:
         found = [
-            _of_table(template, u, v, link, column) == link.gbps
+            _of_table(template, u, v, link, column) == link.gb_per_s
             for template in topology.templates
             for u, v, link in _fast_links(template)
         ]
@@ -57,7 +57,10 @@ def changed(topology: Topology, speeds: Speeds) -> Topology:
         _checks.instance(kind, LinkKind, "a key of speeds", TopologyError)
     return _from_mapping(
         topology,
-        {kind: _checks.positive(gbps, f"speeds[{kind.name}]", TopologyError) for kind, gbps in given.items()},
+        {
+            kind: _checks.positive(gb_per_s, f"speeds[{kind.name}]", TopologyError)
+            for kind, gb_per_s in given.items()
+        },
     )
 
 
@@ -68,7 +71,7 @@ def _from_table(topology: Topology, column: Column) -> Topology:
     if topology.fabric is None:
         return _machine_from_table(topology, column)
     levels = [
-        replace(level, gbps=_port_of_table(topology, level, column))
+        replace(level, gb_per_s=_port_of_table(topology, level, column))
         if level.kind is LinkKind.NVSWITCH
         else level
         for level in topology.fabric.levels
@@ -84,12 +87,12 @@ def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | N
     ports: set[float] = set()
     for machine in members:
         speed = nvlink_of(machine.gpus[0].model or "")
-        gbps = speed and (speed.nominal_gbps if column == "nominal" else speed.achievable_gbps)
-        if not speed or not gbps:
+        gb_per_s = speed and (speed.nominal_gb_per_s if column == "nominal" else speed.achievable_gb_per_s)
+        if not speed or not gb_per_s:
             raise TopologyError(
                 f"level {_checks.shown(level.name)}: the table has no {column} figure for {machine.gpus[0].model}"
             )
-        ports.add(rounded(gbps * speed.most_links))
+        ports.add(rounded(gb_per_s * speed.most_links))
     return min(ports, default=None)
 
 
@@ -103,7 +106,7 @@ def _follows_switches(machines: Iterable[Topology]) -> bool:
     for machine in machines:
         pairs = combinations(range(machine.num_gpus), 2)
         if nvswitches(machine.num_gpus, machine.components) or any(
-            machine.link_kind(u, v) == LinkKind.NVSWITCH for u, v in pairs
+            machine.link(u, v).kind is LinkKind.NVSWITCH for u, v in pairs
         ):
             return True
     return False
@@ -112,13 +115,13 @@ def _follows_switches(machines: Iterable[Topology]) -> bool:
 def _machine_from_table(topology: Topology, column: Column) -> Topology:
     def speed(u: int, v: int, link: Link) -> float:
         if not _in_table(link):
-            return link.gbps
-        gbps = _of_table(topology, u, v, link, column)
-        if gbps is None:
+            return link.gb_per_s
+        gb_per_s = _of_table(topology, u, v, link, column)
+        if gb_per_s is None:
             raise TopologyError(
                 f"links ({u}, {v}): the table has no {column} figure for {link.kind.name} of {_models(topology, u, v)}"
             )
-        return gbps
+        return gb_per_s
 
     return replace(
         topology,
@@ -152,11 +155,11 @@ def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> 
     """The levels; those that have a speed of their own, or only that of a model, get another."""
     levels = cluster.fabric.levels if cluster.fabric else ()
     for level, link in zip(levels, cluster.level_links, strict=True):
-        own = level.gbps is not None
+        own = level.gb_per_s is not None
         if level.kind is LinkKind.NVSWITCH:
             own = own or not _follows_switches(_members(cluster, level))
         changes = own and level.kind in lanes
-        yield replace(level, gbps=rounded(lanes[level.kind] * link.lanes)) if changes else level
+        yield replace(level, gb_per_s=rounded(lanes[level.kind] * link.lanes)) if changes else level
 
 
 def _machine_from_mapping(
@@ -169,12 +172,12 @@ def _machine_from_mapping(
             LinkKind.NVSWITCH if LinkKind.NVSWITCH in lanes and not switches.isdisjoint((u, v)) else link.kind
         )
         used.add(kind)
-        return rounded(lanes[kind] * link.lanes) if kind in lanes else link.gbps
+        return rounded(lanes[kind] * link.lanes) if kind in lanes else link.gb_per_s
 
     ruled = tuple(_ruled(topology, lanes))
     used |= {link.kind for _, _, link in ruled}
     linked = (*topology.links, *(entry for entry in ruled if entry[2].kind not in lanes))
-    own = tuple(entry for entry in ruled if entry[2].kind in lanes and entry[2] != LinkKind.HOST)
+    own = tuple(entry for entry in ruled if entry[2].kind in lanes and entry[2].kind is not LinkKind.HOST)
     ahead = LinkKind.HOST in lanes and LinkKind.HOST in {link.kind for _, _, link in ruled}
     return replace(
         topology,
@@ -191,8 +194,8 @@ def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entr
         return
     direct = {pair[:2] for pair in topology.links}
     for u, v in combinations(range(topology.num_gpus), 2):
-        link = topology.rule(u, v)
-        if link.kind in _OF_THE_RULE and (u, v) not in direct and link == topology.link_kind(u, v):
+        link = topology.default_link(u, v)
+        if link.kind in _OF_THE_RULE and (u, v) not in direct and link == topology.link(u, v):
             yield u, v, link
 
 
@@ -205,7 +208,7 @@ def _measured(topology: Topology, speeds: ArrayLike) -> Topology:
     rows: list[list[float]] = matrix.tolist()
 
     def link(u: int, v: int) -> Link:
-        known = topology.link_kind(u, v)
+        known = topology.link(u, v)
         kind = LinkKind.UNKNOWN if known == NONE else known.kind
         return Link(kind, known.lanes or 1, rows[u][v]) if rows[u][v] else NONE
 
@@ -239,7 +242,9 @@ def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) ->
     known = [found for model in models if (found := _of_model(model, link.kind))]
     if len(known) < max(len(models), 1):
         known = [SPEEDS[link.kind.value]] if link.kind in NVLINKS and link.kind not in _BY_MODEL else []
-    figures = [speed.nominal_gbps if column == "nominal" else speed.achievable_gbps for speed in known]
+    figures = [
+        speed.nominal_gb_per_s if column == "nominal" else speed.achievable_gb_per_s for speed in known
+    ]
     lane = min((figure for figure in figures if figure is not None), default=None)
     return None if lane is None else rounded(lane * link.lanes)
 

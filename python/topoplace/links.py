@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from topoplace import _checks
-from topoplace.errors import TopologyError
+from topoplace.errors import TopologyError, warn_deprecated
 
 
 class LinkKind(enum.Enum):
@@ -53,36 +53,28 @@ class LinkKind(enum.Enum):
     """What connects the pair is not known; the speed is that of the path that is known to be there."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Link:
-    """One connection: its kind, the lanes side by side, and their speed together.
-
-    A link equals another link with the same three values, and equals the `LinkKind` it is of:
-    `topology.link_kind(0, 1) == LinkKind.NVLINK2` asks for the kind alone.
-    """
+    """A connection: its kind, its lanes side by side, and the speed of all lanes together."""
 
     kind: LinkKind
     lanes: int
     """NVLinks or xGMI links side by side; 1 where lanes have no meaning, 0 for no link."""
-    gbps: float
+    gb_per_s: float
     """GB/s (1e9 bytes per second) in one direction, all lanes together."""
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, LinkKind):
-            return self.kind is other
-        if isinstance(other, Link):
-            return (self.kind, self.lanes, self.gbps) == (other.kind, other.lanes, other.gbps)
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.kind)  # a link equals its kind, so both must hash alike
+    @property
+    def gbps(self) -> float:
+        """Deprecated name of `gb_per_s`, which is in gigabytes, not gigabits."""
+        warn_deprecated("Link.gbps", "Link.gb_per_s")
+        return self.gb_per_s
 
 
 NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 """The kinds of direct NVLinks, of every generation."""
 
 _DECIMALS = 6
-MAX_GBPS = 1e15
+MAX_GB_PER_S = 1e15
 """Faster links are refused, as a mistake; sums over all links of a machine stay finite."""
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
@@ -99,18 +91,18 @@ class LinkSpeed:
     """What one link of a kind and generation carries, in GB/s (1e9 bytes per second) in one direction."""
 
     kind: LinkKind
-    nominal_gbps: float | None
+    nominal_gb_per_s: float | None
     """The vendor's payload figure of one link (of sixteen lanes, for PCIe); None where there is none."""
-    achievable_gbps: float | None
+    achievable_gb_per_s: float | None
     """What collective libraries measure or model; None where they have no figure."""
     latency: Latency
     most_links: int = 1
     """The most links one GPU has."""
 
     @property
-    def gbps(self) -> float:
+    def gb_per_s(self) -> float:
         """The nominal figure, or the achievable one where there is no other."""
-        return self.nominal_gbps or self.achievable_gbps or 0.0
+        return self.nominal_gb_per_s or self.achievable_gb_per_s or 0.0
 
 
 def _pcie(nominal: float, achievable: float) -> LinkSpeed:
@@ -172,8 +164,8 @@ SPEEDS: Mapping[str, LinkSpeed] = MappingProxyType(
 )
 """Speeds by kind and generation."""
 
-LANE_GBPS: Mapping[LinkKind, float] = MappingProxyType(
-    {SPEEDS[f"nvlink{i}"].kind: SPEEDS[f"nvlink{i}"].gbps for i in range(1, 6)}
+LANE_GB_PER_S: Mapping[LinkKind, float] = MappingProxyType(
+    {SPEEDS[f"nvlink{i}"].kind: SPEEDS[f"nvlink{i}"].gb_per_s for i in range(1, 6)}
 )
 """GB/s of one NVLink of each generation, nominal; MAPA (SC'21), table 1, has the first two."""
 
@@ -225,16 +217,16 @@ def nvlink_of_capability(capability: int) -> LinkSpeed | None:
 _PCIE_GENERATIONS = {2.5: "pcie1", 5.0: "pcie2", 8.0: "pcie3", 16.0: "pcie4", 32.0: "pcie5", 64.0: "pcie6"}
 
 
-def pcie_gbps(gigatransfers: float, width: int) -> float | None:
+def pcie_gb_per_s(gigatransfers: float, width: int) -> float | None:
     """Nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
     generation = _PCIE_GENERATIONS.get(gigatransfers)
-    return SPEEDS[generation].gbps * width / 16 if generation else None
+    return SPEEDS[generation].gb_per_s * width / 16 if generation else None
 
 
 # What a PCIe 3.0 x16 path achieves in one direction; MAPA, table 1.
-PCIE3_X16_GBPS = 12.0
+PCIE3_X16_GB_PER_S = 12.0
 # One InfiniBand EDR port: the network assumed between machines where none is given.
-NETWORK_GBPS = 12.5
+NETWORK_GB_PER_S = 12.5
 
 # ---- distances -------------------------------------------------------------------------------------------------
 
@@ -294,11 +286,11 @@ DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType({"sc17": DistanceWei
 """Presets by name."""
 
 
-def rounded(gbps: float) -> float:
+def rounded(gb_per_s: float) -> float:
     """A sum or product of speeds without the last digits that only rounding made: 18 x 20.6 GB/s is 370.8 GB/s."""
-    return round(gbps, _DECIMALS) or gbps
+    return round(gb_per_s, _DECIMALS) or gb_per_s
 
 
 def direct(u: int, v: int, kind: LinkKind, lanes: int = 1) -> tuple[int, int, float, LinkKind, int]:
-    """(u, v, gbps, kind, lanes) of `lanes` direct NVLinks between u and v, at their nominal speed."""
-    return u, v, lanes * LANE_GBPS[kind], kind, lanes
+    """(u, v, gb_per_s, kind, lanes) of `lanes` direct NVLinks between u and v, at their nominal speed."""
+    return u, v, lanes * LANE_GB_PER_S[kind], kind, lanes

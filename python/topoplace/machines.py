@@ -81,20 +81,20 @@ def _switched(
     switches: Sequence[Sequence[int]],
     pcie: str,
     trunks: Sequence[Pair] = (),
-    nic_gbps: float | None = None,
+    nic_gb_per_s: float | None = None,
     gpus_per_nic: int = 1,
 ) -> Topology:
     """A machine of NVSwitches; `switches` has the NVLinks from each GPU into each switch, `trunks` those between two.
 
-    With `nic_gbps` every GPU, or `gpus_per_nic` of them, has a network adapter below the same PCIe switch, each on a
-    rail of its own.
+    With `nic_gb_per_s` every GPU, or `gpus_per_nic` of them, has a network adapter below the same PCIe switch, each
+    on a rail of its own.
     """
     speed = nvlink_of(model)
     assert speed is not None
     n = len(sockets)
 
     def link(lanes: int) -> Link:
-        return Link(speed.kind, lanes, lanes * speed.gbps)
+        return Link(speed.kind, lanes, lanes * speed.gb_per_s)
 
     parts = tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch{i}") for i in range(len(switches)))
     inside = [
@@ -102,15 +102,15 @@ def _switched(
     ]
     across = [(n + a, n + b, link(lanes)) for a, b, lanes in trunks]
     nics = [
-        Nic(f"NIC{i}", _own_adapter(i, sockets, gpus_per_nic), nic_gbps, i)
-        for i in range(n // gpus_per_nic if nic_gbps else 0)
+        Nic(f"NIC{i}", _own_adapter(i, sockets, gpus_per_nic), nic_gb_per_s, i)
+        for i in range(n // gpus_per_nic if nic_gb_per_s else 0)
     ]
     gpus = _gpus(model, memory_gb, sockets)
     if gpus_per_nic > 1:
         gpus = tuple(replace(gpu, rail=gpu.index // gpus_per_nic) for gpu in gpus)
     return Topology(
         gpus,
-        default=SPEEDS[pcie].achievable_gbps or 0.0,
+        default=SPEEDS[pcie].achievable_gb_per_s or 0.0,
         name=name,
         nics=tuple(nics),
         components=parts,
@@ -136,9 +136,9 @@ def _joined(
     xgmi: str = "xgmi-mi300",
 ) -> Topology:
     """A machine of PCIe and, between `pairs`, direct xGMI links."""
-    gbps = SPEEDS[xgmi].gbps
-    links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gbps)) for u, v, lanes in pairs)
-    default = SPEEDS[pcie].achievable_gbps or 0.0
+    gb_per_s = SPEEDS[xgmi].gb_per_s
+    links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gb_per_s)) for u, v, lanes in pairs)
+    default = SPEEDS[pcie].achievable_gb_per_s or 0.0
     return Topology(_gpus(model, memory_gb, sockets), links, default, name=name)
 
 
@@ -154,9 +154,9 @@ def _dgx2(name: str) -> Topology:
 
 def _nvl72(name: str) -> Topology:
     """Eighteen trays of four B200 in one NVLink domain: every pair of the rack has all eighteen NVLinks of a GPU."""
-    gbps = SPEEDS["nvlink5"].gbps * 18
-    pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gbps)) for u in range(4) for v in range(u + 1, 4))
-    default = SPEEDS["pcie5"].achievable_gbps or 0.0
+    gb_per_s = SPEEDS["nvlink5"].gb_per_s * 18
+    pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gb_per_s)) for u in range(4) for v in range(u + 1, 4))
+    default = SPEEDS["pcie5"].achievable_gb_per_s or 0.0
     nics = tuple(Nic(f"NIC{i}", _own_adapter(i, "0011"), 50.0, i) for i in range(4))
     tray = Topology(_gpus("GB200", 186.0, "0011"), pairs, default, name="gb200-tray", nics=nics)
     rack = Fabric.regular(tuple(f"tray{i:02}" for i in range(18)), {"nvlink_domain": 18})
@@ -175,10 +175,10 @@ _h100 = functools.partial(
     sockets=_TWO_SOCKETS,
     switches=[[5] * 8, [5] * 8, [4] * 8, [4] * 8],
     pcie="pcie5",
-    nic_gbps=50.0,
+    nic_gb_per_s=50.0,
 )
 _a100 = functools.partial(
-    _switched, model="A100", sockets=_TWO_SOCKETS, switches=[[2] * 8] * 6, pcie="pcie4", nic_gbps=25.0
+    _switched, model="A100", sockets=_TWO_SOCKETS, switches=[[2] * 8] * 6, pcie="pcie4", nic_gb_per_s=25.0
 )
 
 # What each is drawn from stands beside it: the vendor's user guide or data sheet where nothing else is said.
@@ -203,13 +203,13 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
             sockets=_TWO_SOCKETS,
             switches=[[9] * 8] * 2,
             pcie="pcie5",
-            nic_gbps=50.0,
+            nic_gb_per_s=50.0,
         ),
         "gb200-nvl72": _nvl72,
         # Amazon EC2's instance types: the GPU boards of DGX-1, DGX A100 and DGX H100.
         "p3.16xlarge": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
-        "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gbps=None),
-        "p5.48xlarge": functools.partial(_h100, nic_gbps=None),
+        "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gb_per_s=None),
+        "p5.48xlarge": functools.partial(_h100, nic_gb_per_s=None),
         "mi250x": functools.partial(
             _joined,
             model="MI250X",
@@ -240,7 +240,7 @@ def torus(
     shape: Sequence[int],
     *,
     model: str = "TPU v4",
-    gbps: float = 50.0,
+    gb_per_s: float = 50.0,
     memory_gb: float | None = 32.0,
     wrap: bool = True,
     host: Sequence[int] = (2, 2, 1),
@@ -248,7 +248,7 @@ def torus(
 ) -> Topology:
     """A slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
 
-    shape: chips along each dimension. gbps: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
+    shape: chips along each dimension. gb_per_s: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
     wrap: whether each dimension of three or more chips closes to a ring. host: the chips of one machine, along each
     dimension; 2 x 2 x 1 for TPU v4. Chips are numbered with the last dimension fastest. Raises TopologyError naming the
     argument.
@@ -282,7 +282,7 @@ def torus(
         so_far[machine] += 1
     return Topology.from_links(
         count,
-        [(u, v, gbps, LinkKind.ICI) for u, v in pairs],
+        [(u, v, gb_per_s, LinkKind.ICI) for u, v in pairs],
         name=name or f"{model} torus {'x'.join(map(str, sizes))}",
         model=model,
         memory_gb=memory_gb,

@@ -50,20 +50,20 @@ class Paths:
             if switches.isdisjoint((a, b)):
                 parts = (components[v - num_gpus].kind for v in (a, b) if v >= num_gpus)
                 rank = max(_RANK_OF_KIND.get(link.kind, 0), *(_RANK_OF_COMPONENT[kind] for kind in parts))
-                self._edges[a].append((b, link.gbps, rank))
-                self._edges[b].append((a, link.gbps, rank))
+                self._edges[a].append((b, link.gb_per_s, rank))
+                self._edges[b].append((a, link.gb_per_s, rank))
         self._reached: dict[int, list[dict[int, float]]] = {}
 
     def link(self, u: int, v: int) -> Link | None:
         """The best path between GPUs u and v, or None where there is none."""
         best = self._through_components(u, v)
-        lanes, gbps = 0, 0.0
+        lanes, gb_per_s = 0, 0.0
         for plane in self._planes:
             if u in plane and v in plane:
                 lanes += min(plane[u][0], plane[v][0])
-                gbps += min(plane[u][1], plane[v][1])
-        if gbps and (best is None or gbps >= best.gbps):
-            return Link(LinkKind.NVSWITCH, lanes, rounded(gbps))
+                gb_per_s += min(plane[u][1], plane[v][1])
+        if gb_per_s and (best is None or gb_per_s >= best.gb_per_s):
+            return Link(LinkKind.NVSWITCH, lanes, rounded(gb_per_s))
         return best
 
     def fill(self, matrix: NDArray[Any], value: Callable[[Link], float]) -> None:
@@ -74,7 +74,7 @@ class Paths:
         for u in range(self._num_gpus):
             for v in range(u):
                 if (link := self.link(u, v)) is not None:
-                    key = (link.kind, link.lanes, link.gbps)
+                    key = (link.kind, link.lanes, link.gb_per_s)
                     if key not in known:
                         known[key] = value(link)
                     matrix[u, v] = matrix[v, u] = known[key]
@@ -87,7 +87,7 @@ class Paths:
             self._reached[u] = [self._widths(u, worst) for worst in range(len(_WORST_LAST))]
         widths = [
             max(
-                (min(width.get(c, 0.0), gbps) for c, gbps, rank in self._edges[v] if rank <= worst),
+                (min(width.get(c, 0.0), gb_per_s) for c, gb_per_s, rank in self._edges[v] if rank <= worst),
                 default=0.0,
             )
             for worst, width in enumerate(self._reached[u])
@@ -98,16 +98,16 @@ class Paths:
     def _widths(self, gpu: int, worst: int) -> dict[int, float]:
         """GB/s of the best path from `gpu` to each component that it reaches by nothing worse than rank `worst`."""
         widths: dict[int, float] = {}
-        waiting = [(-gbps, c) for c, gbps, rank in self._edges[gpu] if rank <= worst]
+        waiting = [(-gb_per_s, c) for c, gb_per_s, rank in self._edges[gpu] if rank <= worst]
         heapq.heapify(waiting)
         while waiting:
             slowest, vertex = heapq.heappop(waiting)
             if vertex in widths:
                 continue
             widths[vertex] = -slowest
-            for other, gbps, rank in self._edges[vertex]:
+            for other, gb_per_s, rank in self._edges[vertex]:
                 if rank <= worst and other >= self._num_gpus and other not in widths:
-                    heapq.heappush(waiting, (max(slowest, -gbps), other))
+                    heapq.heappush(waiting, (max(slowest, -gb_per_s), other))
         return widths
 
 
@@ -129,6 +129,6 @@ def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict
         gpu, switch = min(a, b), max(a, b)
         if gpu < num_gpus and switch in parent:
             plane = planes[root(switch)]
-            lanes, gbps = plane.get(gpu, (0, 0.0))
-            plane[gpu] = (lanes + link.lanes, gbps + link.gbps)
+            lanes, gb_per_s = plane.get(gpu, (0, 0.0))
+            plane[gpu] = (lanes + link.lanes, gb_per_s + link.gb_per_s)
     return [planes[switch] for switch in sorted(planes)]

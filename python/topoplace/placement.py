@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from topoplace import _checks
-from topoplace.errors import AllocationError
+from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.hosts import HostShare
 from topoplace.jobgraph import JobGraph
 from topoplace.topology import Topology
@@ -50,7 +50,7 @@ class Placement:
     """Where each process of the job runs and what it takes there; () where the policy chooses GPUs only."""
     remote: tuple[int, ...] = ()
     """The GPUs that their process reaches over the network: neither on its machine nor in its pool."""
-    storage: tuple[int, ...] = ()
+    drives: tuple[int, ...] = ()
     """The machine, by number, of each drive."""
 
     def __post_init__(self) -> None:
@@ -65,8 +65,14 @@ class Placement:
         if not (gpus or self.hosts) or len(set(gpus)) != len(gpus):
             raise AllocationError(f"gpus = {gpus} names no GPU, or one twice")
         object.__setattr__(self, "gpus", gpus)
-        if self.hosts or self.remote or self.storage:
+        if self.hosts or self.remote or self.drives:
             self._check_hosts()
+
+    @property
+    def storage(self) -> tuple[int, ...]:
+        """Deprecated name of `drives`."""
+        warn_deprecated("Placement.storage", "Placement.drives")
+        return self.drives
 
     def host_of(self, task: int) -> int | None:
         """The number of the machine on which the process of a task runs; None where the policy chose GPUs only."""
@@ -139,10 +145,10 @@ class Placement:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if remote and not hosts:
             raise AllocationError(f"remote = {remote}: from where, hosts does not say")
-        storage = _checks.sequence(self.storage, "storage", AllocationError)
-        for i, machine in enumerate(storage):
-            _checks.integer(machine, f"storage[{i}]", AllocationError, low=0, high=last)
-        for name, value in (("hosts", hosts), ("remote", remote), ("storage", storage)):
+        drives = _checks.sequence(self.drives, "drives", AllocationError)
+        for i, machine in enumerate(drives):
+            _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
+        for name, value in (("hosts", hosts), ("remote", remote), ("drives", drives)):
             object.__setattr__(self, name, value)
 
     def _by_host(self) -> dict[str, list[int]]:

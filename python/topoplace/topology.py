@@ -23,13 +23,13 @@ from topoplace import (
 )
 from topoplace._link_lists import LinkSpec
 from topoplace.devices import Component, Gpu, Nic
-from topoplace.errors import TopologyError
+from topoplace.errors import TopologyError, warn_deprecated
 from topoplace.fabric import Fabric, Level, checked_notes
 from topoplace.links import (
     DISTANCES,
-    NETWORK_GBPS,
+    NETWORK_GB_PER_S,
     NONE,
-    PCIE3_X16_GBPS,
+    PCIE3_X16_GB_PER_S,
     SELF,
     DistanceWeights,
     Link,
@@ -68,8 +68,8 @@ class Topology:
     gpus: Sequence[Gpu]
     links: Sequence[tuple[int, int, Link]] = ()
     """(u, v, link) with u < v, sorted: the direct links between GPUs."""
-    default: float = PCIE3_X16_GBPS
-    network: float = NETWORK_GBPS
+    default: float = PCIE3_X16_GB_PER_S
+    network: float = NETWORK_GB_PER_S
     name: str = "custom"
     nics: tuple[Nic, ...] = ()
     components: tuple[Component, ...] = field(default=(), kw_only=True)
@@ -105,7 +105,7 @@ class Topology:
         cls,
         n: int,
         links: Iterable[LinkSpec],
-        default: float = PCIE3_X16_GBPS,
+        default: float = PCIE3_X16_GB_PER_S,
         *,
         name: str = "custom",
         model: str | None = None,
@@ -113,14 +113,14 @@ class Topology:
         sockets: Sequence[int | None] | None = None,
         machines: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
-        network: float = NETWORK_GBPS,
+        network: float = NETWORK_GB_PER_S,
         nics: Sequence[Nic] = (),
     ) -> Topology:
         """A topology of `n` GPUs from its links.
 
-        links: (u, v, gbps), (u, v, gbps, kind), (u, v, gbps, kind, lanes) or (u, v, Link) per linked pair, in GB/s
-        one direction with all lanes together; each pair at most once, in either order; without a kind it is
-        `LinkKind.UNKNOWN`.
+        links: (u, v, gb_per_s), (u, v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) or (u, v, Link) per linked
+        pair, in GB/s one direction with all lanes together; each pair at most once, in either order; without a kind
+        it is `LinkKind.UNKNOWN`.
         default: GB/s of every other pair inside a machine, network: between machines; 0 means no path.
         model, memory_gb: of every GPU. sockets, machines, names: one entry per GPU.
         Raises TopologyError naming the argument, the index and the value.
@@ -143,7 +143,7 @@ class Topology:
         matrix = _checks.symmetric_matrix(bandwidth, "bandwidth", TopologyError)
         u, v = np.nonzero(np.triu(matrix))
         speeds, which = np.unique(matrix[u, v], return_inverse=True)
-        link_of = [Link(LinkKind.UNKNOWN, 1, gbps) for gbps in speeds.tolist()]
+        link_of = [Link(LinkKind.UNKNOWN, 1, gb_per_s) for gb_per_s in speeds.tolist()]
         links = zip(u.tolist(), v.tolist(), map(link_of.__getitem__, which.tolist()), strict=True)
         defaults: dict[str, Any] = {"default": 0.0, "network": 0.0}
         return cls.from_links(len(matrix), links, **defaults | options)
@@ -172,8 +172,8 @@ class Topology:
         """The topology that `text`, printed by `nvidia-smi topo -m`, shows, network adapters included.
 
         The text tells no speeds: an NVLink has that of `gpu_model` (such as "V100" or "NVIDIA A100-SXM4-40GB"),
-        25 GB/s without. options: of `topoplace.discovery.nvidia_smi.parse`, such as pcie_gbps, the speed of every other
-        path. Raises TopologyError naming the line and the cell.
+        25 GB/s without. options: of `topoplace.discovery.nvidia_smi.parse`, such as pcie_gb_per_s, the speed of
+        every other path. Raises TopologyError naming the line and the cell.
         """
         from topoplace.discovery import nvidia_smi
 
@@ -418,12 +418,17 @@ class Topology:
         return tuple(local[gpu] for gpu in range(self.num_gpus))
 
     def link_kind(self, u: int, v: int) -> Link:
-        """How GPUs u and v are connected; the result equals its `LinkKind` too."""
+        """Deprecated name of `link`, whose result has the kind as `.kind`."""
+        warn_deprecated("Topology.link_kind", "Topology.link")
+        return self.link(u, v)
+
+    def link(self, u: int, v: int) -> Link:
+        """Return the link between GPUs u and v, with `kind`, `lanes` and `gb_per_s`."""
         u = _checks.integer(u, "u", TopologyError, low=0, high=self.num_gpus - 1)
         v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
         return self._link(u, v)
 
-    def rule(self, u: int, v: int) -> Link:
+    def default_link(self, u: int, v: int) -> Link:
         """The link that GPUs u and v have where there is no direct one and no path through components."""
         a, b = self.gpus[u], self.gpus[v]
         if u == v:
@@ -436,11 +441,11 @@ class Topology:
 
     def bandwidth(self, u: int, v: int) -> float:
         """GB/s in one direction between GPUs u and v; 0 for u = v and where there is no path."""
-        return self.link_kind(u, v).gbps
+        return self.link(u, v).gb_per_s
 
     def distance(self, u: int, v: int) -> float:
         """Distance between GPUs u and v: the sum of the weights, in `distances`, of the levels between them."""
-        return self.distances.of(self.link_kind(u, v))
+        return self.distances.of(self.link(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
         """(n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal."""
@@ -592,7 +597,7 @@ class Topology:
     def _indirect(self, u: int, v: int) -> Link:
         """The link of a pair that no direct one is there for."""
         found = self._paths.link(u, v) if u != v and self.components else None
-        return found or self.rule(u, v)
+        return found or self.default_link(u, v)
 
     @cached_property
     def _host(self) -> Link:
@@ -628,7 +633,7 @@ class Topology:
 
     @cached_property
     def _bandwidth_matrix(self) -> NDArray[np.float64]:
-        return self.link_matrix(lambda link: link.gbps)
+        return self.link_matrix(lambda link: link.gb_per_s)
 
     @cached_property
     def _distance_matrix(self) -> NDArray[np.float64]:

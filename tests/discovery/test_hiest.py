@@ -30,7 +30,7 @@ def text_of(*machines: object) -> str:
 
 
 def test_machines_of_two_sockets() -> None:
-    topology = hiest.parse(text_of(machine(), machine()), pcie_gbps=10.0)
+    topology = hiest.parse(text_of(machine(), machine()), pcie_gb_per_s=10.0)
     assert topology.machine_names == ("m0", "m1")
     assert [(gpu.name, gpu.socket, gpu.memory_gb) for gpu in topology.gpus[4:]] == [
         ("GPU0", 0, 16.0),
@@ -40,7 +40,7 @@ def test_machines_of_two_sockets() -> None:
     ]
     nvlinks = tp.Link(tp.LinkKind.NVLINK1, 2, 40.0)
     assert list(topology.links) == [(0, 1, nvlinks), (2, 3, nvlinks), (4, 5, nvlinks), (6, 7, nvlinks)]
-    assert topology.link_kind(0, 2) == tp.Link(tp.LinkKind.SYSTEM, 1, 10.0)
+    assert topology.link(0, 2) == tp.Link(tp.LinkKind.SYSTEM, 1, 10.0)
     assert topology.notes == ("Distances tell no speeds: 1 is taken as 40 GB/s.",)
 
 
@@ -52,7 +52,7 @@ def test_distances_come_back_as_they_were() -> None:
 
 def test_what_a_distance_of_1_stands_for_can_be_set() -> None:
     link = tp.Link(tp.LinkKind.NVLINK2, 3, 75.0)
-    assert hiest.parse(text_of(machine()), direct=link).link_kind(0, 1) == link
+    assert hiest.parse(text_of(machine()), direct=link).link(0, 1) == link
 
 
 def test_a_crooked_socket_distance_is_noted() -> None:

@@ -42,14 +42,14 @@ def test_physical_cells(config: str) -> None:
     (level,) = topology.fabric.levels
     assert level.name == "cell1"
     assert level.domains == ("2-BOX/0", "2-BOX/0", None)
-    assert topology.link_kind(0, 1) == LinkKind.UNKNOWN
+    assert topology.link(0, 1).kind is LinkKind.UNKNOWN
 
 
 def test_nodes_that_the_caller_knows(config: str) -> None:
     machine = tp.Topology.from_links(4, [(0, 1, 50.0, "nvlink2")])
     topology = hived.parse(config, template={"BOX": machine})
-    assert topology.link_kind(0, 1) == LinkKind.NVLINK2
-    assert topology.link_kind(8, 9) == LinkKind.UNKNOWN  # a node with GPUs of two models
+    assert topology.link(0, 1).kind is LinkKind.NVLINK2
+    assert topology.link(8, 9).kind is LinkKind.UNKNOWN  # a node with GPUs of two models
     with pytest.raises(tp.TopologyError, match=r"template\['BOX'\] has 2 GPUs, but node 'n0' has 4"):
         hived.parse(config, template={"BOX": tp.Topology.from_links(2, [])})
     with pytest.raises(tp.TopologyError, match="socket_cells: 'X' is no cell type"):

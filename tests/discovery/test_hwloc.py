@@ -58,7 +58,7 @@ def test_components_and_the_links_of_pcie(switches: str) -> None:
         (ComponentKind.NVSWITCH, "NVSwitch 0000:16:00.0"),
         (ComponentKind.NVSWITCH, "NVSwitch 0000:82:00.0"),
     ]
-    links = {(a, b): (link.kind, link.gbps) for a, b, link in topology.component_links}
+    links = {(a, b): (link.kind, link.gb_per_s) for a, b, link in topology.component_links}
     assert links == {
         (0, 7): (PCIE, 15.5),  # the lower ports of the switch repeat the speed, wrongly
         (1, 7): (PCIE, 15.5),
@@ -66,8 +66,8 @@ def test_components_and_the_links_of_pcie(switches: str) -> None:
         (2, 4): (PCIE, 15.5),
         (3, 4): (SYSTEM, 10.0),
     }
-    assert topology.link_kind(0, 1) == tp.Link(PCIE, 1, 15.5)
-    assert topology.link_kind(0, 2) == tp.Link(SYSTEM, 1, 7.5)
+    assert topology.link(0, 1) == tp.Link(PCIE, 1, 15.5)
+    assert topology.link(0, 2) == tp.Link(SYSTEM, 1, 7.5)
     assert topology.notes == (
         "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told.",
     )
@@ -76,7 +76,7 @@ def test_components_and_the_links_of_pcie(switches: str) -> None:
 def test_nvswitches_join_gpus_at_the_speed_of_all_their_links(switches: str) -> None:
     topology = hwloc.parse(switches.encode())
     pairs = ((0, 1), (0, 2), (1, 2))
-    assert [topology.link_kind(*pair) for pair in pairs] == [tp.Link(NVSWITCH, 2, 50.0)] * 3
+    assert [topology.link(*pair) for pair in pairs] == [tp.Link(NVSWITCH, 2, 50.0)] * 3
     assert topology.notes == (
         "The NVSwitches are in 2 groups, and links between those are not told: they are taken as wide enough for "
         "all GPUs.",
@@ -90,7 +90,7 @@ def test_network_adapters_with_their_paths(switches: str) -> None:
 
 
 def test_nvlinks_to_sockets_and_accelerators_that_are_no_gpus(packages: str) -> None:
-    topology = hwloc.parse(packages, pcie_gbps=10.0)
+    topology = hwloc.parse(packages, pcie_gb_per_s=10.0)
     assert [gpu.bus_id for gpu in topology.gpus] == ["0002:01:00.0", "0003:01:00.0", "000a:01:00.0"]
     nvlinks = tp.Link(tp.LinkKind.NVLINK1, 2, 40.0)
     assert topology.links == ((0, 1, nvlinks),)
@@ -99,17 +99,17 @@ def test_nvlinks_to_sockets_and_accelerators_that_are_no_gpus(packages: str) -> 
         (1, 3, nvlinks),
     ]
     assert (topology.gpus[2].memory_gb, topology.gpus[2].cpus) == (1.024, "64")
-    assert topology.link_kind(0, 2) == tp.Link(SYSTEM, 1, 6.0)
+    assert topology.link(0, 2) == tp.Link(SYSTEM, 1, 6.0)
     assert topology.notes == (
-        "The speed between sockets is not told: 6 GB/s is assumed; see socket_gbps.",
+        "The speed between sockets is not told: 6 GB/s is assumed; see socket_gb_per_s.",
         "The speed of 1 PCIe links is not told: 10 GB/s is assumed.",
     )
-    faster = hwloc.parse(packages, pcie_gbps=10.0, socket_gbps=38.4)
-    assert faster.link_kind(0, 2) == tp.Link(SYSTEM, 1, 10.0)
+    faster = hwloc.parse(packages, pcie_gb_per_s=10.0, socket_gb_per_s=38.4)
+    assert faster.link(0, 2) == tp.Link(SYSTEM, 1, 10.0)
 
 
 @pytest.mark.parametrize(
-    ("infos", "gbps"),
+    ("infos", "gb_per_s"),
     [
         ('name="CPUModel" value="POWER9, altivec supported"', 32.0),
         ('name="CPUModel" value="AMD EPYC 7763 64-Core Processor"', 16.0),
@@ -118,12 +118,14 @@ def test_nvlinks_to_sockets_and_accelerators_that_are_no_gpus(packages: str) -> 
     ],
 )
 def test_the_speed_between_sockets_is_that_of_the_processor(
-    packages: str, infos: str, gbps: float | None
+    packages: str, infos: str, gb_per_s: float | None
 ) -> None:
     text = packages.replace('name="CPUModel" value="POWER8NVL, altivec supported"', infos)
     topology = hwloc.parse(text)
-    assert next(link for link in topology.component_links if link[:2] == (3, 4))[2].gbps == (gbps or 6.0)
-    assert ("The speed between sockets" in topology.notes[0]) == (gbps is None)
+    assert next(link for link in topology.component_links if link[:2] == (3, 4))[2].gb_per_s == (
+        gb_per_s or 6.0
+    )
+    assert ("The speed between sockets" in topology.notes[0]) == (gb_per_s is None)
 
 
 def homogeneous(packages: str, name: str, values: str) -> str:
@@ -300,6 +302,6 @@ def test_hwloc_1_has_numa_nodes_around_packages() -> None:
         tp.Gpu(0, "GPU0", socket=0, bus_id="0000:01:00.0", numa_node=0, cpus="0-1"),
         tp.Gpu(1, "GPU1", socket=1, bus_id="0000:81:00.0", numa_node=1, cpus="2-3"),
     )
-    assert topology.link_kind(0, 1).kind is SYSTEM
+    assert topology.link(0, 1).kind is SYSTEM
     assert topology.nics == (tp.Nic("mlx5_0", ("SYS", "PHB")),)
     assert topology == hwloc.parse(HWLOC_1.replace("Socket", "Package"))

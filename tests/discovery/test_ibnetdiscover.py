@@ -20,8 +20,8 @@ def test_rails_and_spines(rails: str) -> None:
     fabric = parse(rails)
     assert fabric.machines == ("n0", "n1", "n2", "n3")
     leaf, spine = fabric.levels
-    assert (leaf.name, leaf.domains, leaf.gbps) == ("leaf", ("A-1", "A-1", "B-1", "B-1"), 50.0)
-    assert (spine.name, spine.domains, spine.gbps) == ("spine", ("SP-1",) * 4, 50.0)
+    assert (leaf.name, leaf.domains, leaf.gb_per_s) == ("leaf", ("A-1", "A-1", "B-1", "B-1"), 50.0)
+    assert (spine.name, spine.domains, spine.gb_per_s) == ("spine", ("SP-1",) * 4, 50.0)
     assert spine.oversubscription == 9 / 8  # 8 ports of hosts and 1 that names none, over 4 x 2 cables
     notes = " ".join(fabric.notes)
     assert "6 switches and 10 channel adapters." in notes
@@ -31,12 +31,12 @@ def test_rails_and_spines(rails: str) -> None:
 
 
 def test_rates(rails: str) -> None:
-    assert parse(rails.replace("4xNDR", "2xHDR")).levels[0].gbps == 12.5
-    assert parse(rails.replace("4xNDR", "4xQDR")).levels[0].gbps is None
+    assert parse(rails.replace("4xNDR", "2xHDR")).levels[0].gb_per_s == 12.5
+    assert parse(rails.replace("4xNDR", "4xQDR")).levels[0].gb_per_s is None
     mixed = parse(rails.replace('A-1:MQM9790/U1" lid 7 4xNDR', 'A-1:MQM9790/U1" lid 7 4xEDR'))
-    assert mixed.levels[0].gbps == 50.0  # the side of the switch comes first
+    assert mixed.levels[0].gb_per_s == 50.0  # the side of the switch comes first
     fabric = parse(rails.replace('"n0 mlx5_0" lid 9 4xNDR', '"n0 mlx5_0" lid 9 4xHDR'))
-    assert fabric.levels[0].gbps is None
+    assert fabric.levels[0].gb_per_s is None
     assert any("4xNDR (7 ports), 4xHDR (1 ports)" in note for note in fabric.notes)
     assert any("different rates" in note for note in fabric.notes)
 

@@ -78,10 +78,10 @@ def test_gpus_with_what_the_driver_knows_of_them() -> None:
 
 
 def test_links_over_xgmi_pcie_and_processors() -> None:
-    topology = kfd.parse(TREE, pcie_gbps=10.0)
+    topology = kfd.parse(TREE, pcie_gb_per_s=10.0)
     assert topology.links == ((0, 1, tp.Link(tp.LinkKind.XGMI, 2, 100.0)),)
-    assert topology.link_kind(0, 2) == tp.Link(tp.LinkKind.SYSTEM, 1, 10.0)
-    kinds = {(a, b): (link.kind, link.gbps) for a, b, link in topology.component_links}
+    assert topology.link(0, 2) == tp.Link(tp.LinkKind.SYSTEM, 1, 10.0)
+    kinds = {(a, b): (link.kind, link.gb_per_s) for a, b, link in topology.component_links}
     assert kinds == {
         (0, 3): (tp.LinkKind.PCIE, 32.0),
         (1, 3): (tp.LinkKind.PCIE, 32.0),
@@ -95,7 +95,7 @@ def test_links_over_xgmi_pcie_and_processors() -> None:
         "1 links of kind pcie have no speed: 10 GB/s is assumed.",
         "2 links of kind system have no speed: 16 GB/s is assumed.",
     )
-    assert kfd.parse(TREE, socket_gbps=5.0).bandwidth(0, 2) == 5.0
+    assert kfd.parse(TREE, socket_gb_per_s=5.0).bandwidth(0, 2) == 5.0
 
 
 @pytest.mark.parametrize("device", [0x740F, 0x74A1, 1])

@@ -49,8 +49,8 @@ def test_cliques_are_told_apart_by_cluster_and_clique(nodes: str) -> None:
     gpu = topology.gpus[0]
     assert (gpu.model, gpu.machine) == ("NVIDIA-GB200", "a1")
     assert gpu.memory_gb == pytest.approx(198.67, abs=0.01)
-    assert topology.link_kind(0, 1) == LinkKind.UNKNOWN
-    assert topology.link_kind(0, 8) == LinkKind.NVSWITCH
+    assert topology.link(0, 1).kind is LinkKind.UNKNOWN
+    assert topology.link(0, 8).kind is LinkKind.NVSWITCH
     notes = " ".join(topology.notes)
     assert "Without GPUs, and left out: cpu-only." in notes
     assert "Labels do not tell how the GPUs of a machine are connected." in notes
@@ -72,8 +72,8 @@ def test_levels_by_label_are_told_apart_by_the_outer_ones(nodes: str) -> None:
 def test_machines_that_the_caller_knows(nodes: str) -> None:
     machine = tp.Topology.from_links(4, [(0, 1, 50.0, "nvlink2")])
     for given_machine in (machine, {"NVIDIA-GB200": machine}):
-        topology = parse(nodes, template=given_machine, nvlink_gbps=800.0)
-        assert topology.link_kind(4, 5) == LinkKind.NVLINK2
+        topology = parse(nodes, template=given_machine, nvlink_gb_per_s=800.0)
+        assert topology.link(4, 5).kind is LinkKind.NVLINK2
         assert topology.bandwidth(0, 8) == 800.0
     with pytest.raises(
         tp.TopologyError, match="node 'a1': template has no topology for product 'NVIDIA-GB200'"

@@ -72,7 +72,7 @@ def test_nothing_there_names_every_source(tools: Path) -> None:
 def test_nvidia_smi_tells_links_and_devices(tools: Path) -> None:
     program(tools, "nvidia-smi", printing(("query-gpu", QUERY), ("topo", MATRIX)))
     topo = live.discover(kfd_tree=tools / "kfd")
-    assert (topo.link_kind(0, 1).lanes, topo.bandwidth(0, 1)) == (12, 300.0)
+    assert (topo.link(0, 1).lanes, topo.bandwidth(0, 1)) == (12, 300.0)
     assert [gpu.uuid for gpu in topo.gpus] == ["GPU-aaaa", "GPU-bbbb"]
     assert topo.gpus[1].bus_id == "00000000:0F:00.0"
     assert topo.gpus[0].model == "A100"
@@ -83,7 +83,7 @@ def test_a_tool_that_fails_hands_over_to_the_next(tools: Path) -> None:
     program(tools, "nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9")
     program(tools, "rocm-smi", printing(("showtopo", ROCM)))
     topo = live.discover(kfd_tree=tools / "kfd")
-    assert topo.link_kind(0, 1) == LinkKind.XGMI
+    assert topo.link(0, 1).kind is LinkKind.XGMI
     (tools / "rocm-smi").unlink()
     with pytest.raises(tp.TopologyError, match="nvidia-smi: exit code 9: NVIDIA-SMI has failed"):
         live.discover(kfd_tree=tools / "kfd")

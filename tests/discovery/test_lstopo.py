@@ -21,14 +21,14 @@ def short(repository: Path) -> str:
 
 
 def test_gpus_and_sockets_of_the_long_form(power9: str) -> None:
-    topology = lstopo.parse(power9, pcie_gbps=10.0)
+    topology = lstopo.parse(power9, pcie_gb_per_s=10.0)
     assert topology.gpus == (
         tp.Gpu(0, "GPU0", socket=0, memory_gb=16.10612736, bus_id="0004:05:00.0", numa_node=0, cpus="0-1,4"),
         tp.Gpu(1, "GPU1", "Tesla V100-SXM2-16GB", socket=1, memory_gb=16.0, uuid="GPU-1", bus_id="0035:03:00.0",
                numa_node=8, cpus="88"),
     )  # fmt: skip
     assert [part.name for part in topology.components] == ["socket0", "socket1", "NUMA0", "NUMA8"]
-    assert [link.gbps for _, _, link in topology.component_links] == [10.0, 15.75, 32.0]
+    assert [link.gb_per_s for _, _, link in topology.component_links] == [10.0, 15.75, 32.0]
     assert topology.notes == (
         "The speed of 1 PCIe links is not told: 10 GB/s is assumed.",
         "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told.",
@@ -49,7 +49,7 @@ def test_the_short_form(short: str) -> None:
         ("0000:03:00.0", "0,2"),
         ("0000:04:00.0", "0,2"),
     ]
-    assert topology.link_kind(0, 1) == tp.Link(tp.LinkKind.PCIE, 1, 12.0)
+    assert topology.link(0, 1) == tp.Link(tp.LinkKind.PCIE, 1, 12.0)
     assert [(nic.name, nic.paths) for nic in topology.nics] == [("mlx5_0", ("PHB", "PHB"))]
     assert "1 display devices of no known vendor are taken as GPUs." in topology.notes
 

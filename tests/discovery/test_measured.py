@@ -32,7 +32,7 @@ def test_runs_of_a_pair_count_more_than_those_of_many() -> None:
 def test_a_measured_matrix_replaces_the_speeds_of_a_topology() -> None:
     topology = tp.Topology.from_links(2, [(0, 1, 300.0, tp.LinkKind.NVLINK4, 12)])
     faster = topology.with_link_speeds(measured.parse(P2P))
-    assert faster.link_kind(0, 1) == tp.Link(tp.LinkKind.NVLINK4, 12, 255.5)
+    assert faster.link(0, 1) == tp.Link(tp.LinkKind.NVLINK4, 12, 255.5)
     assert isinstance(measured.parse(P2P), np.ndarray)
 
 

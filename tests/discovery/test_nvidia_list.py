@@ -25,9 +25,9 @@ def test_slices_are_fractions_of_their_parents() -> None:
 
 
 def test_links_are_not_told() -> None:
-    topology = nvidia_list.parse(MIG.encode(), pcie_gbps=24.0)
-    assert topology.link_kind(4, 5) == tp.Link(tp.LinkKind.UNKNOWN, 1, 24.0)
-    assert topology.link_kind(0, 1) == topology.link_kind(0, 4) == tp.Link(tp.LinkKind.HOST, 1, 24.0)
+    topology = nvidia_list.parse(MIG.encode(), pcie_gb_per_s=24.0)
+    assert topology.link(4, 5) == tp.Link(tp.LinkKind.UNKNOWN, 1, 24.0)
+    assert topology.link(0, 1) == topology.link(0, 4) == tp.Link(tp.LinkKind.HOST, 1, 24.0)
     assert topology.notes == ("How the GPUs are connected is not told: 24 GB/s is assumed.",)
 
 

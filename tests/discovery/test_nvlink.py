@@ -31,8 +31,8 @@ FOUR = mesh([["0B", "0C", "0C"], ["0A", "0D"], ["0A", "0A", "0D"], ["0B", "0C"]]
 
 def test_states_and_ends_together() -> None:
     topology = nvlink.parse(BRIDGE, machine="box")
-    assert topology.link_kind(0, 1) == Link(LinkKind.NVLINK4, 3, 75.0)
-    assert topology.link_kind(0, 2) == Link(LinkKind.HOST, 1, 12.0)
+    assert topology.link(0, 1) == Link(LinkKind.NVLINK4, 3, 75.0)
+    assert topology.link(0, 2) == Link(LinkKind.HOST, 1, 12.0)
     uuid = "GPU-00000000-0000-0000-0000-000000000002"
     assert topology.gpus[1] == tp.Gpu(1, "GPU1", "H100", "box", uuid=uuid)
     assert topology.notes == (
@@ -46,10 +46,10 @@ def test_states_and_ends_together() -> None:
 
 def test_ends_alone_have_the_speed_of_the_model() -> None:
     assert nvlink.parse(REMOTE).links == nvlink.parse(BRIDGE).links
-    assert nvlink.parse(REMOTE, lane_gbps=20.0).bandwidth(0, 1) == 60.0
+    assert nvlink.parse(REMOTE, lane_gb_per_s=20.0).bandwidth(0, 1) == 60.0
     unknown = REMOTE.replace("H100 PCIe", "X1")
-    assert nvlink.parse(unknown, "B200").link_kind(0, 1) == Link(LinkKind.NVLINK5, 3, 150.0)
-    assert nvlink.parse(unknown, lane_gbps=10.0).link_kind(0, 1) == Link(LinkKind.NVLINK, 3, 30.0)
+    assert nvlink.parse(unknown, "B200").link(0, 1) == Link(LinkKind.NVLINK5, 3, 150.0)
+    assert nvlink.parse(unknown, lane_gb_per_s=10.0).link(0, 1) == Link(LinkKind.NVLINK, 3, 30.0)
     with pytest.raises(
         tp.TopologyError, match="line 1: the speed of the NVLinks of 'NVIDIA X1' is not known"
     ):
@@ -58,8 +58,8 @@ def test_ends_alone_have_the_speed_of_the_model() -> None:
 
 def test_states_alone_do_not_tell_who_is_joined() -> None:
     topology = nvlink.parse(STATUS)
-    assert topology.link_kind(0, 1) == Link(LinkKind.UNKNOWN, 1, 12.0)
-    assert topology.link_kind(1, 2) == Link(LinkKind.HOST, 1, 12.0)
+    assert topology.link(0, 1) == Link(LinkKind.UNKNOWN, 1, 12.0)
+    assert topology.link(1, 2) == Link(LinkKind.HOST, 1, 12.0)
     assert "`nvidia-smi nvlink -R` tells it." in topology.notes[-2]
     links = nvlink.read(STATUS)
     assert [gpu.active for gpu in links] == [3, 3, 0]
@@ -83,14 +83,14 @@ def test_rates_are_those_of_signals(rate: str, payload: float) -> None:
 
 def test_nvswitches_join_all() -> None:
     topology = nvlink.parse(NVSWITCH)
-    assert [topology.link_kind(u, v) for v in range(3) for u in range(v)] == [
+    assert [topology.link(u, v) for v in range(3) for u in range(v)] == [
         Link(LinkKind.NVSWITCH, 4, 100.0)
     ] * 3
     assert [part.name for part in topology.components] == ["NVSwitch 0005:00:00.0", "NVSwitch 0008:00:00.0"]
     lost = NVSWITCH.replace("\t Link 3: Remote Device 00000005:00:00.0: Link 33\n", "")
-    assert nvlink.parse(lost).link_kind(0, 1) == Link(LinkKind.NVSWITCH, 3, 75.0)
+    assert nvlink.parse(lost).link(0, 1) == Link(LinkKind.NVSWITCH, 3, 75.0)
     no_second = lost.replace("\t Link 2: Remote Device 00000005:00:00.0: Link 32\n", "")
-    assert nvlink.parse(no_second).link_kind(1, 2) == Link(LinkKind.NVSWITCH, 2, 50.0)
+    assert nvlink.parse(no_second).link(1, 2) == Link(LinkKind.NVSWITCH, 2, 50.0)
 
 
 def test_gpus_are_found_by_the_links_they_share() -> None:
@@ -116,7 +116,7 @@ def test_what_cannot_be_told_needs_the_bus_ids() -> None:
     with pytest.raises(tp.TopologyError, match="line 4: 1 links from GPU1 to GPU2, but 0 back"):
         nvlink.parse(three, bus_ids=["00000000:0A:00.0", "00000000:0B:00.0", "00000000:0C:00.0"])
     part = nvlink.parse(mesh([["0B", "FA"], ["0A"]]), bus_ids=["0000:0A:00.0", "0000:0B:00.0"])
-    assert part.link_kind(0, 1) == Link(LinkKind.NVLINK2, 1, 25.0)
+    assert part.link(0, 1) == Link(LinkKind.NVLINK2, 1, 25.0)
     assert part.notes[0] == "What 0000:fa:00.0 is, with links to one GPU, is not known."
 
 
@@ -124,7 +124,7 @@ def test_ends_with_inactive_links_between_them() -> None:
     for inactive in ("Link 1: <inactive>", "Link 1: Remote Device <inactive>"):
         text = NVSWITCH.replace("Link 1: Remote Device 00000008:00:00.0: Link 28", inactive)
         topology = nvlink.parse(text)
-        assert topology.link_kind(0, 1) == Link(LinkKind.NVSWITCH, 3, 75.0)
+        assert topology.link(0, 1) == Link(LinkKind.NVSWITCH, 3, 75.0)
         assert topology.notes[0] == "GPU0 has inactive links: 1."
 
 
@@ -132,7 +132,7 @@ def test_one_gpu_and_none() -> None:
     topology = nvlink.parse(mesh([["0B", "0C"]]))
     assert (topology.num_gpus, topology.components) == (1, ())
     idle = "".join(f"GPU {i}: NVIDIA L4 (UUID: GPU-{i})\n" for i in range(2))
-    assert nvlink.parse(idle).link_kind(0, 1) != NONE
+    assert nvlink.parse(idle).link(0, 1) != NONE
     assert nvlink.parse(idle).links == ()
 
 
@@ -174,8 +174,8 @@ def test_bad_arguments_are_refused_by_name() -> None:
     ]:
         with pytest.raises(tp.TopologyError, match=message):
             nvlink.parse(FOUR, bus_ids=bus_ids)  # type: ignore[arg-type]
-    with pytest.raises(tp.TopologyError, match="lane_gbps = 0"):
-        nvlink.parse(FOUR, lane_gbps=0)
+    with pytest.raises(tp.TopologyError, match="lane_gb_per_s = 0"):
+        nvlink.parse(FOUR, lane_gb_per_s=0)
 
 
 def test_recognised() -> None:

@@ -87,8 +87,8 @@ def test_direct_links_and_pcie_paths() -> None:
         nvmlDeviceGetRemappedRows=lambda i: (0, 0, 0, int(i == 3)),
     )
     topo = nvml.topology_of(library)
-    assert topo.link_kind(0, 1) == Link(LinkKind.NVLINK1, 2, 40.0)
-    assert topo.link_kind(0, 2) == Link(LinkKind.SYSTEM, 1, 15.75)
+    assert topo.link(0, 1) == Link(LinkKind.NVLINK1, 2, 40.0)
+    assert topo.link(0, 2) == Link(LinkKind.SYSTEM, 1, 15.75)
     assert [gpu.socket for gpu in topo.gpus] == [0, 0, 1, 1]
     assert (topo.gpus[2].cpus, topo.gpus[2].uuid, topo.gpus[2].memory_gb) == ("4-7", "GPU-2", 80.0)
     assert [gpu.healthy for gpu in topo.gpus] == [True, True, True, False]
@@ -97,14 +97,14 @@ def test_direct_links_and_pcie_paths() -> None:
 
 def test_pcie_switches_without_nvlink() -> None:
     topo = nvml.topology_of(FakeLibrary("Tesla T4", {}, count=4))
-    assert topo.link_kind(0, 1) == Link(LinkKind.PCIE, 1, 12.0)
+    assert topo.link(0, 1) == Link(LinkKind.PCIE, 1, 12.0)
     assert topo.notes == ("The PCIe speed of some GPUs is not told: 12 GB/s is assumed.",)
 
 
 def test_switches_join_all_pairs_at_full_speed() -> None:
     links = {(gpu, 4 + switch): 3 for gpu in range(4) for switch in range(4)}
     topo = nvml.topology_of(FakeLibrary("NVIDIA A100-SXM4-80GB", links, count=4))
-    assert {topo.link_kind(u, v) for u in range(4) for v in range(u)} == {Link(LinkKind.NVSWITCH, 12, 300.0)}
+    assert {topo.link(u, v) for u in range(4) for v in range(u)} == {Link(LinkKind.NVSWITCH, 12, 300.0)}
     assert len(topo.components) == 4
 
 
@@ -126,7 +126,7 @@ def test_slices_stand_for_their_gpu() -> None:
     assert [gpu.name for gpu in topo.gpus] == ["GPU0/MIG0", "GPU0/MIG1", "GPU1"]
     assert [round(gpu.fraction, 3) for gpu in topo.gpus] == [0.429, 0.571, 1.0]
     assert [gpu.parent for gpu in topo.gpus] == ["GPU0", "GPU0", None]
-    assert topo.link_kind(0, 2) == LinkKind.HOST
+    assert topo.link(0, 2).kind is LinkKind.HOST
 
 
 def test_no_gpu_is_refused() -> None:

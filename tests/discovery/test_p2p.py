@@ -21,9 +21,9 @@ def test_statuses() -> None:
 
 
 def test_direct_pairs_have_an_unknown_kind_and_others_go_through_the_host() -> None:
-    topology = p2p.parse(MIXED.encode(), "L40S", pcie_gbps=20.0, machine="box")
-    assert topology.link_kind(0, 1) == tp.Link(tp.LinkKind.UNKNOWN, 1, 20.0)
-    assert topology.link_kind(0, 2) == tp.Link(tp.LinkKind.HOST, 1, 20.0)
+    topology = p2p.parse(MIXED.encode(), "L40S", pcie_gb_per_s=20.0, machine="box")
+    assert topology.link(0, 1) == tp.Link(tp.LinkKind.UNKNOWN, 1, 20.0)
+    assert topology.link(0, 2) == tp.Link(tp.LinkKind.HOST, 1, 20.0)
     assert topology.gpus[1] == tp.Gpu(1, "GPU1", "L40S", "box")
     assert topology.notes == (
         "Direct access is supported for 1 of 3 pairs, the first is GPU0 and GPU1.",

@@ -26,12 +26,12 @@ def text(repository: Path) -> str:
 
 def pairs(topology: tp.Topology) -> dict[tuple[int, int], tuple[tp.LinkKind, int, float]]:
     n = topology.num_gpus
-    links = {(u, v): topology.link_kind(u, v) for v in range(n) for u in range(v)}
-    return {pair: (link.kind, link.lanes, link.gbps) for pair, link in links.items()}
+    links = {(u, v): topology.link(u, v) for v in range(n) for u in range(v)}
+    return {pair: (link.kind, link.lanes, link.gb_per_s) for pair, link in links.items()}
 
 
 def test_weights_decide_and_hops_do_not(text: str) -> None:
-    topology = rocm.parse(text, "MI250X", pcie_gbps=24.0)
+    topology = rocm.parse(text, "MI250X", pcie_gb_per_s=24.0)
     assert pairs(topology) == {
         (0, 1): (XGMI, 1, 50.0),
         (1, 2): (XGMI, 1, 50.0),
@@ -48,7 +48,7 @@ def test_weights_decide_and_hops_do_not(text: str) -> None:
 
 
 def test_weights_tell_sockets_where_no_numa_node_is_told(text: str) -> None:
-    topology = rocm.parse(text[: text.index("==== Numa Nodes")], pcie_gbps=24.0)
+    topology = rocm.parse(text[: text.index("==== Numa Nodes")], pcie_gb_per_s=24.0)
     assert {pair: kind for pair, (kind, _, _) in pairs(topology).items() if pair[1] == 3} == {
         (0, 3): SYSTEM,
         (1, 3): SYSTEM,
@@ -101,7 +101,7 @@ def test_types_alone_are_taken_as_direct_links_with_a_note() -> None:
 
 
 def test_numa_nodes_alone_tell_no_kind_of_link() -> None:
-    topology = rocm.parse(NUMA, pcie_gbps=20.0)
+    topology = rocm.parse(NUMA, pcie_gb_per_s=20.0)
     assert pairs(topology) == {(0, 1): (tp.LinkKind.UNKNOWN, 1, 20.0)}
     assert [(gpu.numa_node, gpu.socket) for gpu in topology.gpus] == [(0, 0), (1, 1)]
     assert "xGMI is not told" in topology.notes[0]
@@ -217,8 +217,8 @@ def test_json_of_amd_smi(listed: str) -> None:
     topology = rocm.parse(listed)
     assert topology == tp.discovery.read(listed)
     assert [gpu.bus_id for gpu in topology.gpus] == ["0000:11:00.0", "0000:21:00.0", "0000:31:00.0"]
-    assert topology.link_kind(0, 1) == tp.Link(tp.LinkKind.XGMI, 2, 64.0)
-    assert topology.link_kind(0, 2).kind is topology.link_kind(1, 2).kind is tp.LinkKind.SYSTEM
+    assert topology.link(0, 1) == tp.Link(tp.LinkKind.XGMI, 2, 64.0)
+    assert topology.link(0, 2).kind is topology.link(1, 2).kind is tp.LinkKind.SYSTEM
     assert topology.notes == ("2 of 3 pairs have no peer access.",)
 
 
@@ -226,7 +226,7 @@ def test_json_of_older_versions() -> None:
     rows = (f'{{"gpu": {i}, "weight": {{"gpu_0": {40 * i}, "gpu_1": {40 - 40 * i}}}}}' for i in range(2))
     topology = rocm.parse(f"[{', '.join(rows)}]")
     assert [gpu.name for gpu in topology.gpus] == ["GPU0", "GPU1"]
-    assert topology.link_kind(0, 1).kind is tp.LinkKind.HOST
+    assert topology.link(0, 1).kind is tp.LinkKind.HOST
 
 
 def test_json_of_rocm_smi() -> None:
@@ -242,7 +242,7 @@ def test_json_of_rocm_smi() -> None:
     ]
     topology = rocm.parse(f'{{"system": {{{", ".join(pairs)}}}, {", ".join(cards)}}}', "MI210")
     assert [(gpu.name, gpu.numa_node) for gpu in topology.gpus] == [("GPU0", 0), ("GPU1", 0), ("GPU2", 1)]
-    kinds = [topology.link_kind(u, v).kind for u, v in ((0, 1), (0, 2), (1, 2))]
+    kinds = [topology.link(u, v).kind for u, v in ((0, 1), (0, 2), (1, 2))]
     assert kinds == [tp.LinkKind.XGMI, tp.LinkKind.SYSTEM, tp.LinkKind.SYSTEM]
 
 

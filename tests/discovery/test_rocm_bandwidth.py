@@ -19,7 +19,7 @@ def test_the_slower_direction_of_a_one_way_copy_counts(text: str) -> None:
         ("GPU0", "First GPU", "0000:0d:00.0"),
         ("GPU1", "Second GPU [Model (2)]", "0000:a0:00.1"),
     ]
-    assert topology.link_kind(0, 1) == tp.Link(tp.LinkKind.UNKNOWN, 1, 47.080)
+    assert topology.link(0, 1) == tp.Link(tp.LinkKind.UNKNOWN, 1, 47.080)
     assert topology.notes == ()
 
 
@@ -36,8 +36,8 @@ def test_a_device_without_an_address_is_a_gpu_where_it_copies_to_itself(text: st
 
 
 def test_pairs_without_peer_access_have_the_default(text: str) -> None:
-    topology = rocm_bandwidth.parse(text.replace("47.080", "N/A   "), default_gbps=9.0)
-    assert topology.link_kind(0, 1) == tp.Link(tp.LinkKind.HOST, 1, 9.0)
+    topology = rocm_bandwidth.parse(text.replace("47.080", "N/A   "), default_gb_per_s=9.0)
+    assert topology.link(0, 1) == tp.Link(tp.LinkKind.HOST, 1, 9.0)
     assert topology.notes == ("1 of 1 pairs were not measured: 9 GB/s is assumed.",)
 
 

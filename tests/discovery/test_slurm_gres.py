@@ -26,10 +26,10 @@ def nodes(repository: Path) -> str:
 
 def test_links_are_in_the_order_of_pci(links: str) -> None:
     assert slurm_gres.recognised(links)
-    topology = parse(links, pcie_gbps=20.0)
-    assert topology.link_kind(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
-    assert topology.link_kind(2, 3) == tp.Link(LinkKind.NVLINK3, 8, 200.0)
-    assert topology.link_kind(1, 2) == tp.Link(LinkKind.SYSTEM, 1, 20.0)
+    topology = parse(links, pcie_gb_per_s=20.0)
+    assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
+    assert topology.link(2, 3) == tp.Link(LinkKind.NVLINK3, 8, 200.0)
+    assert topology.link(1, 2) == tp.Link(LinkKind.SYSTEM, 1, 20.0)
     assert [gpu.name for gpu in topology.gpus] == ["nvidia0", "nvidia1", "nvidia2", "nvidia3"]
     assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1, 1]
     assert {gpu.model for gpu in topology.gpus} == {"a100"}
@@ -40,7 +40,7 @@ def test_a_given_model_sets_the_speed(links: str) -> None:
     topology = parse(
         links.replace("Links=-1,4", "Links=-1,2").replace("Links=4,-1", "Links=2,-1"), gpu_model="H100"
     )
-    assert topology.link_kind(0, 1) == tp.Link(LinkKind.NVLINK4, 2, 50.0)
+    assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK4, 2, 50.0)
     assert topology.gpus[0].model == "H100"
 
 
@@ -49,12 +49,12 @@ def test_more_links_than_a_gpu_has_mean_a_switch() -> None:
         f"Name=gpu Type=H100 File=/dev/nvidia{i} Links={','.join('-1' if i == j else '18' for j in range(3))}"
         for i in range(3)
     )
-    assert parse(rows).link_kind(0, 2) == tp.Link(LinkKind.NVSWITCH, 18, 450.0)
+    assert parse(rows).link(0, 2) == tp.Link(LinkKind.NVSWITCH, 18, 450.0)
 
 
 def test_xgmi() -> None:
     text = "Name=gpu Type=MI250X File=/dev/a Links=-1,4\nName=gpu Type=MI250X File=/dev/b Links=4,-1"
-    assert parse(text).link_kind(0, 1) == tp.Link(LinkKind.XGMI, 4, 200.0)
+    assert parse(text).link(0, 1) == tp.Link(LinkKind.XGMI, 4, 200.0)
 
 
 def test_the_machine_has_to_be_chosen(nodes: str) -> None:
@@ -72,9 +72,9 @@ def test_the_machine_has_to_be_chosen(nodes: str) -> None:
     assert topology.num_gpus == 6
     assert topology.machine_names == ("gpu9",)
     assert [gpu.name for gpu in topology.gpus] == [f"GPU{i}" for i in range(6)]
-    assert topology.link_kind(0, 1) == LinkKind.UNKNOWN
+    assert topology.link(0, 1).kind is LinkKind.UNKNOWN
     assert any("has no Links" in note for note in topology.notes)
-    assert parse(nodes, node="gpu9", assume_no_nvlink=True).link_kind(0, 1) == LinkKind.HOST
+    assert parse(nodes, node="gpu9", assume_no_nvlink=True).link(0, 1).kind is LinkKind.HOST
 
 
 def test_machines_that_are_alike() -> None:
@@ -145,7 +145,7 @@ def test_an_unknown_model_is_named() -> None:
 
 def test_zero_links_need_no_speed() -> None:
     text = "Name=gpu Type=X File=/dev/a Links=-1,0\nName=gpu Type=X File=/dev/b Links=0,-1"
-    assert parse(text).link_kind(0, 1) == LinkKind.HOST
+    assert parse(text).link(0, 1).kind is LinkKind.HOST
 
 
 @given(

@@ -37,7 +37,7 @@ def test_tree(repository: Path) -> None:
     notes = " ".join(fabric.notes)
     assert "Nothing joins 2 trees" in notes
     assert "LinkSpeed, whose unit is arbitrary, is not used: '400' (1 times)" in notes
-    assert all(level.gbps is None for level in fabric.levels)
+    assert all(level.gb_per_s is None for level in fabric.levels)
 
 
 def test_fat_tree_is_a_tree(repository: Path) -> None:
@@ -90,7 +90,7 @@ def test_rings(repository: Path) -> None:
 def test_a_cluster_of_it(repository: Path) -> None:
     fabric = fixture(repository, "slurmtopo-tree.conf")
     machine = tp.Topology.from_links(2, [(0, 1, 25.0)])
-    cluster = tp.Topology.cluster(machine, fabric=fabric.with_level("leaf", gbps=50.0))
+    cluster = tp.Topology.cluster(machine, fabric=fabric.with_level("leaf", gb_per_s=50.0))
     assert cluster.num_gpus == 2 * len(fabric.machines)
     assert cluster.bandwidth(cluster.gpus_of["n01"][0], cluster.gpus_of["n02"][0]) == 50.0
 

@@ -42,7 +42,7 @@ def noted(described: Fabric | Topology, words: str) -> bool:
 
 
 def lanes(topology: Topology) -> dict[tuple[int, int], int]:
-    return {(u, v): link.lanes for u, v, link in topology.links if link != LinkKind.UNKNOWN}
+    return {(u, v): link.lanes for u, v, link in topology.links if link.kind is not LinkKind.UNKNOWN}
 
 
 # ---- gres.conf -------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def gres_a100(data: bytes) -> None:
         ("nvidia0", "a100", 0),
         ("nvidia1", "a100", 1),
     ]
-    assert topology.link_kind(0, 1) == LinkKind.UNKNOWN
+    assert topology.link(0, 1).kind is LinkKind.UNKNOWN
     assert not noted(topology, "AutoDetect")
 
 
@@ -250,7 +250,7 @@ def infiniband(data: bytes) -> None:
     assert noted(fabric, "69 channel adapters name no host")
     assert noted(fabric, "40 channel adapters are aggregation nodes")
     assert fabric.level_names == ("leaf", "spine")
-    assert [level.gbps for level in fabric.levels] == [50.0, 50.0]
+    assert [level.gb_per_s for level in fabric.levels] == [50.0, 50.0]
     assert sorted(domain_sizes(fabric, "leaf")) == [11, 11, 15, 16, 16, 17, 18, 18]
     assert domain_sizes(fabric, "spine") == [122]
     assert 1.0 < fabric.levels[1].oversubscription < 1.05

@@ -57,7 +57,7 @@ def mi250_bandwidths(data: bytes) -> None:
     pairs = {(int(word[0]), int(word[2])): int(word[4]) for word in lanes.split()}
     assert topology.num_gpus == 8
     assert direct(topology) == {pair: Link(XGMI, n, 50.0 * n) for pair, n in pairs.items()}
-    assert topology.link_kind(0, 3) == HOST
+    assert topology.link(0, 3).kind is HOST
     assert "16 of 28 pairs have no direct link" in topology.notes[0]
 
 
@@ -77,8 +77,8 @@ def mi210_tree(data: bytes) -> None:
     assert [part.name for part in topology.components] == ["NUMA0", "NUMA1"]
     hives = [*combinations(range(4), 2), *combinations(range(4, 8), 2)]
     assert direct(topology) == dict.fromkeys(hives, Link(XGMI, 1, 50.0))
-    assert {topology.link_kind(u, v).kind for u in range(4) for v in range(4, 8)} == {SYSTEM}
-    assert [link.gbps for _, _, link in topology.component_links] == [32.0] * 8 + [16.0]
+    assert {topology.link(u, v).kind for u in range(4) for v in range(4, 8)} == {SYSTEM}
+    assert [link.gb_per_s for _, _, link in topology.component_links] == [32.0] * 8 + [16.0]
     assert len({gpu.bus_id for gpu in topology.gpus} - {None}) == 8
 
 
@@ -89,7 +89,7 @@ def copied_gpu_tree(data: bytes) -> None:
     assert [part.name for part in topology.components] == ["NUMA0"]
     assert [gpu.numa_node for gpu in topology.gpus] == [0, None]
     assert "nodes/2/io_links/0/properties is a link of node 1" in topology.notes[0]
-    assert topology.link_kind(0, 1) == HOST
+    assert topology.link(0, 1).kind is HOST
 
 
 def adroit(data: bytes) -> None:
@@ -129,7 +129,7 @@ def dgx2(data: bytes) -> None:
     assert kinds[ComponentKind.PCIE_SWITCH] == 12  # of two GPUs each, and one above two of those
     assert direct(topology) == {}
     pairs = combinations(range(16), 2)
-    assert {topology.link_kind(u, v) for u, v in pairs} == {Link(LinkKind.NVSWITCH, 6, 150.0)}
+    assert {topology.link(u, v) for u, v in pairs} == {Link(LinkKind.NVSWITCH, 6, 150.0)}
     switch = len(topology.gpus) + len(topology.components) - 12
     ports = [link for a, b, link in topology.component_links if a < 16 and b >= switch]
     assert ports == [Link(LinkKind.NVLINK2, 1, 25.0)] * 96
@@ -146,7 +146,7 @@ def minsky(data: bytes) -> None:
     assert direct(topology) == {(0, 1): nvlinks, (2, 3): nvlinks}
     to_sockets = {(a, b): link for a, b, link in topology.component_links if a < 4}
     assert to_sockets == dict.fromkeys([(0, 4), (1, 4), (2, 5), (3, 5)], nvlinks)
-    assert topology.link_kind(1, 2) == SYSTEM
+    assert topology.link(1, 2).kind is SYSTEM
 
 
 def sandybridge(data: bytes) -> None:
@@ -163,9 +163,9 @@ def sandybridge(data: bytes) -> None:
     kinds = parts(topology)
     assert (kinds[ComponentKind.SOCKET], kinds[ComponentKind.NUMA_NODE]) == (2, 2)
     assert [nic.name for nic in topology.nics] == ["mlx5_0"]
-    assert topology.link_kind(0, 1) == SYSTEM
-    assert topology.link_kind(1, 2) == HOST
-    assert topology.link_kind(2, 3) == LinkKind.PCIE
+    assert topology.link(0, 1).kind is SYSTEM
+    assert topology.link(1, 2).kind is HOST
+    assert topology.link(2, 3).kind is LinkKind.PCIE
 
 
 def power9(memory: bool) -> Check:

@@ -24,7 +24,7 @@ def refused(parse: Callable[[bytes], object], message: str) -> Expected:
 
 def kinds(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
     """How many pairs have links of each kind and number."""
-    links = (topology.link_kind(u, v) for v in range(topology.num_gpus) for u in range(v))
+    links = (topology.link(u, v) for v in range(topology.num_gpus) for u in range(v))
     return Counter((link.kind, link.lanes) for link in links)
 
 

@@ -44,10 +44,10 @@ class GpuSpeed:
     """Of one GPU as a program sees it (boards with two count as two): single precision, memory bandwidth."""
 
     tflops: float
-    memory_gbps: float
+    memory_gb_per_s: float
 
     def __post_init__(self) -> None:
-        for name in ("tflops", "memory_gbps"):
+        for name in ("tflops", "memory_gb_per_s"):
             _checks.positive(getattr(self, name), name, ValueError, high=1e9)
 
 
@@ -81,7 +81,7 @@ class Network:
         """Over that on one GTX 1080Ti."""
         reference = GPU_SPEEDS[_REFERENCE]
         computing = self.compute * reference.tflops / gpu.tflops
-        remembering = self.memory * reference.memory_gbps / gpu.memory_gbps
+        remembering = self.memory * reference.memory_gb_per_s / gpu.memory_gb_per_s
         return (computing + remembering) / gpus + self.disk + self.exchange * (1 - 1 / gpus)
 
 

@@ -84,7 +84,7 @@ class Thing:
     vendor: int | None = None
     """PCI vendor, 0 where the system does not tell, None where the text does not."""
     device: int = 0
-    gbps: float = 0.0
+    gb_per_s: float = 0.0
     """Of the PCIe link in one direction, 0 where not told."""
     is_coprocessor: bool = False
     is_fabric: bool = False
@@ -131,14 +131,14 @@ class Bandwidths:
 class Assumed:
     """What is assumed where hwloc does not tell."""
 
-    pcie_gbps: float
-    socket_gbps: float | None
+    pcie_gb_per_s: float
+    socket_gb_per_s: float | None
     """None: the speed of the processor's model."""
 
     def __post_init__(self) -> None:
-        _checks.positive(self.pcie_gbps, "pcie_gbps", TopologyError)
-        if self.socket_gbps is not None:
-            _checks.positive(self.socket_gbps, "socket_gbps", TopologyError)
+        _checks.positive(self.pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+        if self.socket_gb_per_s is not None:
+            _checks.positive(self.socket_gb_per_s, "socket_gb_per_s", TopologyError)
 
 
 def topology(
@@ -203,7 +203,7 @@ class _Builder:
         return Topology(
             tuple(self._gpu(i, thing) for i, thing in enumerate(self._gpus)),
             tuple((u, v, link) for (u, v), link in self._links.items() if v < n),
-            default=self._assumed.pcie_gbps,
+            default=self._assumed.pcie_gb_per_s,
             name=name,
             nics=tuple(self._nics()),
             components=tuple(self._components()),
@@ -217,7 +217,7 @@ class _Builder:
         """Joins two vertices, if no faster link does so already."""
         u, v = sorted((self._place[id(a)], self._place[id(b)]))
         known = self._links.get((u, v))
-        if known is None or known.gbps < link.gbps:
+        if known is None or known.gb_per_s < link.gb_per_s:
             self._links[u, v] = link
 
     def _climb(self, thing: Thing) -> None:
@@ -230,10 +230,10 @@ class _Builder:
                 break
             way.append(above)
         if target is not None:
-            told = [gbps for gbps in _speeds(way) if gbps > 0.0]
+            told = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
             self._silent += not told
-            gbps = min(told, default=self._assumed.pcie_gbps)
-            self._link(thing, target, Link(LinkKind.PCIE, 1, gbps))
+            gb_per_s = min(told, default=self._assumed.pcie_gb_per_s)
+            self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
 
     def _package(self, thing: Thing) -> Thing | None:
         """The package that `thing` is near; None where that is not one."""
@@ -249,11 +249,11 @@ class _Builder:
     def _join_sockets(self) -> Iterator[str]:
         if len(self._packages) < 2:
             return
-        gbps = self._assumed.socket_gbps or _socket_gbps(self._packages[0])
-        if gbps is None:
-            gbps = _SLOWEST_SOCKETS.gbps
-            yield f"The speed between sockets is not told: {gbps:g} GB/s is assumed; see socket_gbps."
-        link = Link(LinkKind.SYSTEM, 1, gbps)
+        gb_per_s = self._assumed.socket_gb_per_s or _socket_gb_per_s(self._packages[0])
+        if gb_per_s is None:
+            gb_per_s = _SLOWEST_SOCKETS.gb_per_s
+            yield f"The speed between sockets is not told: {gb_per_s:g} GB/s is assumed; see socket_gb_per_s."
+        link = Link(LinkKind.SYSTEM, 1, gb_per_s)
         for a, b in combinations(self._packages, 2):
             self._link(a, b, link)
 
@@ -305,7 +305,8 @@ class _Builder:
 
     def _silence(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
         if self._silent:
-            yield f"The speed of {self._silent} PCIe links is not told: {self._assumed.pcie_gbps:g} GB/s is assumed."
+            speed = self._assumed.pcie_gb_per_s
+            yield f"The speed of {self._silent} PCIe links is not told: {speed:g} GB/s is assumed."
         if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
             yield f"{nameless} display devices of no known vendor are taken as GPUs."
         if not matrices:
@@ -396,13 +397,13 @@ def _is_of_another(child: Thing, device: Thing) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _direct(name: str, model: str, gbps: float) -> Link:
+def _direct(name: str, model: str, gb_per_s: float) -> Link:
     """A link of a matrix, with its kind and lanes where the model's are known."""
     is_xgmi = name == "XGMIBandwidth"
     speed = xgmi_of(model) if is_xgmi else nvlink_of(model)
     kind = LinkKind.XGMI if is_xgmi else speed.kind if speed else LinkKind.NVLINK
-    lanes = gbps / speed.gbps if speed else 1.0
-    return Link(kind, int(lanes) if lanes.is_integer() and 1 <= lanes <= _MAX_LANES else 1, gbps)
+    lanes = gb_per_s / speed.gb_per_s if speed else 1.0
+    return Link(kind, int(lanes) if lanes.is_integer() and 1 <= lanes <= _MAX_LANES else 1, gb_per_s)
 
 
 def _why_none(devices: Sequence[Thing]) -> str:
@@ -427,7 +428,7 @@ def _speeds(way: Sequence[Thing]) -> list[float]:
     """
     first = way[0]
     begins_with_root = first.is_port and (first.parent is None or not first.parent.is_port)
-    return [thing.gbps for thing in way[begins_with_root::2]]
+    return [thing.gb_per_s for thing in way[begins_with_root::2]]
 
 
 def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
@@ -467,7 +468,7 @@ def _trunk(attached: Sequence[Mapping[int, Link]]) -> Link:
     """A link between two switches that is as wide as those of one of them to its accelerators."""
     ports = list(min(attached, key=len).values())
     lanes = min(sum(link.lanes for link in ports), _MAX_LANES)
-    return Link(ports[0].kind, lanes, sum(link.gbps for link in ports))
+    return Link(ports[0].kind, lanes, sum(link.gb_per_s for link in ports))
 
 
 def _info(thing: Thing, *names: str) -> str | None:
@@ -489,7 +490,7 @@ def _memory_gb(thing: Thing, otherwise: float) -> float | None:
     return (int(match[1]) * 1024 if match else otherwise) / 1e9 or None
 
 
-def _socket_gbps(package: Thing) -> float | None:
+def _socket_gb_per_s(package: Thing) -> float | None:
     """The speed between sockets of a known processor."""
     infos = package.infos
     key = _SOCKETS_OF_NUMBER.get((infos.get("CPUVendor", ""), infos.get("CPUModelNumber", "")))
@@ -497,7 +498,7 @@ def _socket_gbps(package: Thing) -> float | None:
     key = key or next((known for word, known in _SOCKETS_OF_MODEL.items() if word in words), None)
     if key is None and "CPUImplementer" in infos:
         key = "socket-arm"
-    return SPEEDS[key].gbps if key else None
+    return SPEEDS[key].gb_per_s if key else None
 
 
 def _path(nic: Thing, gpu: Thing) -> str:

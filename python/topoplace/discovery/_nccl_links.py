@@ -60,18 +60,18 @@ class Lanes:
     """What is given about the speed of an NVLink or xGMI link."""
 
     model: str | None
-    gbps: float | None
+    gb_per_s: float | None
 
     def of(self, gpu: Element, tag: str) -> LinkSpeed:
         """The links `tag` of `gpu`; TopologyError where neither the file nor an argument tells their speed."""
         known = self._known(gpu, tag)
-        if self.gbps is not None:
+        if self.gb_per_s is not None:
             kind = known.kind if known else LinkKind.XGMI if tag == "xgmi" else LinkKind.NVLINK
-            return LinkSpeed(kind, self.gbps, None, "direct", known.most_links if known else _MAX_LINKS)
+            return LinkSpeed(kind, self.gb_per_s, None, "direct", known.most_links if known else _MAX_LINKS)
         if known is None:
             of = f"gpu_model = {_checks.shown(self.model)}" if self.model else _generation(gpu)
             raise TopologyError(
-                f"line {gpu.line}: no speed is known of {tag} of {of}; lane_gbps= gives that of one link"
+                f"line {gpu.line}: no speed is known of {tag} of {of}; lane_gb_per_s= gives that of one link"
             )
         return known
 
@@ -139,7 +139,7 @@ def _bundles(gpu: Element, lanes: Lanes) -> list[_Bundle]:
                 f"line {element.line}: {total} links, more than the {speed.most_links} of such a GPU"
             )
         before = bundles[target].link.lanes if target in bundles else 0
-        link = Link(speed.kind, before + count, (before + count) * speed.gbps)
+        link = Link(speed.kind, before + count, (before + count) * speed.gb_per_s)
         bundles[target] = _Bundle(target, element.get("tclass").lower(), element.line, link)
     return list(bundles.values())
 
@@ -169,7 +169,7 @@ def _lonely(wires: Wires, gpus: Sequence[PlacedGpu]) -> Iterator[str]:
 
 def faster(one: Link | None, other: Link) -> Link:
     """The faster of the links, if there are two."""
-    return one if one and one.gbps > other.gbps else other
+    return one if one and one.gb_per_s > other.gb_per_s else other
 
 
 def _c2c(element: Element) -> Link:
@@ -197,4 +197,4 @@ def _both_ways(
                 f"but {back.lanes} back"
             )
         if u < v:
-            yield u, v, link if link.gbps <= back.gbps else back
+            yield u, v, link if link.gb_per_s <= back.gb_per_s else back

@@ -14,7 +14,7 @@ from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.discovery import _text
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology import Topology
 
 MAX_MACHINES = 100_000
@@ -35,15 +35,15 @@ def parse(
     data: str | bytes,
     *,
     direct: Link = DUAL_NVLINK1,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "hiest",
 ) -> Topology:
     """The topology of all machines that `data` describes.
 
-    direct: what a distance of 1 stands for. pcie_gbps: the speed of every pair without such a link.
+    direct: what a distance of 1 stands for. pcie_gb_per_s: the speed of every pair without such a link.
     Raises TopologyError naming the machine, the field and the value.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     _checks.instance(direct, Link, "direct", TopologyError)
     machines = _field(_json(_text.decoded(data)), "machines", dict, "the text")
     if not 1 <= len(machines) <= MAX_MACHINES:
@@ -55,12 +55,12 @@ def parse(
         where = f"machines[{_checks.shown(machine)}]"
         first = len(gpus)
         gpus.extend(_gpus(fields, machine, first, where))
-        links.extend(_links(fields, first, len(gpus) - first, direct, pcie_gbps, where))
+        links.extend(_links(fields, first, len(gpus) - first, direct, pcie_gb_per_s, where))
         crooked += not _is_symmetric(fields.get("socket_distance"))
-    notes = [f"Distances tell no speeds: 1 is taken as {direct.gbps:g} GB/s."]
+    notes = [f"Distances tell no speeds: 1 is taken as {direct.gb_per_s:g} GB/s."]
     if crooked:
         notes.append(f"socket_distance of {crooked} machines is not symmetric; it is not used.")
-    return Topology(tuple(gpus), tuple(links), default=pcie_gbps, name=name, notes=tuple(notes))
+    return Topology(tuple(gpus), tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes))
 
 
 def _json(text: str) -> Any:
@@ -114,7 +114,7 @@ def _gpus(fields: Any, machine: str, first: int, where: str) -> Iterator[Gpu]:
 
 
 def _links(
-    fields: Any, first: int, count: int, direct: Link, pcie_gbps: float, where: str
+    fields: Any, first: int, count: int, direct: Link, pcie_gb_per_s: float, where: str
 ) -> Iterator[tuple[int, int, Link]]:
     """The links of one machine whose `count` GPUs are numbered from `first`."""
     rows = _field(fields, "gpu_distance", dict, where)
@@ -131,7 +131,7 @@ def _links(
             if there == _DIRECT:
                 yield first + v, first + u, direct
             elif u != v:
-                yield first + v, first + u, Link(LinkKind.SYSTEM, 1, pcie_gbps)
+                yield first + v, first + u, Link(LinkKind.SYSTEM, 1, pcie_gb_per_s)
 
 
 def _distance(row: Mapping[str, Any], u: int, v: int, where: str) -> int:

@@ -22,7 +22,7 @@ from topoplace.discovery import _text, _tree, _yaml
 from topoplace.discovery._yaml import Fields
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology import Topology
 
 MAX_GPUS = 1 << 20
@@ -59,17 +59,17 @@ def parse(
     *,
     template: Mapping[str, Topology] | None = None,
     socket_cells: Collection[str] = (),
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "hived",
 ) -> Topology:
     """All GPUs of the physical cells in `data`, a configuration in YAML.
 
     template: what a node is like inside, by its cell type. socket_cells: the cell types that are CPU sockets.
-    pcie_gbps: the speed assumed inside a node that is not given. The levels are called "cell1", which is just above
+    pcie_gb_per_s: the speed assumed inside a node that is not given. The levels are called "cell1", which is just above
     the nodes, "cell2" and so on. Raises TopologyError naming the line: anything malformed, cells that are not as
     their types say, a GPU that is there twice.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     cluster = _cluster(data)
     reader = _Reader(
         _cell_types(cluster), frozenset(_checks.sequence(socket_cells, "socket_cells", TopologyError))
@@ -78,7 +78,7 @@ def parse(
         reader.top(_yaml.fields(item, f"physicalCells[{i}]"), i)
     if not reader.nodes:
         raise TopologyError("there are no physicalCells")
-    templates = _Templates(template or {}, pcie_gbps)
+    templates = _Templates(template or {}, pcie_gb_per_s)
     machines = {node.name: templates.of(node) for node in reader.nodes.values()}
     return Topology.cluster(machines, fabric=_fabric(tuple(machines), reader.above, name), name=name)
 
@@ -244,10 +244,10 @@ def _index(cell: Fields, place: int) -> int:
 class _Templates:
     """One topology for all nodes that are alike."""
 
-    def __init__(self, template: Mapping[str, Topology], pcie_gbps: float) -> None:
+    def __init__(self, template: Mapping[str, Topology], pcie_gb_per_s: float) -> None:
         _checks.instance(template, Mapping, "template", TopologyError)
         self._template = template
-        self._pcie_gbps = pcie_gbps
+        self._pcie_gb_per_s = pcie_gb_per_s
         self._built: dict[tuple[Any, ...], Topology] = {}
 
     def of(self, node: _NodeCells) -> Topology:
@@ -271,10 +271,10 @@ class _Templates:
         gpus = [
             Gpu(i, f"GPU{index}", model, socket=socket) for i, (index, (model, socket)) in enumerate(found)
         ]
-        link = Link(LinkKind.UNKNOWN, 1, self._pcie_gbps)
+        link = Link(LinkKind.UNKNOWN, 1, self._pcie_gb_per_s)
         links = [(u, v, link) for v in range(len(gpus)) for u in range(v)]
         notes = ("Cells do not tell how the GPUs of a node are connected.",) if links else ()
-        return Topology(gpus, links, default=self._pcie_gbps, name=name, notes=notes)
+        return Topology(gpus, links, default=self._pcie_gb_per_s, name=name, notes=notes)
 
 
 def _fabric(machines: tuple[str, ...], above: Sequence[_tree.Switch], name: str) -> Fabric:

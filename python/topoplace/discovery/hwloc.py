@@ -16,7 +16,7 @@ from topoplace.discovery import _hwloc, _text, _xml
 from topoplace.discovery._hwloc import Bandwidths, Thing
 from topoplace.discovery._xml import Element
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS
+from topoplace.links import PCIE3_X16_GB_PER_S
 from topoplace.topology import Topology
 
 MATRICES = ("NVLinkBandwidth", "XGMIBandwidth")
@@ -44,19 +44,19 @@ def recognised(text: str) -> bool:
 def parse(
     data: str | bytes,
     *,
-    pcie_gbps: float = PCIE3_X16_GBPS,
-    socket_gbps: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    socket_gb_per_s: float | None = None,
     name: str = "hwloc",
     machine: str = "machine0",
 ) -> Topology:
     """The topology of the machine that `data`, the XML of hwloc 1, 2 or 3, describes.
 
-    GPUs are in the order of their PCI addresses. pcie_gbps: the speed of PCIe links where hwloc knows none.
-    socket_gbps: between sockets; where it is None that of the processor's model. NVSwitches that share no GPU are
+    GPUs are in the order of their PCI addresses. pcie_gb_per_s: the speed of PCIe links where hwloc knows none.
+    socket_gb_per_s: between sockets; where it is None that of the processor's model. NVSwitches that share no GPU are
     taken to be joined, because hwloc tells no links between switches. Raises TopologyError naming the line, and
     for a machine without an accelerator.
     """
-    assumed = _hwloc.Assumed(pcie_gbps, socket_gbps)
+    assumed = _hwloc.Assumed(pcie_gb_per_s, socket_gb_per_s)
     document = _xml.read(_text.decoded(data), "hwloc's XML")
     version = _version(document)
     root = Thing("")
@@ -151,7 +151,7 @@ def _add_pci(thing: Thing, element: Element) -> None:
             raise TopologyError(f"line {element.line}: {key} = {_checks.shown(value)} is not hwloc's")
     if match:
         thing.pci_class, thing.vendor, thing.device = (int(word, 16) for word in match.groups())
-    thing.bus_id, thing.gbps = address, float(speed or 0.0)
+    thing.bus_id, thing.gb_per_s = address, float(speed or 0.0)
 
 
 # ---- matrices --------------------------------------------------------------------------------------------------

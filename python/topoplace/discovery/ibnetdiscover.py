@@ -47,9 +47,9 @@ def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
     hosts, notes = _hosts(network)
     cables, rates = _cables(network, hosts)
     tree = _tree.from_cables(cables, what="the text")
-    speed = _gbps(next(iter(rates))) if len(rates) == 1 else 0.0
+    speed = _gb_per_s(next(iter(rates))) if len(rates) == 1 else 0.0
     if speed:
-        tree.levels = tuple(replace(level, gbps=speed) for level in tree.levels)
+        tree.levels = tuple(replace(level, gb_per_s=speed) for level in tree.levels)
     else:
         told = ", ".join(f"{rate or 'none'} ({count} ports)" for rate, count in rates.most_common(5))
         notes.append(f"No one known speed of all ports of machines: {told}.")
@@ -193,8 +193,8 @@ def _once(names: Iterable[str]) -> Mapping[str, int]:
     return {name: times for name, times in Counter(names).items() if times == 1 and name}
 
 
-def _gbps(rate: str) -> float:
+def _gb_per_s(rate: str) -> float:
     """GB/s of a rate such as 4xNDR; 0 where the table has none."""
     width, _, generation = rate.partition("x")
     speed = SPEEDS.get(f"infiniband-{generation.lower()}")
-    return speed.gbps * int(width) / 4 if speed and width else 0.0
+    return speed.gb_per_s * int(width) / 4 if speed and width else 0.0

@@ -19,7 +19,7 @@ from topoplace import _checks
 from topoplace.devices import Component, ComponentKind, Gpu
 from topoplace.discovery import _amd, _tar
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, SPEEDS, Link, LinkKind, xgmi_of
+from topoplace.links import PCIE3_X16_GB_PER_S, SPEEDS, Link, LinkKind, xgmi_of
 from topoplace.topology import Topology
 
 MAX_NODES = 4096
@@ -44,34 +44,34 @@ def recognised(data: str | bytes) -> bool:
 def parse(
     data: bytes | Mapping[str, str | bytes],
     *,
-    pcie_gbps: float = PCIE3_X16_GBPS,
-    socket_gbps: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    socket_gb_per_s: float | None = None,
     name: str = "kfd",
     machine: str = "machine0",
 ) -> Topology:
     """The topology of the driver's tree, given as an uncompressed tar archive or as its files by path.
 
     GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs.
-    pcie_gbps: the speed of a PCIe link where the driver tells none; socket_gbps: between NUMA nodes, which it never
-    tells: AMD's figure where it is None. NUMA nodes nearer than 16 share a socket. Raises TopologyError naming the
-    file, the line and the value.
+    pcie_gb_per_s: the speed of a PCIe link where the driver tells none; socket_gb_per_s: between NUMA nodes, which
+    it never tells: AMD's figure where it is None. NUMA nodes nearer than 16 share a socket. Raises TopologyError
+    naming the file, the line and the value.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
-    if socket_gbps is None:
-        socket_gbps = SPEEDS["socket-amd"].gbps
-    between = _checks.positive(socket_gbps, "socket_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    if socket_gb_per_s is None:
+        socket_gb_per_s = SPEEDS["socket-amd"].gb_per_s
+    between = _checks.positive(socket_gb_per_s, "socket_gb_per_s", TopologyError)
     gpus, cpus = _nodes(data)
     links, strays = _agreed([*gpus, *cpus])
     place = {node.id: i for i, node in enumerate([*gpus, *cpus])}
     models = {node.id: node.model for node in gpus}
-    joined, silent = _joined(links, place, models, pcie_gbps, between)
+    joined, silent = _joined(links, place, models, pcie_gb_per_s, between)
     near = _near(links, place, len(gpus))
     sockets = _sockets(links, [node.id for node in cpus])
     inside, outside = _parted(joined, len(gpus))
     return Topology(
         tuple(_gpus(gpus, near, sockets, machine)),
         inside,
-        default=pcie_gbps,
+        default=pcie_gb_per_s,
         name=name,
         components=tuple(Component(ComponentKind.NUMA_NODE, f"NUMA{i}") for i in range(len(cpus))),
         component_links=outside,
@@ -256,8 +256,8 @@ def _joined(
     links: Mapping[Pair, _IoLink],
     place: Mapping[int, int],
     models: Mapping[int, str | None],
-    pcie_gbps: float,
-    between_gbps: float,
+    pcie_gb_per_s: float,
+    between_gb_per_s: float,
 ) -> tuple[list[Entry], list[str]]:
     """Every link between two vertices, given by their place, and a sentence per speed that was not told.
 
@@ -268,17 +268,17 @@ def _joined(
     for (a, b), found in links.items():
         if a not in models and b not in models:
             link = Link(
-                LinkKind.HOST if found.weight <= _amd.NEAR_WEIGHT else LinkKind.SYSTEM, 1, between_gbps
+                LinkKind.HOST if found.weight <= _amd.NEAR_WEIGHT else LinkKind.SYSTEM, 1, between_gb_per_s
             )
         elif found.kind == _XGMI:
             speed = xgmi_of(models.get(a) or models.get(b) or "") or _amd.SLOWEST_XGMI
-            link = Link(LinkKind.XGMI, 1, speed.gbps)
+            link = Link(LinkKind.XGMI, 1, speed.gb_per_s)
         else:
-            link = Link(LinkKind.PCIE if found.kind == _PCIE else LinkKind.UNKNOWN, 1, pcie_gbps)
+            link = Link(LinkKind.PCIE if found.kind == _PCIE else LinkKind.UNKNOWN, 1, pcie_gb_per_s)
         if found.most_mbps:
             link = _told(found, link.kind)
         else:
-            silent[f"of kind {link.kind.value} have no speed: {link.gbps:g} GB/s is assumed."] += 1
+            silent[f"of kind {link.kind.value} have no speed: {link.gb_per_s:g} GB/s is assumed."] += 1
         joined.append((min(place[a], place[b]), max(place[a], place[b]), link))
     return joined, [f"{count} links {what}" for what, count in sorted(silent.items())]
 

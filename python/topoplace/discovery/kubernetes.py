@@ -28,7 +28,7 @@ from topoplace.discovery._mig import slices_of
 from topoplace.discovery._yaml import Fields
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology import Topology
 
 NVLINK_DOMAIN = "nvlink_domain"
@@ -63,8 +63,8 @@ def parse(
     levels: Mapping[str, str] | None = None,
     template: Topology | Mapping[str, Topology] | None = None,
     whole_gpus: int | None = None,
-    nvlink_gbps: float | None = None,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    nvlink_gb_per_s: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "kubernetes",
 ) -> Topology:
     """The nodes of `data` that have GPUs.
@@ -73,14 +73,14 @@ def parse(
     told apart by the labels of the outer levels too. They come after the level of NVLink domains.
     template: what a node is like inside; one topology, or one for each `nvidia.com/gpu.product`. Its number of GPUs
     has to be that of the node. whole_gpus: those of a node of the MIG strategy "mixed" that are not in slices, where
-    its capacity does not tell. nvlink_gbps: GB/s of all NVLinks of a GPU into its NVLink domain, where its model does
-    not tell. pcie_gbps: the speed assumed inside a node that is not given.
+    its capacity does not tell. nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain, where its model
+    does not tell. pcie_gb_per_s: the speed assumed inside a node that is not given.
     Raises TopologyError naming the line or the node.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     keys = _level_keys(levels)
     notes: list[str] = []
-    templates = _Templates(template, whole_gpus, pcie_gbps)
+    templates = _Templates(template, whole_gpus, pcie_gb_per_s)
     found = [(node, templates.of(node)) for node in _nodes(_text.decoded(data, "nodes"), notes)]
     without = [node.name for node, template in found if template is None]
     machines = {node.name: template for node, template in found if template is not None}
@@ -91,7 +91,7 @@ def parse(
         notes.append(f"Without GPUs, and left out: {_tree.some(without)}.")
     kept = [node for node, template in found if template is not None]
     levels_found = (
-        *_clique_level(kept, nvlink_gbps, notes),
+        *_clique_level(kept, nvlink_gb_per_s, notes),
         *reversed(list(_label_levels(kept, keys, notes))),
     )
     if len(kept) > 1 or levels_found:
@@ -212,7 +212,7 @@ class _Templates:
         self,
         template: Topology | Mapping[str, Topology] | None,
         whole_gpus: int | None,
-        pcie_gbps: float,
+        pcie_gb_per_s: float,
     ) -> None:
         if not isinstance(template, Topology) and template is not None:
             _checks.instance(template, Mapping, "template", TopologyError)
@@ -220,7 +220,7 @@ class _Templates:
             whole_gpus = _checks.integer(whole_gpus, "whole_gpus", TopologyError, low=0, high=MAX_GPUS)
         self._template = template
         self._whole_gpus = whole_gpus
-        self._pcie_gbps = pcie_gbps
+        self._pcie_gb_per_s = pcie_gb_per_s
         self._shared: list[str] = []
         self._short: list[str] = []
         self._built: dict[tuple[_Slices, ...], Topology] = {}
@@ -261,13 +261,13 @@ class _Templates:
                 i = len(gpus)
                 label = f"GPU{i}" if kind.profile is None else f"MIG{i}"
                 gpus.append(Gpu(i, label, kind.model, memory_gb=kind.memory_gb, fraction=kind.fraction))
-        link = Link(LinkKind.UNKNOWN, 1, self._pcie_gbps)
+        link = Link(LinkKind.UNKNOWN, 1, self._pcie_gb_per_s)
         links = [(u, v, link) for v in range(len(gpus)) for u in range(v)]
         notes = ["Labels do not tell how the GPUs of a machine are connected."] * bool(links)
         if any(kind.profile is not None for kind in devices):
             notes.append("Labels do not tell which MIG slices are parts of the same GPU.")
         name = " + ".join(dict.fromkeys(kind.model or "GPU" for kind in devices))
-        return Topology(gpus, links, default=self._pcie_gbps, name=name, notes=tuple(notes))
+        return Topology(gpus, links, default=self._pcie_gb_per_s, name=name, notes=tuple(notes))
 
     def _note_sharing(self, node: _Node) -> None:
         replicas = node.count("labels", f"{_GPU}.replicas")
@@ -362,10 +362,10 @@ def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[s
         yield Level(level, tuple("/".join(path) if path[-1] else None for path in paths))
 
 
-def _clique_level(nodes: Sequence[_Node], gbps: float | None, notes: list[str]) -> Iterator[Level]:
+def _clique_level(nodes: Sequence[_Node], gb_per_s: float | None, notes: list[str]) -> Iterator[Level]:
     cliques = tuple(_clique(node) for node in nodes)
     if any(cliques):
-        yield Level(NVLINK_DOMAIN, cliques, gbps, kind=LinkKind.NVSWITCH)
+        yield Level(NVLINK_DOMAIN, cliques, gb_per_s, kind=LinkKind.NVSWITCH)
     if any(node.labels.get(_CLIQUE) and clique is None for node, clique in zip(nodes, cliques, strict=True)):
         notes.append(f"A {_CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
 

@@ -15,7 +15,7 @@ from topoplace import _checks
 from topoplace.discovery import _hwloc, _text
 from topoplace.discovery._hwloc import Thing
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS
+from topoplace.links import PCIE3_X16_GB_PER_S
 from topoplace.topology import Topology
 
 MAX_DEPTH = 64
@@ -56,19 +56,19 @@ def recognised(text: str) -> bool:
 def parse(
     data: str | bytes,
     *,
-    pcie_gbps: float = PCIE3_X16_GBPS,
-    socket_gbps: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    socket_gb_per_s: float | None = None,
     name: str = "lstopo",
     machine: str = "machine0",
 ) -> Topology:
     """The topology of the machine that `data`, printed by `lstopo-no-graphics [-v]`, shows.
 
     Display devices of a system that tells no vendors are taken as GPUs, with a note; where their lines have no vendor
-    at all, only those without a screen are. GPUs are in the order of their PCI addresses. pcie_gbps: the speed of PCIe
-    links where none is told. socket_gbps: between sockets; where it is None that of the processor's model.
+    at all, only those without a screen are. GPUs are in the order of their PCI addresses. pcie_gb_per_s: the speed
+    of PCIe links where none is told. socket_gb_per_s: between sockets; where it is None that of the processor's model.
     Raises TopologyError naming the line, and for a machine without an accelerator.
     """
-    assumed = _hwloc.Assumed(pcie_gbps, socket_gbps)
+    assumed = _hwloc.Assumed(pcie_gb_per_s, socket_gb_per_s)
     text = _text.decoded(data)
     notes = [
         f"The matrix {matrix} of the text is not read, but that of hwloc's XML is."
@@ -169,7 +169,7 @@ def _add_pci(thing: Thing, line: str) -> None:
     if found := _CLASS.search(line):
         thing.pci_class = int(found[1], 16) if found[1] else _CLASS_OF_NAME[found[2]]
     if found := _SPEED.search(line):
-        thing.gbps = float(found[1])
+        thing.gb_per_s = float(found[1])
 
 
 def _add_number(thing: Thing, number: int, line: str, path: list[Thing]) -> None:

@@ -102,7 +102,7 @@ def _matrix(title: int, lines: Iterator[tuple[int, str]]) -> Matrix:
             raise TopologyError(
                 f"line {number}: {_checks.shown(line)} is not row {i} of {len(columns)} columns"
             )
-        matrix.append([_gbps(number, word) for word in words[1:]])
+        matrix.append([_gb_per_s(number, word) for word in words[1:]])
     if len(matrix) < len(columns):
         raise TopologyError(
             f"line {title}: {len(matrix)} rows are below, the header has {len(columns)} columns"
@@ -110,7 +110,7 @@ def _matrix(title: int, lines: Iterator[tuple[int, str]]) -> Matrix:
     return matrix
 
 
-def _gbps(number: int, word: str) -> float:
+def _gb_per_s(number: int, word: str) -> float:
     if not _NUMBER.fullmatch(word):
         raise TopologyError(f"line {number}: {_checks.shown(word)} is no speed")
     return float(word)
@@ -143,7 +143,7 @@ class _Run:
     gpus: set[int] = field(default_factory=set[int])
     columns: tuple[int, ...] = ()
     width: int = 0
-    gbps: float = 0.0
+    gb_per_s: float = 0.0
 
 
 def _runs(lines: Iterator[tuple[int, str]]) -> list[_Run]:
@@ -190,14 +190,14 @@ def _add_speed(number: int, line: str, run: _Run) -> None:
         return
     if len(words) != run.width:
         raise TopologyError(f"line {number}: {len(words)} columns, the header has {run.width}")
-    run.gbps = max(run.gbps, *(_gbps(number, words[column]) for column in run.columns))
+    run.gb_per_s = max(run.gb_per_s, *(_gb_per_s(number, words[column]) for column in run.columns))
 
 
 def _of_runs(runs: Sequence[_Run]) -> NDArray[np.float64]:
     n = 1 + max(max(run.gpus) for run in runs)
     matrix = np.zeros((n, n))
-    for u, v, gbps in _pairs(runs):
-        matrix[u, v] = matrix[v, u] = gbps
+    for u, v, gb_per_s in _pairs(runs):
+        matrix[u, v] = matrix[v, u] = gb_per_s
     for u, v in combinations(range(n), 2):
         if not matrix[u, v]:
             raise TopologyError(f"GPUs {u} and {v} were not measured: no run with a bus bandwidth has both")
@@ -206,6 +206,6 @@ def _of_runs(runs: Sequence[_Run]) -> NDArray[np.float64]:
 
 def _pairs(runs: Sequence[_Run]) -> Iterator[tuple[int, int, float]]:
     """The speeds from the least to the most telling."""
-    for run in sorted(runs, key=lambda run: (len(run.gpus) == 2, run.gbps)):
+    for run in sorted(runs, key=lambda run: (len(run.gpus) == 2, run.gb_per_s)):
         for u, v in combinations(sorted(run.gpus), 2):
-            yield u, v, run.gbps
+            yield u, v, run.gb_per_s

@@ -23,8 +23,8 @@ from topoplace.discovery._nccl_tree import Device, Tree
 from topoplace.discovery._xml import Element
 from topoplace.errors import TopologyError
 from topoplace.fabric import Fabric, Level, numbered
-from topoplace.links import PCIE3_X16_GBPS, SPEEDS, Link, LinkKind
-from topoplace.links import pcie_gbps as speed_of_pcie
+from topoplace.links import PCIE3_X16_GB_PER_S, SPEEDS, Link, LinkKind
+from topoplace.links import pcie_gb_per_s as speed_of_pcie
 from topoplace.topology import Topology
 
 _SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
@@ -56,8 +56,8 @@ def parse(
     data: str | bytes,
     gpu_model: str | None = None,
     *,
-    lane_gbps: float | None = None,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    lane_gb_per_s: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     assume_no_nvlink: bool = False,
     gpu_bus_ids: Collection[str] = (),
     name: str = "nccl",
@@ -66,8 +66,8 @@ def parse(
     """The topology that `data`, a system file of NCCL or RCCL, describes; speeds are nominal.
 
     gpu_model: the model of every GPU. It, or else the compute capability in the file, sets the speed of an NVLink or
-    xGMI link; lane_gbps, in GB/s one direction, overrides both.
-    pcie_gbps: the speed assumed of a PCIe link, or between two CPUs, where the file tells none; `notes` says so.
+    xGMI link; lane_gb_per_s, in GB/s one direction, overrides both.
+    pcie_gb_per_s: the speed assumed of a PCIe link, or between two CPUs, where the file tells none; `notes` says so.
     assume_no_nvlink: where the file does not tell which NVLinks there are, a pair has the kind `LinkKind.UNKNOWN` and
     the speed of its PCIe path; True takes the PCIe path to be all there is.
     gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
@@ -76,15 +76,15 @@ def parse(
     components. A link from a GPU to itself leads nobody knows where: it is not counted, and reported in `notes`.
     Raises TopologyError naming the line.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
-    lanes = _lanes(gpu_model, lane_gbps)
+    lanes = _lanes(gpu_model, lane_gb_per_s)
     given = _checks.sequence(gpu_bus_ids, "gpu_bus_ids", TopologyError)
     gpus_given = frozenset(_nccl_tree.checked_bus_id(word, "gpu_bus_ids") for word in given)
     trees = _nccl_tree.read(_text.decoded(data, _nccl_tree.WHAT), gpus_given)
 
     def host(tree: Tree, machine: str) -> Topology:
-        return _host(tree, lanes, gpu_model, pcie_gbps, assume_no_nvlink, name, machine)
+        return _host(tree, lanes, gpu_model, pcie_gb_per_s, assume_no_nvlink, name, machine)
 
     if len(trees) == 1:
         return host(trees[0], machine)
@@ -110,7 +110,7 @@ def _host(
     tree: Tree,
     lanes: Lanes,
     gpu_model: str | None,
-    pcie_gbps: float,
+    pcie_gb_per_s: float,
     assume_no_nvlink: bool,
     name: str,
     machine: str,
@@ -120,23 +120,23 @@ def _host(
     topology = Topology(
         _described_gpus(gpus, tree, gpu_model, machine),
         tuple(wires.pairs),
-        default=pcie_gbps,
+        default=pcie_gb_per_s,
         name=name,
         nics=_nics(gpus, tree),
         components=_components(tree, wires),
-        component_links=_component_links(gpus, tree, wires, pcie_gbps),
+        component_links=_component_links(gpus, tree, wires, pcie_gb_per_s),
     )
     unknown = () if assume_no_nvlink else tuple(_unknown_pairs(topology, gpus, wires))
     notes = (*wires.notes, *tree.notes, *_told_of_unknown(unknown))
     return replace(topology, links=(*topology.links, *unknown), notes=notes)
 
 
-def _lanes(gpu_model: str | None, lane_gbps: float | None) -> Lanes:
+def _lanes(gpu_model: str | None, lane_gb_per_s: float | None) -> Lanes:
     if gpu_model is not None:
         gpu_model = _checks.text(gpu_model, "gpu_model", TopologyError)
-    if lane_gbps is not None:
-        lane_gbps = _checks.positive(lane_gbps, "lane_gbps", TopologyError)
-    return Lanes(gpu_model, lane_gbps)
+    if lane_gb_per_s is not None:
+        lane_gb_per_s = _checks.positive(lane_gb_per_s, "lane_gb_per_s", TopologyError)
+    return Lanes(gpu_model, lane_gb_per_s)
 
 
 def _unknown_pairs(
@@ -145,9 +145,9 @@ def _unknown_pairs(
     """The pairs that may have NVLinks the file does not tell of, at the speed of the path it does tell of."""
     untold = [i for i, gpu in enumerate(gpus) if gpu.told is None] or sorted(wires.loops)
     for u, v in combinations(untold, 2):
-        link = topology.link_kind(u, v)
+        link = topology.link(u, v)
         if link.kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM):
-            yield u, v, Link(LinkKind.UNKNOWN, 1, link.gbps)
+            yield u, v, Link(LinkKind.UNKNOWN, 1, link.gb_per_s)
 
 
 def _told_of_unknown(unknown: Sequence[object]) -> Iterator[str]:
@@ -242,23 +242,23 @@ def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
 
 
 def _component_links(
-    gpus: Sequence[PlacedGpu], tree: Tree, wires: Wires, assumed_gbps: float
+    gpus: Sequence[PlacedGpu], tree: Tree, wires: Wires, assumed_gb_per_s: float
 ) -> tuple[tuple[int, int, Link], ...]:
     """NUMA nodes first, then PCIe switches, then NVSwitches, as in `_components`."""
     first_cpu = len(gpus)
     first_nvswitch = first_cpu + len(tree.cpus) + len(tree.switches)
-    links = dict(_pcie_links(gpus, tree, assumed_gbps))
+    links = dict(_pcie_links(gpus, tree, assumed_gb_per_s))
     for gpu, link in wires.cpus.items():
         cpu = first_cpu + gpus[gpu].device.cpu
         links[gpu, cpu] = _nccl_links.faster(links.get((gpu, cpu)), link)
     for i, ends in enumerate(wires.switches.values()):
         links.update({(gpu, first_nvswitch + i): link for gpu, link in ends.items()})
-    links.update(_between_cpus(tree, first_cpu, assumed_gbps))
+    links.update(_between_cpus(tree, first_cpu, assumed_gb_per_s))
     return tuple((a, b, link) for (a, b), link in links.items())
 
 
 def _pcie_links(
-    gpus: Sequence[PlacedGpu], tree: Tree, assumed_gbps: float
+    gpus: Sequence[PlacedGpu], tree: Tree, assumed_gb_per_s: float
 ) -> Iterator[tuple[tuple[int, int], Link]]:
     """From each GPU and each switch to what is above it."""
     first_switch = len(gpus) + len(tree.cpus)
@@ -270,10 +270,10 @@ def _pcie_links(
         up = vertex[device.above[-1]] if device.above else len(gpus) + device.cpu
         told = _told_pcie(device.element)
         assumed += told is None
-        yield (at, up), Link(LinkKind.PCIE, 1, told or assumed_gbps)
+        yield (at, up), Link(LinkKind.PCIE, 1, told or assumed_gb_per_s)
     if assumed:
         tree.notes.append(
-            f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gbps:g} GB/s is assumed."
+            f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gb_per_s:g} GB/s is assumed."
         )
 
 
@@ -281,10 +281,10 @@ def _told_pcie(pci: Element) -> float | None:
     """GB/s of the link above a device, or None where the file does not tell."""
     speed, lanes = pci.get("link_speed"), _told_lanes(pci)
     match = _SPEED.fullmatch(speed)
-    gbps = speed_of_pcie(float(match[1]), 16) if match else None
-    if gbps is None and speed not in _UNTOLD_SPEEDS:
+    gb_per_s = speed_of_pcie(float(match[1]), 16) if match else None
+    if gb_per_s is None and speed not in _UNTOLD_SPEEDS:
         raise TopologyError(f"line {pci.line}: link_speed = {_checks.shown(speed)} is no speed of PCIe")
-    return gbps * lanes / 16 if gbps and lanes else None
+    return gb_per_s * lanes / 16 if gb_per_s and lanes else None
 
 
 def _told_lanes(pci: Element) -> int:
@@ -298,24 +298,26 @@ def _told_lanes(pci: Element) -> int:
     return lanes
 
 
-def _between_cpus(tree: Tree, first_cpu: int, assumed_gbps: float) -> Iterator[tuple[tuple[int, int], Link]]:
-    speeds = [_socket_gbps(cpu) for cpu in tree.cpus]
+def _between_cpus(
+    tree: Tree, first_cpu: int, assumed_gb_per_s: float
+) -> Iterator[tuple[tuple[int, int], Link]]:
+    speeds = [_socket_gb_per_s(cpu) for cpu in tree.cpus]
     if len(speeds) > 2:
         tree.notes.append("Sockets are not told: any two NUMA nodes are taken to be of two sockets.")
     if len(speeds) > 1 and None in speeds:
-        tree.notes.append(f"The CPUs are not told: {assumed_gbps:g} GB/s between two of them is assumed.")
+        tree.notes.append(f"The CPUs are not told: {assumed_gb_per_s:g} GB/s between two of them is assumed.")
     for a, b in combinations(range(len(speeds)), 2):
-        gbps = min(speeds[a] or assumed_gbps, speeds[b] or assumed_gbps)
-        yield (first_cpu + a, first_cpu + b), Link(LinkKind.SYSTEM, 1, gbps)
+        gb_per_s = min(speeds[a] or assumed_gb_per_s, speeds[b] or assumed_gb_per_s)
+        yield (first_cpu + a, first_cpu + b), Link(LinkKind.SYSTEM, 1, gb_per_s)
 
 
-def _socket_gbps(cpu: Element) -> float | None:
+def _socket_gb_per_s(cpu: Element) -> float | None:
     """GB/s between this CPU and another such, or None where its maker is not told or not known."""
     known = _SOCKETS_OF_VENDOR.get(cpu.get("vendor")) or _SOCKETS_OF_ARCH.get(cpu.get("arch"))
     if known is None and cpu.get("vendor") == "GenuineIntel":
         model = _xml.integer(cpu, "modelid", high=_MAX_NUMBER)
         known = next(name for first, name in _INTEL_MODELS if model >= first)
-    return SPEEDS[known].gbps if known else None
+    return SPEEDS[known].gb_per_s if known else None
 
 
 # ---- network adapters ------------------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
             name = _checks.text(net.get("name"), f"line {net.line}: net name", TopologyError)
             if name in nics:
                 raise TopologyError(f"line {net.line}: net {_checks.shown(name)} is there twice")
-            nics[name] = Nic(name, paths, _net_gbps(net, tree), _rail_of(net))
+            nics[name] = Nic(name, paths, _net_gb_per_s(net, tree), _rail_of(net))
     return tuple(nics.values())
 
 
@@ -342,7 +344,7 @@ def _nets(device: Device) -> list[Element]:
     return [net for nic in nics for net in nic.children_of("net")]
 
 
-def _net_gbps(net: Element, tree: Tree) -> float | None:
+def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
     """The speed, written in Mb/s; None where it is not told or no port can be so fast."""
     if net.get("speed", "0") in ("0", "-1"):
         return None

@@ -17,7 +17,7 @@ from topoplace.discovery import _smi_gpus, _text
 from topoplace.discovery._mig import slices_of
 from topoplace.discovery._smi_gpus import NamedGpu
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, model_known
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind, model_known
 from topoplace.topology import Topology
 
 _MIG = re.compile(
@@ -80,7 +80,7 @@ def parse(
     data: str | bytes,
     *,
     slices_per_gpu: int | None = None,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "nvidia-smi -L",
     machine: str = "machine0",
 ) -> Topology:
@@ -88,19 +88,19 @@ def parse(
 
     slices_per_gpu: into how many slices of compute a GPU can be cut, where its model does not tell (7 for an A100 or
     H100, 4 for an A30). The text tells of no links: two whole GPUs have the kind `LinkKind.UNKNOWN`, a slice, which
-    no other GPU can reach directly, goes through the host; pcie_gbps is assumed of both.
+    no other GPU can reach directly, goes through the host; pcie_gb_per_s is assumed of both.
     Raises TopologyError naming the line.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if slices_per_gpu is not None:
         slices_per_gpu = _checks.integer(slices_per_gpu, "slices_per_gpu", TopologyError, low=1, high=64)
     listed = read(data)
     gpus = tuple(_gpus(listed, slices_per_gpu, machine))
     whole = [gpu.index for gpu in gpus if gpu.parent is None]
-    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = tuple((u, v, unknown) for v in whole for u in whole if u < v)
-    note = f"How the GPUs are connected is not told: {pcie_gbps:g} GB/s is assumed."
-    return Topology(gpus, links, default=pcie_gbps, name=name, notes=(note,) if len(gpus) > 1 else ())
+    note = f"How the GPUs are connected is not told: {pcie_gb_per_s:g} GB/s is assumed."
+    return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=(note,) if len(gpus) > 1 else ())
 
 
 def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:

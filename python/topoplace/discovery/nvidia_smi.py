@@ -23,7 +23,7 @@ from topoplace.discovery import _text
 from topoplace.errors import TopologyError
 from topoplace.links import (
     NVLINK_MODELS,
-    PCIE3_X16_GBPS,
+    PCIE3_X16_GB_PER_S,
     Link,
     LinkKind,
     LinkSpeed,
@@ -91,7 +91,7 @@ def parse(
     text: str | bytes,
     gpu_model: str | None = None,
     *,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     assume_no_nvlink: bool = False,
     name: str = "nvidia-smi",
     machine: str = "machine0",
@@ -99,14 +99,14 @@ def parse(
     """The topology that `text`, printed by `nvidia-smi topo -m`, shows.
 
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, which is 25 GB/s without.
-    pcie_gbps: the speed assumed of every path that is no NVLink.
+    pcie_gb_per_s: the speed assumed of every path that is no NVLink.
     assume_no_nvlink: the text of `topo -mp`, known by its legend without NV#, hides NVLinks and is refused; True reads
     it as the text of a machine that has none.
     Sockets follow the NUMA affinity, or the CPU affinity where that is not known. NVLinks are taken to lead to a
     switch where a GPU has more of them than it could have wired directly. What had to be assumed is in `notes`.
     Raises TopologyError naming the line and the cell.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
     if gpu_model is not None:
         gpu_model = _checks.text(gpu_model, "gpu_model", TopologyError)
@@ -115,14 +115,14 @@ def parse(
     rows = _read_rows(lines, header)
     _check_symmetry(header, rows)
     has_nvlink = any(label.startswith("NV") for gpu in header.gpus for label in rows[gpu].labels)
-    notes = _notes(lines, header, rows, gpu_model, pcie_gbps)
+    notes = _notes(lines, header, rows, gpu_model, pcie_gb_per_s)
     if not has_nvlink and not assume_no_nvlink and len(header.gpus) > 1:
         notes += _hidden(lines, header)
     model, port = _known_model(gpu_model, has_nvlink)
     return Topology(
         _gpus(header, rows, model, machine),
-        tuple(_links(header, rows, port, pcie_gbps)),
-        default=pcie_gbps,
+        tuple(_links(header, rows, port, pcie_gb_per_s)),
+        default=pcie_gb_per_s,
         name=name,
         nics=tuple(_nics(lines, header, rows)),
         notes=tuple(notes),
@@ -350,14 +350,14 @@ def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, L
 
 
 def _notes(
-    lines: Sequence[str], header: _Header, rows: Mapping[str, _Row], model: str | None, pcie_gbps: float
+    lines: Sequence[str], header: _Header, rows: Mapping[str, _Row], model: str | None, pcie_gb_per_s: float
 ) -> list[str]:
     labels = {label for gpu in header.gpus for label in rows[gpu].labels}
     notes: list[str] = []
     if model is None and any(label.startswith("NV") for label in labels):
-        notes.append(f"The GPU model is not told: {_ANY_PORT.gbps:g} GB/s per NVLink is assumed.")
+        notes.append(f"The GPU model is not told: {_ANY_PORT.gb_per_s:g} GB/s per NVLink is assumed.")
     if labels & set(_PATHS):
-        notes.append(f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed.")
+        notes.append(f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.")
     if missing := [nic for nic in header.nics if nic not in rows]:
         notes.append(f"Network adapters with a column and no row: {', '.join(missing)}.")
     return notes
@@ -410,7 +410,7 @@ def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
 
 
 def _links(
-    header: _Header, rows: Mapping[str, _Row], port: LinkSpeed, pcie_gbps: float
+    header: _Header, rows: Mapping[str, _Row], port: LinkSpeed, pcie_gb_per_s: float
 ) -> Iterator[tuple[int, int, Link]]:
     columns = [header.column[gpu] for gpu in header.gpus]
     labels = [[rows[gpu].labels[column] for column in columns] for gpu in header.gpus]
@@ -420,17 +420,17 @@ def _links(
         key = (labels[i][j], switched[i] or switched[j])
         if key not in known:
             u, v = header.gpus[i], header.gpus[j]
-            known[key] = _link(f"line {rows[v].line}: {v} to {u}", *key, port, pcie_gbps)
+            known[key] = _link(f"line {rows[v].line}: {v} to {u}", *key, port, pcie_gb_per_s)
         yield j, i, known[key]
 
 
-def _link(where: str, label: str, switched: bool, port: LinkSpeed, pcie_gbps: float) -> Link:
+def _link(where: str, label: str, switched: bool, port: LinkSpeed, pcie_gb_per_s: float) -> Link:
     width = _lanes(label)
     if not width:
-        return Link(_PATHS[label], 1, pcie_gbps)
+        return Link(_PATHS[label], 1, pcie_gb_per_s)
     if width > port.most_links:
         raise TopologyError(f"{where} is {label}, more than the {port.most_links} NVLinks of a GPU")
-    return Link(LinkKind.NVSWITCH if switched else port.kind, width, width * port.gbps)
+    return Link(LinkKind.NVSWITCH if switched else port.kind, width, width * port.gb_per_s)
 
 
 def _lanes(label: str) -> int:

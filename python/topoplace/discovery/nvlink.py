@@ -17,10 +17,10 @@ from topoplace.devices import Component, ComponentKind, Gpu
 from topoplace.discovery import _smi_gpus, _text
 from topoplace.discovery._smi_gpus import NamedGpu
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, model_known, nvlink_of
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind, LinkSpeed, model_known, nvlink_of
 from topoplace.topology import Topology
 
-PAYLOAD_GBPS: Mapping[str, float] = {
+PAYLOAD_GB_PER_S: Mapping[str, float] = {
     "20": 20.0,
     "25": 25.0,
     "25.781": 25.0,
@@ -106,31 +106,33 @@ def parse(
     gpu_model: str | None = None,
     *,
     bus_ids: Collection[str] = (),
-    lane_gbps: float | None = None,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    lane_gb_per_s: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "nvidia-smi nvlink",
     machine: str = "machine0",
 ) -> Topology:
     """The topology that `data`, the text of -R, of -s, or of both, shows.
 
-    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gbps, or else what -s
-    says, or else that of the model.
+    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gb_per_s, or else
+    what -s says, or else that of the model.
     bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R leaves out. Without them the devices
     at the other ends are taken for the GPUs, in that order, where each then has links to others only and as many back;
     else for NVSwitches, where of two GPUs that share one of them, one leads to all those of the other; anything else
     is refused.
-    pcie_gbps: the speed assumed where there is no NVLink. Without -R any pair of GPUs with active links has the kind
-    `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
+    pcie_gb_per_s: the speed assumed where there is no NVLink. Without -R any pair of GPUs with active links has the
+    kind `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
-    lane_gbps = None if lane_gbps is None else _checks.positive(lane_gbps, "lane_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    lane_gb_per_s = (
+        None if lane_gb_per_s is None else _checks.positive(lane_gb_per_s, "lane_gb_per_s", TopologyError)
+    )
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
     links = read(data)
     numbered = _numbered(links, bus_ids) if bus_ids else _inferred(links)
-    speeds = [_speed(gpu, gpu_model, lane_gbps) for gpu in links]
+    speeds = [_speed(gpu, gpu_model, lane_gb_per_s) for gpu in links]
     leading = Counter(bus_id for gpu in links for bus_id in set(gpu.remotes.values()) - set(numbered))
     switches = sorted(bus_id for bus_id, gpus in leading.items() if gpus > 1)
-    pairs = [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gbps)]
+    pairs = [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gb_per_s)]
     notes = [
         *(
             f"What {bus_id} is, with links to one GPU, is not known."
@@ -138,12 +140,12 @@ def parse(
             if bus_id not in switches
         ),
         *_notes(links, inferred=bool(numbered) and not bus_ids),
-        f"The speed of PCIe is not told: {pcie_gbps:g} GB/s is assumed.",
+        f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
     ]
     return Topology(
         tuple(_described(i, gpu, gpu_model, machine) for i, gpu in enumerate(links)),
         tuple(pairs),
-        default=pcie_gbps,
+        default=pcie_gb_per_s,
         name=name,
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {bus_id}") for bus_id in switches),
         component_links=tuple(_to_switches(links, switches, speeds)),
@@ -173,10 +175,10 @@ def _read_link(number: int, line: str, here: GpuLinks | None) -> None:
 
 def _payload(number: int, rate: str) -> float:
     plain = rate.rstrip("0").rstrip(".") if "." in rate else rate
-    if plain not in PAYLOAD_GBPS:
-        known = ", ".join(PAYLOAD_GBPS)
+    if plain not in PAYLOAD_GB_PER_S:
+        known = ", ".join(PAYLOAD_GB_PER_S)
         raise TopologyError(f"line {number}: what {rate} GB/s carries is not known; known: {known}")
-    return PAYLOAD_GBPS[plain]
+    return PAYLOAD_GB_PER_S[plain]
 
 
 def _bus_id(word: str) -> str:
@@ -209,17 +211,17 @@ def _described(i: int, links: GpuLinks, model: str | None, machine: str) -> Gpu:
     return Gpu(i, links.gpu.name, model or named, machine, uuid=links.gpu.uuid)
 
 
-def _speed(links: GpuLinks, model: str | None, lane_gbps: float | None) -> LinkSpeed:
+def _speed(links: GpuLinks, model: str | None, lane_gb_per_s: float | None) -> LinkSpeed:
     """The kind and speed of the links of one GPU, the slowest where they differ."""
     known = nvlink_of(model or links.gpu.model) or _UNKNOWN
     rates = [rate for rate in links.rates.values() if rate is not None]
-    gbps = lane_gbps or min(rates, default=known.gbps)
-    if not gbps and links.remotes:
+    gb_per_s = lane_gb_per_s or min(rates, default=known.gb_per_s)
+    if not gb_per_s and links.remotes:
         of = _checks.shown(model or links.gpu.model)
         raise TopologyError(
-            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; lane_gbps= tells it"
+            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; lane_gb_per_s= tells it"
         )
-    return LinkSpeed(known.kind, gbps, None, "direct", _MAX_LINK)
+    return LinkSpeed(known.kind, gb_per_s, None, "direct", _MAX_LINK)
 
 
 def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, int]:
@@ -294,16 +296,16 @@ def _pairs(
                 f"line {first.line}: {count} links from {first.name} to {second.name}, but {back} back"
             )
         if u < v:
-            slower = min(speeds[u], speeds[v], key=lambda speed: speed.gbps)
-            yield u, v, Link(slower.kind, count, count * slower.gbps)
+            slower = min(speeds[u], speeds[v], key=lambda speed: speed.gb_per_s)
+            yield u, v, Link(slower.kind, count, count * slower.gb_per_s)
 
 
-def _unknown_pairs(links: Sequence[GpuLinks], pcie_gbps: float) -> Iterator[tuple[int, int, Link]]:
+def _unknown_pairs(links: Sequence[GpuLinks], pcie_gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
     """The pairs that may be joined by links of which only the state is told."""
     if any(gpu.remotes for gpu in links):
         return
     active = [i for i, gpu in enumerate(links) if gpu.active]
-    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     yield from ((u, v, unknown) for v in active for u in active if u < v)
 
 
@@ -314,7 +316,7 @@ def _to_switches(
     for i, gpu in enumerate(links):
         for bus_id, count in sorted(Counter(gpu.remotes.values()).items()):
             if bus_id in vertex:
-                yield i, vertex[bus_id], Link(speeds[i].kind, count, count * speeds[i].gbps)
+                yield i, vertex[bus_id], Link(speeds[i].kind, count, count * speeds[i].gb_per_s)
 
 
 def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:

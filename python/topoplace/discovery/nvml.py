@@ -16,7 +16,7 @@ from topoplace.devices import Component, ComponentKind, Gpu
 from topoplace.discovery._cpus import bits_of, list_of_mask
 from topoplace.discovery._mig import slices_of
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, SPEEDS, Link, LinkKind, nvlink_of, nvlink_of_capability
+from topoplace.links import PCIE3_X16_GB_PER_S, SPEEDS, Link, LinkKind, nvlink_of, nvlink_of_capability
 from topoplace.topology import Topology
 
 _CPU_WORDS, _NODE_WORDS, _WORD_BITS = 64, 16, 64
@@ -33,7 +33,7 @@ class _Device:
     handle: Any
     gpu: Gpu
     lane: Link
-    pcie_gbps: float | None
+    pcie_gb_per_s: float | None
     remote: Counter[tuple[int, str]]
     """The active NVLinks by the kind and address of what is at their other end."""
     slices: tuple[Gpu, ...]
@@ -51,8 +51,8 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     if not devices:
         raise TopologyError("no GPU: the library counts 0")
     gpus, first = _placed(devices)
-    speeds = [device.pcie_gbps for device in devices]
-    default = min((speed for speed in speeds if speed), default=PCIE3_X16_GBPS)
+    speeds = [device.pcie_gb_per_s for device in devices]
+    default = min((speed for speed in speeds if speed), default=PCIE3_X16_GB_PER_S)
     notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
     switches, uplinks = _switches(devices, first, len(gpus))
     switched = {gpu for gpu, _, _ in uplinks}
@@ -117,7 +117,7 @@ def _direct(devices: Sequence[_Device], notes: list[str]) -> Iterator[tuple[int,
 
 
 def _lanes(device: _Device, count: int) -> Link:
-    return Link(device.lane.kind, count, count * device.lane.gbps)
+    return Link(device.lane.kind, count, count * device.lane.gb_per_s)
 
 
 class _Questions:
@@ -155,11 +155,11 @@ class _Questions:
         speed = nvlink_of(model) or (
             nvlink_of_capability(10 * capability[0] + capability[1]) if capability else None
         )
-        lane = Link(speed.kind, 1, speed.gbps) if speed else Link(LinkKind.NVLINK, 1, 25.0)
+        lane = Link(speed.kind, 1, speed.gb_per_s) if speed else Link(LinkKind.NVLINK, 1, 25.0)
         generation = self._try("nvmlDeviceGetMaxPcieLinkGeneration", handle)
         width = self._try("nvmlDeviceGetMaxPcieLinkWidth", handle)
         pcie = SPEEDS.get(f"pcie{generation}")
-        slot = pcie.gbps * width / 16 if pcie and width else None
+        slot = pcie.gb_per_s * width / 16 if pcie and width else None
         slices = tuple(self._slices(handle, gpu, slices_of(model) or _USUAL_SLICES))
         return _Device(handle, gpu, lane, slot, Counter(self._remote(handle)), slices)
 
@@ -188,14 +188,14 @@ class _Questions:
                     memory_gb=shape.memorySizeMB * (1 << 20) / 1e9,
                 )
 
-    def paths(self, devices: Sequence[_Device], gbps: float) -> Iterator[tuple[int, int, Link]]:
+    def paths(self, devices: Sequence[_Device], gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
         """How each pair hangs together over PCIe."""
         for j, second in enumerate(devices):
             for i, first in enumerate(devices[:j]):
                 level = self._try("nvmlDeviceGetTopologyCommonAncestor", first.handle, second.handle)
                 if level is not None:
                     kind = LinkKind.SYSTEM if level >= _SYSTEM else LinkKind.HOST
-                    yield i, j, Link(kind if level >= _HOST_BRIDGE else LinkKind.PCIE, 1, gbps)
+                    yield i, j, Link(kind if level >= _HOST_BRIDGE else LinkKind.PCIE, 1, gb_per_s)
 
 
 def _text(value: str | bytes) -> str:

@@ -15,7 +15,7 @@ from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.discovery import _text
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology import Topology
 
 STATUSES = {
@@ -84,25 +84,27 @@ def parse(
     data: str | bytes,
     gpu_model: str | None = None,
     *,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "nvidia-smi -p2p",
     machine: str = "machine0",
 ) -> Topology:
     """The topology that `data`, printed by `nvidia-smi topo -p2p`, allows to say.
 
-    A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gbps is assumed of
+    A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gb_per_s is assumed of
     both. gpu_model: the model of every GPU. Raises TopologyError naming the line and the cell.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
     access = read(data)
     gpus = tuple(Gpu(i, gpu, gpu_model, machine) for i, gpu in enumerate(access.gpus))
-    direct = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
+    direct = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = ((u, v, direct) for v in range(len(gpus)) for u in range(v) if access.ok(u, v))
-    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(_notes(access, pcie_gbps)))
+    return Topology(
+        gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(_notes(access, pcie_gb_per_s))
+    )
 
 
-def _notes(access: PeerAccess, pcie_gbps: float) -> Iterator[str]:
+def _notes(access: PeerAccess, pcie_gb_per_s: float) -> Iterator[str]:
     pairs = [(u, v) for v in range(len(access.gpus)) for u in range(v)]
     for status, meaning in STATUSES.items():
         found = [(u, v) for u, v in pairs if access.statuses[u][v] == status]
@@ -110,7 +112,7 @@ def _notes(access: PeerAccess, pcie_gbps: float) -> Iterator[str]:
             u, v = (access.gpus[i] for i in found[0])
             yield f"Direct access is {meaning} for {len(found)} of {len(pairs)} pairs, the first is {u} and {v}."
     if pairs:
-        yield f"What connects the pairs, and how fast, is not told: {pcie_gbps:g} GB/s is assumed."
+        yield f"What connects the pairs, and how fast, is not told: {pcie_gb_per_s:g} GB/s is assumed."
 
 
 def _as_header(words: Sequence[str]) -> tuple[str, ...]:

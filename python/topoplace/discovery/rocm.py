@@ -23,7 +23,7 @@ from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.discovery import _amd, _rocm_json, _text
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, xgmi_of
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind, LinkSpeed, xgmi_of
 from topoplace.topology import Topology
 
 MAX_GPUS = 256
@@ -64,24 +64,24 @@ def parse(
     data: str | bytes,
     gpu_model: str | None = None,
     *,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "rocm-smi",
     machine: str = "machine0",
 ) -> Topology:
     """The topology that `data`, printed by `rocm-smi --showtopo…` or `amd-smi topology`, shows.
 
     gpu_model: such as "MI250X"; it sets the speed of an xGMI link where the text has no bandwidth.
-    pcie_gbps: the speed assumed of every pair without a direct link. Each NUMA node is taken as one socket.
+    pcie_gb_per_s: the speed assumed of every pair without a direct link. Each NUMA node is taken as one socket.
     Raises TopologyError naming the line and the cell.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     speed = None if gpu_model is None else _known_model(gpu_model)
     text = _text.decoded(data)
     tables, numa = _read_json(text) if _rocm_json.recognised(text) else _read(text)
     names = _devices(tables, numa)
     gpus = tuple(_gpus(names, [numa.get(device) for device in names], gpu_model, machine))
-    links, notes = _links(names, tables, speed, pcie_gbps)
-    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(notes))
+    links, notes = _links(names, tables, speed, pcie_gb_per_s)
+    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes))
 
 
 def _gpus(
@@ -273,20 +273,18 @@ Cell = tuple[str, str, str]
 
 
 def _links(
-    names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gbps: float
+    names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gb_per_s: float
 ) -> tuple[list[tuple[int, int, Link]], list[str]]:
     """The link of every pair that the tables tell, and what has to be said about them."""
     pairs = list(combinations(range(len(names)), 2))
     columns = {subject: table.pairs() for subject, table in tables.items()}
     if not {"weight", "type", "bandwidth"} & columns.keys():
-        link = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
-        note = (
-            f"Neither weights nor types nor bandwidths: xGMI is not told, every pair has {pcie_gbps:g} GB/s."
-        )
+        link = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+        note = f"Neither weights nor types nor bandwidths: xGMI is not told, every pair has {pcie_gb_per_s:g} GB/s."
         return [(u, v, link) for u, v in pairs], [note]
     unknown = ["N/A"] * len(pairs)
     cells = [columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")]
-    link_of = cache(_judge(speed, pcie_gbps))
+    link_of = cache(_judge(speed, pcie_gb_per_s))
     links = [
         (u, v, found)
         for (u, v), *cell in zip(pairs, *cells, strict=True)
@@ -295,7 +293,7 @@ def _links(
     return links, [*_notes(Counter(zip(*cells, strict=True)), speed), *_more_notes(columns)]
 
 
-def _judge(speed: LinkSpeed | None, pcie_gbps: float) -> Callable[[Cell], Link | None]:
+def _judge(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
     """What makes a link of a cell; None where GPUs are not linked directly and the text tells no more."""
     lane = speed or _amd.SLOWEST_XGMI
 
@@ -305,11 +303,11 @@ def _judge(speed: LinkSpeed | None, pcie_gbps: float) -> Callable[[Cell], Link |
             least, _, most = bandwidth.partition("-")
             if most.isdigit() and int(most):
                 return _amd.xgmi_link(int(least), int(most))
-            return Link(LinkKind.XGMI, 1, lane.gbps)
+            return Link(LinkKind.XGMI, 1, lane.gb_per_s)
         if weight == "N/A" or kind == "XGMI":
             return None
         far = int(weight) >= 2 * _amd.PCIE_WEIGHT + _amd.SOCKETS_WEIGHT
-        return Link(LinkKind.SYSTEM if far else LinkKind.HOST, 1, pcie_gbps)
+        return Link(LinkKind.SYSTEM if far else LinkKind.HOST, 1, pcie_gb_per_s)
 
     return link_of
 
@@ -332,8 +330,8 @@ def _notes(count: Counter[Cell], speed: LinkSpeed | None) -> Iterator[str]:
     silent = _number(count, lambda cell: _is_direct(cell) and cell[2].endswith(("N/A", "-0")))
     relayed = _number(count, lambda cell: not _is_direct(cell) and ("XGMI" in cell or cell[2] == "0-0"))
     if silent and speed is None:
-        gbps = _amd.SLOWEST_XGMI.gbps
-        yield f"{silent} of {direct} xGMI links have no speed: {gbps:g} GB/s is assumed; see gpu_model."
+        gb_per_s = _amd.SLOWEST_XGMI.gb_per_s
+        yield f"{silent} of {direct} xGMI links have no speed: {gb_per_s:g} GB/s is assumed; see gpu_model."
     if relayed:
         yield f"{relayed} of {count.total()} pairs have no direct link: xGMI by way of other GPUs is not counted."
 

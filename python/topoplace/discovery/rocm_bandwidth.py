@@ -15,7 +15,7 @@ from topoplace import _checks
 from topoplace.devices import Gpu
 from topoplace.discovery import _text
 from topoplace.errors import TopologyError
-from topoplace.links import PCIE3_X16_GBPS, Link, LinkKind
+from topoplace.links import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology import Topology
 
 MAX_DEVICES = 256
@@ -38,17 +38,17 @@ def recognised(text: str) -> bool:
 def parse(
     data: str | bytes,
     *,
-    default_gbps: float = PCIE3_X16_GBPS,
+    default_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "rocm-bandwidth-test",
     machine: str = "machine0",
 ) -> Topology:
     """The topology of the copies from GPU to GPU that `data`, printed by `rocm-bandwidth-test`, measured.
 
-    A pair has the slower of its two directions; its kind of link is not told. default_gbps: the speed assumed of
+    A pair has the slower of its two directions; its kind of link is not told. default_gb_per_s: the speed assumed of
     pairs that were not measured, because neither can reach the other. Raises TopologyError naming the line, and
     where only processors' or two-way copies were measured, which tell nothing about one way between GPUs.
     """
-    default_gbps = _checks.positive(default_gbps, "default_gbps", TopologyError)
+    default_gb_per_s = _checks.positive(default_gb_per_s, "default_gb_per_s", TopologyError)
     tables, known = _read(_text.decoded(data))
     table = _one_way(tables)
     gpus = [device for device in table.columns if _is_gpu(device, table, known)]
@@ -57,11 +57,11 @@ def parse(
     pairs = len(gpus) * (len(gpus) - 1) // 2
     links = tuple(_links(gpus, table))
     silent = pairs - len(links)
-    note = f"{silent} of {pairs} pairs were not measured: {default_gbps:g} GB/s is assumed."
+    note = f"{silent} of {pairs} pairs were not measured: {default_gb_per_s:g} GB/s is assumed."
     return Topology(
         tuple(_gpu(i, device, known, machine) for i, device in enumerate(gpus)),
         links,
-        default=default_gbps,
+        default=default_gb_per_s,
         name=name,
         notes=(note,) if silent else (),
     )
@@ -161,11 +161,11 @@ def _add(table: _Table, number: int, words: list[str]) -> None:
     if len(cells) != len(table.columns):
         raise TopologyError(f"line {number}: {len(cells)} columns, the header has {len(table.columns)}")
     table.rows[device] = [
-        _gbps(cell, number, column) for column, cell in zip(table.columns, cells, strict=True)
+        _gb_per_s(cell, number, column) for column, cell in zip(table.columns, cells, strict=True)
     ]
 
 
-def _gbps(cell: str, number: int, column: str) -> float | None:
+def _gb_per_s(cell: str, number: int, column: str) -> float | None:
     if cell == "N/A":
         return None
     if not _NUMBER.fullmatch(cell) or float(cell) == 0.0:

@@ -18,7 +18,7 @@ from topoplace.devices import Gpu
 from topoplace.discovery import _slurm_conf, _text, hostlist
 from topoplace.discovery._slurm_conf import Record
 from topoplace.errors import TopologyError
-from topoplace.links import NVLINK_MODELS, PCIE3_X16_GBPS, Link, LinkKind, LinkSpeed, nvlink_of, xgmi_of
+from topoplace.links import NVLINK_MODELS, PCIE3_X16_GB_PER_S, Link, LinkKind, LinkSpeed, nvlink_of, xgmi_of
 from topoplace.topology import Topology
 
 MAX_GPUS = 256
@@ -50,18 +50,18 @@ def parse(
     node: str | None = None,
     gpu_model: str | None = None,
     assume_no_nvlink: bool = False,
-    pcie_gbps: float = PCIE3_X16_GBPS,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "slurm-gres",
 ) -> Topology:
     """The machine that `data`, the text of a `gres.conf`, describes.
 
     node: which machine, where lines name several that are not alike. gpu_model: such as "V100"; it sets the speed of
     the links, where the Type does not tell it. assume_no_nvlink: that lines without Links mean that there are none;
-    otherwise all pairs are of kind UNKNOWN. pcie_gbps: the speed assumed of every pair without links.
+    otherwise all pairs are of kind UNKNOWN. pcie_gb_per_s: the speed assumed of every pair without links.
     GPUs whose Cores are the same share a socket. Raises TopologyError naming the line: anything malformed, links that
     contradict each other, links whose speed nothing tells, GPUs that only AutoDetect could list.
     """
-    pcie_gbps = _checks.positive(pcie_gbps, "pcie_gbps", TopologyError)
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if gpu_model is not None:
         _checks.text(gpu_model, "gpu_model", TopologyError)
     machine, lines, notes = _of_node(_lines(data), node)
@@ -75,9 +75,9 @@ def parse(
     ]
     links = list(_links(devices, gpus, gpu_model is not None))
     if not _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError):
-        links += _unknown_links(devices, pcie_gbps, notes)
+        links += _unknown_links(devices, pcie_gb_per_s, notes)
     notes.append("gres.conf tells no speed of PCIe.")
-    return Topology(gpus, tuple(links), default=pcie_gbps, name=name, notes=tuple(dict.fromkeys(notes)))
+    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(dict.fromkeys(notes)))
 
 
 # ---- lines and nodes -------------------------------------------------------------------------------------------
@@ -266,12 +266,12 @@ def _spans(cores: str) -> Iterator[tuple[int, int]]:
 
 
 def _unknown_links(
-    devices: Sequence[_Device], pcie_gbps: float, notes: list[str]
+    devices: Sequence[_Device], pcie_gb_per_s: float, notes: list[str]
 ) -> list[tuple[int, int, Link]]:
     """All pairs, where no line has Links."""
     if len(devices) == 1 or any("links" in device.line.record.values for device in devices):
         return []
-    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gbps)
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     notes.append("The file has no Links: whether GPUs are joined by NVLink is not told.")
     return [(u, v, unknown) for v in range(len(devices)) for u in range(v)]
 
@@ -296,7 +296,7 @@ def _links(
             near, far = speeds[u], speeds[v]
             if width and near is not None and far is not None:
                 switched = total[u] > near.most_links or total[v] > far.most_links
-                yield u, v, _link(width, min(near, far, key=lambda speed: speed.gbps), switched, where_v)
+                yield u, v, _link(width, min(near, far, key=lambda speed: speed.gb_per_s), switched, where_v)
 
 
 def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
@@ -304,7 +304,7 @@ def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
     if width > speed.most_links:
         raise TopologyError(f"{where}: {width} links, but {speed.most_links} are the most of a GPU")
     kind = LinkKind.NVSWITCH if switched and speed.kind is not LinkKind.XGMI else speed.kind
-    return Link(kind, width, width * speed.gbps)
+    return Link(kind, width, width * speed.gb_per_s)
 
 
 def _link_rows(devices: Sequence[_Device]) -> list[tuple[str, list[int]]]:

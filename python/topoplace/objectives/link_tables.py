@@ -21,8 +21,8 @@ NUM_LINK_CLASSES: Final = 3
 
 _NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
-_SINGLE_FROM_GBPS = (12.0 + 20.0) / 2
-_DOUBLE_FROM_GBPS = (25.0 + 50.0) / 2
+_SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
+_DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
 # Up to here nested lists are faster than arrays for single look-ups, and not too large.
 _MAX_LISTED_GPUS: Final = 512
 
@@ -41,9 +41,12 @@ def class_of(link: Link) -> int:
     """The class of one link, as in `link_class`."""
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
-    if link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI) or link.gbps < _SINGLE_FROM_GBPS:
+    if (
+        link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI)
+        or link.gb_per_s < _SINGLE_FROM_GB_PER_S
+    ):
         return OTHER_LINK
-    return DOUBLE_NVLINK if link.gbps >= _DOUBLE_FROM_GBPS else SINGLE_NVLINK
+    return DOUBLE_NVLINK if link.gb_per_s >= _DOUBLE_FROM_GB_PER_S else SINGLE_NVLINK
 
 
 class LinkTables:

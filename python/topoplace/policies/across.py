@@ -64,8 +64,8 @@ def link_scores(job: JobGraph, gpus: Sequence[int], topology: Topology) -> dict[
     classes: dict[int, dict[int, int]] = {}
     for a, b, _ in job.edges:
         u, v = gpus[a], gpus[b]
-        link = topology.link_kind(u, v)
-        bandwidth.setdefault(u, {})[v] = link.gbps
+        link = topology.link(u, v)
+        bandwidth.setdefault(u, {})[v] = link.gb_per_s
         classes.setdefault(u, {})[v] = class_of(link)
     return scores_from(job.edges, gpus, bandwidth, classes)
 

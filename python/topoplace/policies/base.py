@@ -203,7 +203,7 @@ def _check_size(cluster: Cluster) -> None:
 
 
 def domains(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
-    """The sets of free GPUs `job` may be placed in: all that meet its requirements, or for `single_node` those of
+    """The sets of free GPUs `job` may be placed in: all that meet its requirements, or for `single_machine` those of
     each machine. For `anti_affinity` one GPU of each machine, the lowest: which one cannot matter to links between
     machines, but no claim is made that it is the best to give away.
     """
@@ -239,7 +239,7 @@ def _shortage(verdict: str, job: JobGraph, most: int, where: str) -> Deferred:
     wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPUs"]
     if job.gpu_memory_gb:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
-    if job.single_node:
+    if job.single_machine:
         wishes.append(" on one machine")
     if job.anti_affinity:
         wishes.append(" on different machines")
@@ -264,7 +264,7 @@ def domains_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> lis
 
 
 def _unbound_domains(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
-    if job.single_node and topology.num_machines > 1:
+    if job.single_machine and topology.num_machines > 1:
         return [frozenset(group) for group in _by_machine(gpus, topology).values()]
     return [frozenset(gpus)]
 
@@ -285,7 +285,7 @@ def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
     ]
     exact = [part for part in free if len(part) == job.num_tasks]
-    if job.single_node:
+    if job.single_machine:
         return [part for part in exact if len(_by_machine(part, topology)) == 1]
     if exact or topology.num_machines == 1:
         return exact

@@ -85,7 +85,7 @@ class Costing:
         job, most = kind.job, self.most_gpus(kind.job)
         shapes = (kind.shapes.shapes[number] for number in kind.shapes.shape_of)
         room = sum(min(most, kind.suitable(shape).bit_count()) for shape in shapes)
-        if room >= job.num_tasks and (most >= job.num_tasks or not job.single_node):
+        if room >= job.num_tasks and (most >= job.num_tasks or not job.single_machine):
             return None
         need, have = f"{job.memory_bandwidth:g} GB/s of memory bandwidth", f"{self.memory_bandwidth:g}"
         return Deferred(f"never fits: {need} needed, a machine has {have}")

@@ -28,7 +28,7 @@ def kind_key(job: JobGraph) -> Hashable:
     graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     return (
         *(job.num_tasks, graph, job.profile, job.gpu_model, job.gpu_memory_gb),
-        *(job.single_node, job.anti_affinity, job.memory_bandwidth),
+        *(job.single_machine, job.anti_affinity, job.memory_bandwidth),
     )
 
 

@@ -131,7 +131,7 @@ class MachinePolicy(ABC):
                 return self._placement(job, occupancy, *found)
             if board.best():
                 return None  # it has room, though not a good one; several machines would be worse
-        if job.single_node:
+        if job.single_machine:
             return None
         return self._across(job, kind, occupancy, least_utility)
 

@@ -169,8 +169,8 @@ def _shape(topology: Topology, gpus: Sequence[int]) -> Shape:
     inside = [part for part in topology.partitions if set(part) <= set(gpus)]
     partitions = tuple(sorted(mask_of(place[gpu] for gpu in part) for part in inside))
     distance = np.array([[topology.distance(u, v) for v in gpus] for u in gpus])
-    links = [[topology.link_kind(u, v) for v in gpus] for u in gpus]
-    bandwidth = [[link.gbps for link in row] for row in links]
+    links = [[topology.link(u, v) for v in gpus] for u in gpus]
+    bandwidth = [[link.gb_per_s for link in row] for row in links]
     classes = [[class_of(link) for link in row] for row in links]
     return Shape(described, distance, bandwidth, classes, partitions)
 

@@ -113,7 +113,7 @@ def _job(fields: Mapping[str, Any], weights: Mapping[str, float]) -> JobGraph:
         min_utility=fields.get("minimal_utility", 0.0),
         memory_gb=fields.get("mem") or None,
         cpus=fields.get("tasks") or None,
-        single_node=True,
+        single_machine=True,
     )
 
 

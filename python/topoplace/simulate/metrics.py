@@ -113,7 +113,7 @@ class Result:
             placement = record.placement
             for a, b, _ in record.submitted.job.edges if placement else ():
                 assert placement is not None
-                link = self.topology.link_kind(placement.gpus[a], placement.gpus[b])
+                link = self.topology.link(placement.gpus[a], placement.gpus[b])
                 talked += record.run_time
                 over_nvlink += record.run_time * (link.kind in _OVER_NVLINK)
         return over_nvlink / talked if talked else math.nan

@@ -73,13 +73,13 @@ class FixedTime:
 
 
 class MapaSlowdown:
-    """Run time that falls with effective bandwidth and is flat past `flat_gbps`, the shape of MAPA's Fig. 16.
+    """Run time that falls with effective bandwidth and is flat past `flat_gb_per_s`, the shape of MAPA's Fig. 16.
 
     A bandwidth-insensitive job, and one whose tasks do not talk, runs its base time. Of a sensitive job the share
-    `c` of its base time is communication, which takes `flat_gbps / B` times as long at an effective bandwidth of
-    `B` GB/s: time = base * (1 - c + c * flat_gbps / clip(B, floor_gbps, flat_gbps)).
+    `c` of its base time is communication, which takes `flat_gb_per_s / B` times as long at an effective bandwidth of
+    `B` GB/s: time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s)).
 
-    flat_gbps: 50, the knee the paper names. floor_gbps: 10, what eq. 2 predicts for a pair on PCIe; eq. 2 goes
+    flat_gb_per_s: 50, the knee the paper names. floor_gb_per_s: 10, what eq. 2 predicts for a pair on PCIe; eq. 2 goes
     below for some mixes, which no real all-reduce does. The figure prints no numbers, so the shares follow from
     the text: a factor 3 between PCIe and double NVLink for VGG-16 (Fig. 2b), 75th percentiles of Baseline over
     Topo-aware of 785/378 s for VGG-16 and 511/374 s for AlexNet, and hardly any for Inception (section 4.1).
@@ -97,18 +97,18 @@ class MapaSlowdown:
         shares: Mapping[str, float] = SHARES,
         *,
         default_share: float = 0.2,
-        flat_gbps: float = 50.0,
-        floor_gbps: float = 10.0,
+        flat_gb_per_s: float = 50.0,
+        floor_gb_per_s: float = 10.0,
     ) -> None:
         _checks.instance(shares, Mapping, "shares", ValueError)
         self.shares = dict(shares)
         for name, share in {**self.shares, "default_share": default_share}.items():
             _checks.real(share, f"share of {name}", ValueError, high=1.0)
-        _checks.positive(flat_gbps, "flat_gbps", ValueError)
-        _checks.positive(floor_gbps, "floor_gbps", ValueError, high=flat_gbps)
+        _checks.positive(flat_gb_per_s, "flat_gb_per_s", ValueError)
+        _checks.positive(floor_gb_per_s, "floor_gb_per_s", ValueError, high=flat_gb_per_s)
         self.default_share = default_share
-        self.flat_gbps = flat_gbps
-        self.floor_gbps = floor_gbps
+        self.flat_gb_per_s = flat_gb_per_s
+        self.floor_gb_per_s = floor_gb_per_s
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Base time times the slowdown of the placement's effective bandwidth."""
@@ -119,8 +119,8 @@ class MapaSlowdown:
             raise ValueError(
                 f"placement of {job.job_id!r} has no score effective_bandwidth, which MapaSlowdown needs"
             )
-        bandwidth = min(max(placement.scores["effective_bandwidth"], self.floor_gbps), self.flat_gbps)
-        return job.base_time * (1 - share + share * self.flat_gbps / bandwidth)
+        bandwidth = min(max(placement.scores["effective_bandwidth"], self.floor_gb_per_s), self.flat_gb_per_s)
+        return job.base_time * (1 - share + share * self.flat_gb_per_s / bandwidth)
 
 
 class ProfiledTime:

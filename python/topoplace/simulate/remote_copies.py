@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 class TransferSpeeds:
     """How long transfers take; the defaults are the paper's (Table 2, and the fit of eq. 1). ValueError below 0."""
 
-    network_gbps: float = 10.0
+    network_gb_per_s: float = 10.0
     """Of the link of a machine, GB/s."""
     network_latency: float = 1.2e-3
     """Seconds for each connection to another node."""
-    gpu_gbps: float = 171.0
+    gpu_gb_per_s: float = 171.0
     """From GPU to GPU of a machine, GB/s."""
     remote_latency: float = 3.47e-3
     """Seconds for each copy by rCUDA; the network's own is nothing beside it and left out, as in the paper."""
@@ -39,25 +39,25 @@ class TransferSpeeds:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            check = _checks.positive if field.name.endswith("gbps") else _checks.real
+            check = _checks.positive if field.name.endswith("gb_per_s") else _checks.real
             value = check(getattr(self, field.name), field.name, ValueError, high=MAX_NUMBER)
             object.__setattr__(self, field.name, value)
 
-    def remote_copies(self, gigabytes: float, connections: float, gbps: float) -> float:
+    def remote_copies(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
         """Seconds of copies by rCUDA at a share of the network (eq. 1)."""
-        return connections * self.remote_latency + gigabytes * self.remote_overhead / gbps
+        return connections * self.remote_latency + gigabytes * self.remote_overhead / gb_per_s
 
     def local_copies(self, gigabytes: float) -> float:
         """Seconds of copies between GPUs of a machine, whose latency the paper leaves out."""
-        return gigabytes / self.gpu_gbps
+        return gigabytes / self.gpu_gb_per_s
 
-    def messages(self, gigabytes: float, connections: float, gbps: float) -> float:
+    def messages(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
         """Seconds of transfers to other nodes at a share of the network."""
-        return connections * self.network_latency + gigabytes / gbps
+        return connections * self.network_latency + gigabytes / gb_per_s
 
     def share(self, flows: int) -> float:
         """The share of a link that each of so many flows across it gets, GB/s (eq. 2): together they fill it."""
-        return self.network_gbps / flows
+        return self.network_gb_per_s / flows
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Share:
     job_id: str
     machine: int
     """Whose link it is."""
-    gbps: float
+    gb_per_s: float
 
 
 class Traffic:
@@ -117,7 +117,7 @@ class Traffic:
         """
         sent, speeds, lost = self.sent, self.speeds, 0.0
         if self.sends:
-            amounts, native = (sent.network_gb, sent.network_connections), speeds.network_gbps
+            amounts, native = (sent.network_gb, sent.network_connections), speeds.network_gb_per_s
             lost += speeds.messages(*amounts, speeds.share(flows)) - speeds.messages(*amounts, native)
         if lenders:
             share = speeds.share(max(most, 1))

@@ -80,7 +80,7 @@ def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line:
         "gpu_model": kinds[0] if len(kinds) == 1 and kinds[0] else None,
         "cpus": math.ceil(_value(fields, "cpus", line)) or None,
         "memory_gb": _value(fields, "mem_mib", line) * 2**20 / 1e9 or None,
-        "single_node": _nodes(fields, line) == 1,
+        "single_machine": _nodes(fields, line) == 1,
         "min_utility": _value(fields, "min_utility", line),
     }
     return _with(job, tuple(needs.items()))

@@ -312,7 +312,7 @@ class Workload:
         least = random.uniform(0.30, 0.52, num_jobs)
         jobs = [
             job_of("clique", int(k), True, f"{name}/{batch}", weights.get(batch, 1.0)).with_(
-                min_utility=float(u), single_node=True
+                min_utility=float(u), single_machine=True
             )
             for k, name, batch, u in zip(gpus, model, size, least, strict=True)
         ]

@@ -54,7 +54,7 @@ def five_jobs(
     """
     jobs = [
         JobGraph.clique(num_gpus).with_(
-            profile=name, min_utility=least, bandwidth_sensitive=True, single_node=True
+            profile=name, min_utility=least, bandwidth_sensitive=True, single_machine=True
         )
         for name, num_gpus, least, _ in rows
     ]

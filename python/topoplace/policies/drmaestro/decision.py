@@ -34,7 +34,7 @@ class Candidate:
     hosts: list[int] = field(default_factory=list[int])
     """The machine of each bundle."""
     gpus: list[int] = field(default_factory=list[int])
-    storage: list[int] = field(default_factory=list[int])
+    drives: list[int] = field(default_factory=list[int])
 
     @property
     def machines(self) -> list[int]:
@@ -296,7 +296,7 @@ class Decision:
             job=job.entry.job,
             hosts=shares,
             remote=remote,
-            storage=tuple(job.storage),
+            drives=tuple(job.drives),
         )
 
     def _use(self, job: Candidate, sent: Iterable[tuple[int, float]], *, remote: bool) -> None:
@@ -305,7 +305,7 @@ class Decision:
             room.hosts[host, :2] -= bundle.needs
         for gpu in job.gpus:
             room.set_free(gpu, free=False)
-        for machine in job.storage:
+        for machine in job.drives:
             room.hosts[machine, 2] -= 1
         room.send(sent, job.kind.profile.sensitivity(remote=remote))
         self._touched.update(machine for machine, own in sent if own)
@@ -316,7 +316,7 @@ def _set_hosts(job: Candidate, places: list[int]) -> None:
 
 
 def _set_storage(job: Candidate, places: list[int]) -> None:
-    job.storage = places
+    job.drives = places
 
 
 def _take_host(left: Room, kind: Kind, bundle: Bundle, machine: int) -> bool:

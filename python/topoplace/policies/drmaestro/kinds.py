@@ -39,7 +39,7 @@ def kind_key(job: JobGraph) -> Hashable:
     """Equal for jobs that ask for the same; they may differ in their names, graphs and what else no phase looks at."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives, job.profile),
-        *(job.gpu_model, job.gpu_memory_gb, job.single_node, job.anti_affinity),
+        *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
     )
 
 
@@ -53,8 +53,8 @@ class Kind:
         self.profile = profile or NEUTRAL
         self.suits: NDArray[np.bool_] = layout.suits(job)
         self.apart = job.anti_affinity and job.num_tasks > 1
-        self.bound = job.single_node or not disaggregate
-        self.together = job.single_node
+        self.bound = job.single_machine or not disaggregate
+        self.together = job.single_machine
         """Whether all its processes are one bundle."""
         self.own = self.together or self.apart
         """Whether bound GPUs have to be on the machine itself, not just in its pool."""

@@ -24,29 +24,30 @@ def request_key(job: JobGraph) -> Hashable:
     """Equal for jobs that ask for the same."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
-        *(job.gpu_model, job.gpu_memory_gb, job.single_node, job.anti_affinity),
+        *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
     )
 
 
 class Request:
     """What all jobs of one `request_key` ask for.
 
-    A job has a node for each of its processes, no two on the same machine; one for all of them if it is `single_node`,
-    and one for each task under `anti_affinity`. Its CPUs and memory are divided evenly, CPUs rounded up.
+    A job has a node for each of its processes, no two on the same machine; one for all of them if it is
+    `single_machine`, and one for each task under `anti_affinity`. Its CPUs and memory are divided evenly, CPUs
+    rounded up.
     """
 
     def __init__(self, job: JobGraph, topology: Topology) -> None:
         self.job = job
         """The first that asked for it."""
         apart = job.anti_affinity and job.num_tasks > 1
-        self.nodes = 1 if job.single_node else job.num_tasks if apart else job.processes
+        self.nodes = 1 if job.single_machine else job.num_tasks if apart else job.processes
         self.gpus, self.uneven = divmod(job.num_tasks, self.nodes)
         """On each node; and how many are left over, which makes it a request that cannot be granted."""
         self.cpus = -(-(job.cpus or 0) // self.nodes)
         self.memory_gb = (job.memory_gb or 0.0) / self.nodes
         self.megabytes = megabytes(self.memory_gb)
         self.total_gpus = self.nodes * self.gpus
-        self.local = job.single_node or apart
+        self.local = job.single_machine or apart
         """Whether GPUs of other machines are out of the question."""
         self.suits: NDArray[np.bool_] | None = None
         """(n,) the GPUs that meet its requirements; None for all of them."""
