@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from partition_graphs import CLUSTERS, IMBALANCE, OTHERS, Instance, from_file, grid
-from partition_libraries import LIBRARIES, Library, installed
+from instances.partition_graphs import CLUSTERS, IMBALANCE, OTHERS, Instance, from_file, grid
+from libraries.partition_libraries import LIBRARIES, Library, installed
 from topoplace import kernels
 
 MILLIONS = ("grid 1000^2", "shuffled grid 1000^2", "geometric 1,000,000")

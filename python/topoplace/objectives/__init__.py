@@ -26,8 +26,8 @@ from topoplace.objectives.link_tables import (
 from topoplace.objectives.utility import Costs, Utility, communication_cost, fragmentation, interference
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 __all__ = [
     "DOUBLE_NVLINK",

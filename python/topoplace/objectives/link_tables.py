@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
-from topoplace.links import NVLINKS, LinkKind
+from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
-    from topoplace.links import Link
     from topoplace.objectives.effective import EffectiveBandwidth
-    from topoplace.topology import Topology
+    from topoplace.topology.links.link import Link
+    from topoplace.topology.topology import Topology
 
 DOUBLE_NVLINK, SINGLE_NVLINK, OTHER_LINK = 0, 1, 2
 NUM_LINK_CLASSES: Final = 3

@@ -32,9 +32,9 @@ from topoplace import _checks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from topoplace.jobgraph import JobGraph
-    from topoplace.profiles import PerformanceProfile
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.jobs.performance_profile import PerformanceProfile
+    from topoplace.topology.topology import Topology
 
 _TOLERANCE: Final = 1e-9
 

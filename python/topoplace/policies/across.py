@@ -15,12 +15,12 @@ from topoplace.policies.shapes import finite, members
 from topoplace.policies.shares import Room
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.kinds import Kind
     from topoplace.policies.machine_policy import MachinePolicy
     from topoplace.policies.occupancy import Occupancy
     from topoplace.policies.shares import Shares
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 _MOST_TRIED = 16
 """So many sets of machines are looked at."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.jobgraph import JobGraph
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import (
     FITTED_TASKS,
     NUM_LINK_CLASSES,
@@ -34,8 +34,8 @@ from topoplace.placement import Placement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from topoplace.cluster import Cluster
-    from topoplace.topology import Topology
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.topology.topology import Topology
 
 TieBreak = Literal["lexicographic", "artifact"]
 

@@ -14,14 +14,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Deferred
 
 if TYPE_CHECKING:
-    from topoplace.devices import Gpu
     from topoplace.placement import Placement
-    from topoplace.topology import Topology
+    from topoplace.topology.devices import Gpu
+    from topoplace.topology.topology import Topology
 
 GpuSet = frozenset[int]
 MAX_SEARCHED_GPUS = 4096

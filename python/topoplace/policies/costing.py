@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.utility import Costs, JobKind, communication_cost, interference, worst_ratio
 from topoplace.placement import Deferred
 from topoplace.policies.shapes import Mask, Shape, mask_of
-from topoplace.profiles import PerformanceProfile
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.kinds import Kind
     from topoplace.policies.occupancy import MachineState, Occupancy
 

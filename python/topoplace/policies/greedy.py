@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from topoplace.policies.search import MapaPolicy
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.policies.base import GpuSet
 

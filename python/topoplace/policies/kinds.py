@@ -14,7 +14,7 @@ from topoplace.policies.bounded import Bounded
 from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of, members
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
 
 _MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8

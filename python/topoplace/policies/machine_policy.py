@@ -9,8 +9,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.utility import Formula, Utility
 from topoplace.placement import Deferred, Placement
@@ -25,10 +25,10 @@ from topoplace.policies.shapes import Mask, Shape, mask_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.utility import Costs
     from topoplace.policies.kinds import Kind
     from topoplace.policies.shares import Room, Shares
-    from topoplace.profiles import PerformanceProfile
 
 
 class MachinePolicy(ABC):

@@ -12,8 +12,8 @@ from topoplace.policies.search import MapaPolicy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.policies.artifact import TieBreak
     from topoplace.policies.base import GpuSet

@@ -12,8 +12,8 @@ from topoplace.policies.kinds import Kind, kind_key
 from topoplace.policies.shapes import Mask, Shape, Shapes, mask_of
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
 
 Built = TypeVar("Built")
 _MAX_KEPT = 4096

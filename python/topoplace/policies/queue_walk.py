@@ -8,8 +8,8 @@ from topoplace.placement import Deferred
 from topoplace.policies.occupancy import Occupancy
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.policies.base import QueuedJob
     from topoplace.policies.kinds import Kind

@@ -14,8 +14,8 @@ from topoplace.policies.base import SearchPolicy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.artifact import TieBreak
     from topoplace.policies.base import GpuSet
 

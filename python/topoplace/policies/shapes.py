@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace import kernels
-from topoplace.cluster_topology import ClusterTopology
 from topoplace.objectives import class_of
+from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from topoplace.devices import Gpu
-    from topoplace.topology import Topology
+    from topoplace.topology.devices import Gpu
+    from topoplace.topology.topology import Topology
 
 _NO_PATH = 1e9
 _TIE_BREAK = 1e-6

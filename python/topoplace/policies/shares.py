@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from topoplace.policies.shapes import mask_of, members
 
 if TYPE_CHECKING:
-    from topoplace.fabric import Fabric
     from topoplace.policies.shapes import Mask
+    from topoplace.topology.fabric import Fabric
 
 
 class Room(NamedTuple):

@@ -13,12 +13,12 @@ from topoplace.policies.machine_policy import MachinePolicy
 from topoplace.policies.shares import Room, Shares, nearest
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.utility import Costs, Formula
     from topoplace.policies.kinds import Kind
     from topoplace.policies.occupancy import Occupancy
     from topoplace.policies.shapes import Mask, Shape
-    from topoplace.profiles import PerformanceProfile
 
 _ROUNDING = 1e-9
 _MAX_SOCKETS = 4

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace.errors import TopologyError
-from topoplace.links import LinkKind
 from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
 from topoplace.report import figures
+from topoplace.topology.links.link import LinkKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from topoplace.jobgraph import JobGraph
-    from topoplace.links import Link
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.link import Link
+    from topoplace.topology.topology import Topology
 
 _INDIRECT: Final = frozenset({LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE})
 _DOUBLE_COLOUR: Final = "#1b7837"

@@ -6,11 +6,11 @@ from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from topoplace.links import NONE, NVLINKS, Link, LinkKind
 from topoplace.report import tables
+from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
 
 if TYPE_CHECKING:
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 _MAX_SHOWN = 16
 """More GPUs than this are counted by kind of link, not shown pair by pair."""

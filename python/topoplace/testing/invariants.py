@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from topoplace import machines
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.policies.base import Policy, QueuedJob
-from topoplace.topology import Topology
+from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement

@@ -15,15 +15,15 @@ import numpy as np
 
 from topoplace import machines
 from topoplace.errors import TopologyError
-from topoplace.jobgraph import JobGraph
-from topoplace.links import LinkKind
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import EffectiveBandwidth, LinkTables
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
 from topoplace.policies.artifact import candidates_of, edges_of
 from topoplace.policies.search import MapaPolicy
 from topoplace.simulate import Workload, simulate
 from topoplace.simulate.metrics import JobRecord
-from topoplace.topology import Topology
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.topology import Topology
 
 MACHINES: Final[Mapping[str, str]] = {
     "dgx-v": "dgx1-v100",

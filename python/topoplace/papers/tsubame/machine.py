@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from topoplace.hosts import HostResources
+from topoplace.cluster.hosts import HostResources
 from topoplace.simulate import RemoteCopies, TransferSpeeds
-from topoplace.topology import Topology
+from topoplace.topology.topology import Topology
 
 GPUS: Final = 3
 MEMORY: Final = 22

@@ -21,7 +21,7 @@ from topoplace.papers.claims import (
 from topoplace.papers.tsubame import machine
 from topoplace.papers.tsubame.study import G_QUEUE, R_QUEUE, Floats, Study, run
 from topoplace.simulate import Transfers, Workload
-from topoplace.simulate.logged_jobs import CONNECTIONS
+from topoplace.simulate.workloads.logged_jobs import CONNECTIONS
 
 MEANS: Final = {"wait": 3818.0, "execution": 15_148.0, "life": 18_965.0}
 """Seconds under G on 480 nodes, which Table 3 and the percentages of section 4.2 imply."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
-from topoplace.network import NetworkProfile
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.placement import Deferred, Placement
 from topoplace.policies.base import Explanation, Plan, QueuedJob, enough_suit, no_room
 from topoplace.policies.drmaestro.costs import Costs

@@ -19,7 +19,7 @@ from topoplace.policies.drmaestro.kinds import fitting
 from topoplace.policies.drmaestro.phase import WAITS, Ints, Phase
 
 if TYPE_CHECKING:
-    from topoplace.network import NetworkProfile
+    from topoplace.jobs.network_profile import NetworkProfile
     from topoplace.policies.drmaestro.kinds import Bundle, Kind
     from topoplace.policies.drmaestro.state import Room
 

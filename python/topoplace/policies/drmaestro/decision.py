@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topoplace.network import traffic
+from topoplace.jobs.network_profile import traffic
 from topoplace.placement import Deferred, Placement
 from topoplace.policies.across import link_scores
 from topoplace.policies.base import domains_among
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topoplace.policies.base import QueuedJob
     from topoplace.policies.drmaestro.kinds import Bundle, Kind
     from topoplace.policies.drmaestro.state import Room
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 
 @dataclass(slots=True, eq=False)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.hosts import HostShare, megabytes
-from topoplace.network import NEUTRAL, NetworkProfile
-from topoplace.placement import Deferred
+from topoplace.cluster.hosts import megabytes
+from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
+from topoplace.placement import Deferred, HostShare
 from topoplace.policies.base import never_fits
 from topoplace.policies.drmaestro.phase import Ints
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.hosts import HostResources, Hosts
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.cluster.hosts import HostResources, Hosts
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.drmaestro.state import Layout
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.network import NEUTRAL, NetworkProfile, traffic
+from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile, traffic
 from topoplace.policies.bounded import Bounded
 from topoplace.policies.drmaestro.phase import Ints
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 PLENTY: Final = 1 << 40
 """More of a resource than anybody asks for: what machines have whose resources nobody told."""

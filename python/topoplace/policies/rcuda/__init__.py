@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Deferred, Placement
 from topoplace.policies.across import link_scores
 from topoplace.policies.base import Explanation, Plan, QueuedJob, enough_suit, never_fits, no_room

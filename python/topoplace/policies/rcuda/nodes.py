@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.hosts import Hosts
+from topoplace.cluster.hosts import Hosts
 from topoplace.policies.bounded import Bounded
 from topoplace.policies.rcuda.request import Refused, Request, request_key
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
 PLENTY: Final = 1 << 40

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from topoplace.hosts import HostShare, megabytes
+from topoplace.cluster.hosts import megabytes
+from topoplace.placement import HostShare
 from topoplace.policies.base import suits_of
 
 Amounts = tuple[int, int, int, int]
@@ -16,8 +17,8 @@ Amounts = tuple[int, int, int, int]
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 
 def request_key(job: JobGraph) -> Hashable:
