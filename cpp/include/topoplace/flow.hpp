@@ -49,7 +49,7 @@ enum class Algorithm {
 
 struct FlowParams {
     Algorithm algorithm = Algorithm::automatic;
-    // automatic: solve scheduling graphs as the assignments they are (structure.hpp in cpp/src/flow).
+    // automatic: solve scheduling graphs as the assignments they are (cpp/src/flow/scheduling).
     bool structure = true;
     // Where to start from: flow and potentials of a similar network. Empty: from nothing.
     std::span<const std::int64_t> start_flow{};

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "flow/kept_assignment.hpp"
+#include "flow/scheduling/kept_assignment.hpp"
 
 namespace topoplace::flow {
 namespace {

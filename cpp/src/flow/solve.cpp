@@ -2,8 +2,8 @@
 #include <numeric>
 #include <utility>
 
-#include "flow/problem.hpp"
-#include "flow/structure.hpp"
+#include "flow/general/problem.hpp"
+#include "flow/scheduling/solve_structure.hpp"
 
 namespace topoplace::flow {
 namespace {

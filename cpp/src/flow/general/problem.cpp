@@ -2,7 +2,7 @@
 // demands and of cycles of negative cost, and where no such cycle is all infinite, each holds an arc whose
 // capacity bounds it. Capacities above what all these may carry together are lowered to one unit more, which
 // no potential can tell from the original, since there is an optimal flow that does not fill them.
-#include "flow/problem.hpp"
+#include "flow/general/problem.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -5,7 +5,7 @@
 // algorithms", Mathematical Programming 85 (1999).
 #include <algorithm>
 
-#include "flow/problem.hpp"
+#include "flow/general/problem.hpp"
 
 namespace topoplace::flow {
 namespace {

@@ -1,17 +1,17 @@
-#include "flow/kept_assignment.hpp"
+#include "flow/scheduling/kept_assignment.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <utility>
 
 namespace topoplace::flow {
 namespace {
 
-// Twice the nodes, and this many more, are allowed for before all is looked at anew.
-constexpr std::int64_t kAtLeast = 1024;
+// The network may grow to twice its nodes, and this many more, before it has to be recognised again.
+constexpr std::int64_t kSpareNodes = 1024;
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-template <class T>
+// A row of a table that grows when needed.
+template <std::copyable T>
 T& grown(std::vector<T>& rows, std::int32_t i, T none) {
     if (index(i) >= rows.size()) rows.resize(index(i) + 1, none);
     return rows[index(i)];
@@ -21,45 +21,51 @@ T& grown(std::vector<T>& rows, std::int32_t i, T none) {
 
 bool KeptAssignment::start(const ArcLists& lists) {
     const Network network = lists.network();
-    const std::int64_t more = network.num_nodes + kAtLeast;
+    const std::int64_t more = network.num_nodes + kSpareNodes;
     forget();
     if (!infrastructure_.recognise(network, more)) {
         infrastructure_ = {};
         if (!infrastructure_.recognise(network)) return false;
     }
-    if (!infrastructure_.add_tasks(network, assignment_, node_of_)) return false;
-    task_of_.assign(network.supply.size(), -1);
-    option_of_.assign(network.tail.size(), -1);
-    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
+    auto node_of = infrastructure_.add_tasks(network, solver_->assignment());
+    if (!node_of) return false;
+    node_of_ = std::move(*node_of);
+    task_of_.assign(network.supply.size(), kAbsent);
+    option_of_.assign(network.tail.size(), kAbsent);
+    const Assignment& assignment = solver_->assignment();
+    for (std::int32_t task = 0; task < assignment.num_tasks(); ++task) {
         task_of_[index(node_of_[index(task)])] = task;
-        const Assignment::Task& at = assignment_.task(task);
-        for (std::int32_t i = at.first; i < at.first + at.count; ++i) {
-            option_of_[index(assignment_.option(i).arc)] = i;
+        const Assignment::Task& at = assignment.task(task);
+        for (std::int32_t i = at.first; i < at.end(); ++i) {
+            option_of_[index(assignment.option(i).arc)] = i;
         }
     }
     for (std::int32_t node = 0; node < network.num_nodes; ++node) {
         if (!lists.has_node(node)) infrastructure_.forget(node);  // the number may come again as another
     }
-    tasks_ = assignment_.num_tasks();
+    num_tasks_ = assignment.num_tasks();
     return started_ = true;
 }
 
-void KeptAssignment::count_out(std::int32_t task) {
-    Way& way = grown(way_of_, task, Way{});
-    if (way.place < 0) return;
-    infrastructure_.add_flow(way, -1, result_.flow);
-    result_.cost -= way.cost;
-    way = {};
+// Takes the path that a task had in the last solution out of it.
+void KeptAssignment::subtract_path(std::int32_t task) {
+    UnitPath& path = grown(path_of_, task, UnitPath{});
+    if (path.place < 0) return;
+    infrastructure_.add_flow(path, -1, result_.flow);
+    result_.cost -= path.cost;
+    path = {};
 }
 
 void KeptAssignment::release(std::int32_t node) {
-    const std::int32_t task = std::exchange(task_of_[index(node)], -1);
-    count_out(task);
-    assignment_.drop_task(task);
-    node_of_[index(task)] = -1;
+    const std::int32_t task = std::exchange(task_of_[index(node)], kAbsent);
+    subtract_path(task);
+    TOPOPLACE_ASSERT(node_of_[index(task)] == node);
+    solver_->remove_task(task);
+    node_of_[index(task)] = kAbsent;
     infrastructure_.forget(node);
     fresh_.push_back(node);
-    --tasks_;
+    --num_tasks_;
+    TOPOPLACE_ASSERT(num_tasks_ == solver_->assignment().num_present_tasks());
 }
 
 void KeptAssignment::arc_added(const ArcLists& network, std::int32_t arc) {
@@ -91,7 +97,7 @@ void KeptAssignment::node_leaves(const ArcLists& network, std::int32_t node) {
             return forget();
         }
     }
-    if (!assignment_.drop_place(infrastructure_.target(node))) return forget();
+    if (!solver_->assignment().remove_place(infrastructure_.target(node))) return forget();
     infrastructure_.forget(node);
 }
 
@@ -103,7 +109,7 @@ void KeptAssignment::supply_changed(ArcLists& network, std::int32_t node) {
     const bool demand = role == Role::place && infrastructure_.exit_arc(node) < 0;
     if (role == Role::gone || (role == Role::sink && supply < 0)) return;
     if (!demand || supply >= 0 || infrastructure_.target(node) < 0) return forget();
-    assignment_.set_capacity(infrastructure_.target(node), -supply);
+    solver_->set_capacity(infrastructure_.target(node), -supply);
     wider_ = true;
 }
 
@@ -114,7 +120,7 @@ void KeptAssignment::capacity_changed(ArcLists& network, std::int32_t arc, std::
     if (is_task(tail)) {
         if ((before == 0) != (capacity == 0)) release(tail);
     } else if (infrastructure_.role(tail) == Role::place && infrastructure_.exit_arc(tail) == arc) {
-        assignment_.set_capacity(infrastructure_.target(tail), capacity);
+        solver_->set_capacity(infrastructure_.target(tail), capacity);
         wider_ = wider_ || capacity > before;
     } else if (infrastructure_.role(tail) != Role::gone) {
         forget();
@@ -128,9 +134,9 @@ void KeptAssignment::cost_changed(ArcLists& network, std::int32_t arc) {
     if (!infrastructure_.fits(cost)) return forget();
     if (is_task(tail)) {
         const std::int32_t option = option_of_[index(arc)];
-        if (option >= 0) assignment_.set_option_cost(task_of_[index(tail)], option, cost);
+        if (option >= 0) solver_->set_option_cost(task_of_[index(tail)], option, cost);
     } else if (infrastructure_.role(tail) == Role::place && infrastructure_.exit_arc(tail) == arc) {
-        assignment_.set_exit_cost(infrastructure_.target(tail), cost);
+        solver_->set_exit_cost(infrastructure_.target(tail), cost);
     } else if (infrastructure_.role(tail) != Role::gone) {
         forget();
     }
@@ -145,7 +151,7 @@ bool KeptAssignment::adopt_place(const ArcLists& network, std::int32_t node) {
     for (const std::int32_t arc : network.arcs_to(node)) {
         if (infrastructure_.role(network.tail(arc)) != Role::gone) return false;
     }
-    infrastructure_.add_place(node, arcs[0], columns, assignment_);
+    infrastructure_.add_place(node, arcs[0], columns, solver_->assignment());
     return true;
 }
 
@@ -158,28 +164,30 @@ bool KeptAssignment::adopt_task(const ArcLists& network, std::int32_t node) {
     for (const std::int32_t arc : network.arcs_from(node)) {
         const std::int32_t head = network.head(arc);
         const std::int64_t cost = columns.cost[index(arc)];
-        grown(option_of_, arc, -1) = -1;
+        grown(option_of_, arc, kAbsent) = kAbsent;
         if (columns.capacity[index(arc)] == 0) continue;
         const Role role = infrastructure_.role(head);
         if (role == Role::gone || role == Role::task || !infrastructure_.fits(cost)) return false;
-        const std::int32_t target = infrastructure_.target(head, columns, assignment_);
+        const std::int32_t target = infrastructure_.target(head, columns, solver_->assignment());
         if (target == Infrastructure::kTooMany) return false;
-        if (target >= 0) options.push_back({cost, target, arc});
+        if (target >= 0) options.push_back({.cost = cost, .target = target, .arc = arc});
     }
     std::reverse(options.begin(), options.end());  // as they were added
     if (options.empty()) return false;
-    const std::int32_t task = assignment_.take_task(options);
-    const std::int32_t first = assignment_.task(task).first;
+    const std::int32_t task = solver_->add_task(options);
+    const std::int32_t first = solver_->assignment().task(task).first;
     for (std::size_t i = 0; i < options.size(); ++i) {
         option_of_[index(options[i].arc)] = first + static_cast<std::int32_t>(i);
     }
-    grown(task_of_, node, -1) = task;
-    grown(node_of_, task, -1) = node;
-    ++tasks_;
+    TOPOPLACE_ASSERT(!is_task(node));
+    grown(task_of_, node, kAbsent) = task;
+    grown(node_of_, task, kAbsent) = node;
+    ++num_tasks_;
+    TOPOPLACE_ASSERT(num_tasks_ == solver_->assignment().num_present_tasks());
     return true;
 }
 
-// Nodes that have come and are no tasks; false if one is nothing that comes and goes.
+// Adopts nodes that were added and are no tasks; false if one is no place that may come and go.
 bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::int32_t> fresh) {
     const Network columns = network.network();
     for (const std::int32_t node : fresh) {
@@ -187,7 +195,7 @@ bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::
         if (!network.has_node(node) || supply == 1 || infrastructure_.role(node) != Role::gone) continue;
         if (supply != 0) return false;
         if (network.arcs_from(node).empty() && network.arcs_to(node).empty()) {
-            fresh_.push_back(node);  // perhaps its arcs are still to come
+            fresh_.push_back(node);  // its arcs may still be added
         } else if (!adopt_place(network, node)) {
             return false;
         }
@@ -198,28 +206,28 @@ bool KeptAssignment::adopt_places(const ArcLists& network, std::span<const std::
 bool KeptAssignment::adopt(const ArcLists& network) {
     const Network columns = network.network();
     const std::vector<std::int32_t> fresh = std::exchange(fresh_, {});
-    if (std::exchange(wider_, false) && !infrastructure_.capacities(columns)) return false;
+    if (std::exchange(wider_, false) && !infrastructure_.update_capacities(columns)) return false;
     if (!adopt_places(network, fresh)) return false;
     for (const std::int32_t node : fresh) {
         const bool task = network.has_node(node) && columns.supply[index(node)] == 1;
         if (task && !is_task(node) && !adopt_task(network, node)) return false;
     }
     const std::int32_t sink = infrastructure_.sink();
-    if (sink >= 0 && tasks_ > -columns.supply[index(sink)]) return false;
-    return tasks_ <= infrastructure_.most_tasks() && infrastructure_.fits_nodes(columns.num_nodes);
+    if (sink >= 0 && num_tasks_ > -columns.supply[index(sink)]) return false;
+    return num_tasks_ <= infrastructure_.most_tasks() && infrastructure_.fits_nodes(columns.num_nodes);
 }
 
-// What has changed in the solution since it was given out.
+// Brings the solution last returned up to date.
 void KeptAssignment::update(const Network& network) {
     result_.flow.resize(network.tail.size(), 0);
-    result_.potential.assign(network.supply.size(), 0);
-    infrastructure_.set_potentials(network, assignment_, node_of_, result_.potential);
-    for (const std::int32_t task : assignment_.moved()) {
-        count_out(task);
-        Way& way = way_of_[index(task)] = way_of(assignment_, task);
-        if (way.place < 0) continue;
-        infrastructure_.add_flow(way, 1, result_.flow);
-        result_.cost += way.cost;
+    result_.potential = infrastructure_.potentials(network, solver_->assignment(), node_of_);
+    for (const std::int32_t task : solver_->assignment().take_moved()) {
+        subtract_path(task);
+        const UnitPath path = path_of(solver_->assignment(), task);
+        path_of_[index(task)] = path;
+        if (path.place < 0) continue;
+        infrastructure_.add_flow(path, 1, result_.flow);
+        result_.cost += path.cost;
     }
 }
 
@@ -230,7 +238,7 @@ std::optional<FlowResult> KeptAssignment::solve(const ArcLists& network, NodeCou
         return std::nullopt;
     }
     result_.status = Status::optimal;
-    if (fresh ? assignment_.solve(counter) : assignment_.mend(counter)) {
+    if (fresh ? solver_->solve(counter) : solver_->repair(counter)) {
         update(network.network());
         return result_;
     }

@@ -10,7 +10,7 @@
 #include <queue>
 #include <utility>
 
-#include "flow/residual.hpp"
+#include "flow/general/residual.hpp"
 
 namespace topoplace::flow {
 namespace {

@@ -1,4 +1,4 @@
-#include "flow/arc_lists.hpp"
+#include "flow/general/arc_lists.hpp"
 
 namespace topoplace::flow {
 

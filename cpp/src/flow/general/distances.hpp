@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "flow/pseudoflow.hpp"
+#include "flow/general/pseudoflow.hpp"
 
 namespace topoplace::flow {
 

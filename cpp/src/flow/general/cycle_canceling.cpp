@@ -9,7 +9,7 @@
 #include <deque>
 #include <optional>
 
-#include "flow/residual.hpp"
+#include "flow/general/residual.hpp"
 
 namespace topoplace::flow {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "flow/problem.hpp"
+#include "flow/general/problem.hpp"
 
 namespace topoplace::flow {
 

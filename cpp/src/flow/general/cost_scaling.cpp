@@ -39,8 +39,8 @@
 #include <string>
 #include <utility>
 
-#include "flow/distances.hpp"
-#include "flow/pseudoflow.hpp"
+#include "flow/general/distances.hpp"
+#include "flow/general/pseudoflow.hpp"
 
 namespace topoplace::flow {
 namespace {

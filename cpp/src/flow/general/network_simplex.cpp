@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "flow/problem.hpp"
+#include "flow/general/problem.hpp"
 
 namespace topoplace::flow {
 namespace {

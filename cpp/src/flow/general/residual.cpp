@@ -1,4 +1,4 @@
-#include "flow/residual.hpp"
+#include "flow/general/residual.hpp"
 
 #include <algorithm>
 
