@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 namespace {
 
@@ -119,9 +121,12 @@ void Assignment::remove_task(std::int32_t task) {
     Task& removed = tasks_[index(task)];
     TOPOPLACE_ASSERT(!removed.assigned() && removed.count > 0);
     for (std::int32_t option = removed.first; option < removed.end(); ++option) {
-        std::int32_t& in_degree = places_[index(options_[index(option)].target)].in_degree;
-        --in_degree;
-        TOPOPLACE_ASSERT(in_degree >= 0);
+        const std::int32_t target = options_[index(option)].target;
+        const bool exit = !is_hub(target) && is_exit(target);
+        --places_[index(target)].in_degree;
+        TOPOPLACE_ASSERT(places_[index(target)].in_degree >= 0);
+        if (exit || is_hub(target) || !is_exit(target)) continue;
+        for (AssignmentListener* listener : listeners_) listener->exit_gained();
     }
     const std::size_t count = index(removed.count);
     if (free_options_.size() <= count) free_options_.resize(count + 1);
@@ -294,7 +299,7 @@ Assignment::Choice Assignment::best_choice(std::int32_t task) const {
         choice.route.leaf = hub.best.first();
         choice.place = hub.members[index(choice.route.leaf)].place;
     }
-    TOPOPLACE_ASSERT((choice.key % 2 != 0) == places_[index(choice.place)].full());
+    TOPOPLACE_ASSERT(choice.key % 2 != 0 || !places_[index(choice.place)].full());
     return choice;
 }
 
@@ -326,7 +331,7 @@ void Assignment::assert_place(std::int32_t place, bool settled) const {
     TOPOPLACE_ASSERT(at.load == tasks && at.load <= at.capacity);
     TOPOPLACE_ASSERT(price(place) >= 0);
     TOPOPLACE_ASSERT(at.full() || !settled || price(place) == 0);
-    TOPOPLACE_ASSERT((key_[index(place)] % 2 != 0) == at.full());
+    TOPOPLACE_ASSERT(!at.full() || key_[index(place)] % 2 != 0);
 }
 
 void Assignment::assert_hub(const Hub& hub) const {

@@ -21,6 +21,7 @@
 
 #include "flow/scheduling/assignment/tournament.hpp"
 #include "graph/index.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 
@@ -51,7 +52,8 @@ class AssignmentListener {
     virtual ~AssignmentListener() = default;
     virtual void place_added() {}
     virtual void hub_added() {}
-    virtual void exits_changed() {}                        // a place began or ceased to be an exit
+    virtual void exits_changed() {}  // a place ceased to be an exit, or its capacity made it one
+    virtual void exit_gained() {}    // a place has become an exit because a task that named it is gone
     virtual void price_changed(std::int32_t /*place*/) {}  // or its exit cost, or whether it is full
     virtual void task_assigned(std::int32_t /*task*/) {}
     virtual void task_leaves(std::int32_t /*task*/) {}     // it is still at its place
@@ -202,7 +204,8 @@ class Assignment {
 
     std::vector<AssignmentListener*> listeners_;
     std::vector<Place> places_;  // by target
-    // By target: twice the value, and one more if the place, or the best member of the hub, is full.
+    // By target: twice the value, and one more if the place, or the best member of the hub, is full. A place
+    // between two moves of a path may keep the one more until its value changes next.
     std::vector<std::int64_t> key_;
     std::vector<std::int32_t> hub_of_;  // by target
     std::vector<Hub> hubs_;

@@ -1,11 +1,14 @@
 #include "flow/scheduling/assignment/exit_index.hpp"
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 
 ExitIndex::ExitIndex(Assignment& assignment) : assignment_(assignment) { assignment.add_listener(*this); }
 
 void ExitIndex::open() {
     open_ = true;
+    complete_ = true;
     const std::size_t num_tasks = assignment_.tasks().size();
     exit_.resize(num_tasks);
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) choose_exit(task);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 
@@ -20,6 +21,8 @@ class ExitIndex final : public AssignmentListener {
     explicit ExitIndex(Assignment& assignment);
 
     bool is_open() const { return open_; }
+    // False if some tasks may have an exit that the index does not know.
+    bool is_complete() const { return open_ && complete_; }
     void open();
     void close() { open_ = false; }
 
@@ -43,6 +46,7 @@ class ExitIndex final : public AssignmentListener {
 
     void hub_added() override { close(); }
     void exits_changed() override { close(); }
+    void exit_gained() override { complete_ = false; }
     void task_assigned(std::int32_t task) override {
         if (open_) update_leaving_cost(task);
     }
@@ -54,6 +58,7 @@ class ExitIndex final : public AssignmentListener {
 
     const Assignment& assignment_;
     bool open_ = false;
+    bool complete_ = false;
     std::vector<std::int32_t> exit_;   // by task
     std::vector<Tournament> leaving_;  // by hub, by task: cost of Leaver; empty for hubs that are not popular
 };

@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 
 // By how much the price of every limited place would have to rise until a task leaves for its exit; below
@@ -44,7 +46,8 @@ std::int64_t PriceLeveller::common_shift() const {
 }
 
 void PriceLeveller::level() {
-    if (!exits_.is_open()) exits_.open();
+    // An unknown exit would keep its price while those of its competitors change.
+    if (!exits_.is_complete()) exits_.open();
     const std::int64_t by = common_shift();
     if (by == 0) return;
     for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
