@@ -5,10 +5,11 @@
 // `network()` is the network by these numbers, for `verify_flow` and the other solvers: what was removed is a
 // node without supply, or an arc without capacity.
 //
-// A scheduling graph (cpp/src/flow/scheduling/infrastructure.hpp) stays an assignment: tasks that come, go or change their costs,
-// jobs' unscheduled nodes that come and go, changed capacities and costs of places each cost a search that is
-// as long as the way the change travels. Any other change, such as a new machine behind a rack, is solved
-// from nothing. A network of any other kind is solved by cost scaling from the last flow and prices.
+// A scheduling graph (cpp/src/flow/scheduling/infrastructure.hpp) stays an assignment: tasks that come, go or
+// change their costs, jobs' unscheduled nodes that come and go, changed capacities and costs of places each
+// cost a search that is as long as the way the change travels. Any other change, such as a new machine behind
+// a rack, is solved from nothing. A network of any other kind is solved by cost scaling from the last flow
+// and prices.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "topoplace/flow.hpp"
 
 namespace topoplace::flow {
@@ -13,13 +14,19 @@ class ArcLists {
   public:
     std::int32_t add_node(std::int64_t supply);
     std::int32_t add_arc(std::int32_t tail, std::int32_t head, std::int64_t capacity, std::int64_t cost);
-    void remove_node(std::int32_t node);  // which has no arcs any more
+    void remove_node(std::int32_t node);  // which has no arcs
     void remove_arc(std::int32_t arc);
 
     bool has_node(std::int32_t node) const { return in_range(node, alive_) && alive_[index(node)] != 0; }
     bool has_arc(std::int32_t arc) const { return in_range(arc, tail_) && tail_list_[index(arc)].used; }
     Network network() const {
-        return {static_cast<std::int32_t>(supply_.size()), tail_, head_, {}, capacity_, cost_, supply_};
+        return {.num_nodes = static_cast<std::int32_t>(supply_.size()),
+                .tail = tail_,
+                .head = head_,
+                .lower = {},
+                .capacity = capacity_,
+                .cost = cost_,
+                .supply = supply_};
     }
     std::vector<std::int32_t> arcs_from(std::int32_t node) const {
         return listed(first_out_, tail_list_, node);
@@ -36,13 +43,12 @@ class ArcLists {
 
   private:
     struct Link {
-        std::int32_t next = -1;
-        std::int32_t previous = -1;
+        std::int32_t next = kAbsent;
+        std::int32_t previous = kAbsent;
         bool used = false;
     };
     using Links = std::vector<Link>;
 
-    static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
     template <class T>
     static bool in_range(std::int32_t i, const std::vector<T>& rows) {
         return i >= 0 && index(i) < rows.size();

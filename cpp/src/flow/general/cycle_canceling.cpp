@@ -9,7 +9,9 @@
 #include <deque>
 #include <optional>
 
+#include "flow/general/algorithms.hpp"
 #include "flow/general/residual.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 namespace {
@@ -27,15 +29,16 @@ class CycleCanceling {
         }
         while (const auto on_cycle = find_cycle()) cancel(*on_cycle);
         if (counter_.stopped()) return {};
-        return {.status = Status::optimal,
-                .flow = residual_.flow(),
-                .potential = {distance_.begin(), distance_.end()}};
+        const std::vector<std::int64_t> potential(distance_.begin(), distance_.end());
+        residual_.assert_optimal_for(potential);
+        return {.status = Status::optimal, .flow = residual_.flow(), .potential = potential};
     }
 
   private:
     Status failure() const { return counter_.stopped() ? Status::timeout : Status::infeasible; }
 
-    // Moves excess of `source` along a path of fewest arcs to a deficit. False: there is none, or time is up.
+    // Moves excess of `source` along a path of fewest arcs to a deficit. False: there is none, or `counter`
+    // stops.
     bool send(std::size_t source) {
         std::vector<char> reached(residual_.num_nodes());
         std::deque<std::size_t> open{source};
@@ -56,11 +59,11 @@ class CycleCanceling {
         return false;
     }
 
-    // A node of a residual cycle of negative cost that `arc_into_` leads around. Nothing: there is none, and
-    // distances prove it, or time is up.
+    // A node of a residual cycle of negative cost, around which `arc_into_` leads. Nothing: there is none,
+    // and distances prove it, or `counter` stops.
     std::optional<std::size_t> find_cycle() {
         distance_.assign(residual_.num_nodes(), 0);
-        std::ranges::fill(arc_into_, kNoArc);
+        std::ranges::fill(arc_into_, kNowhere);
         while (relax_all() && !counter_.stopped()) {
             if (const auto node = node_on_cycle()) return node;
         }
@@ -82,16 +85,22 @@ class CycleCanceling {
     }
 
     std::optional<std::size_t> node_on_cycle() const {
-        std::vector<std::size_t> seen_from(residual_.num_nodes(), kNoArc);
+        std::vector<std::size_t> seen_from(residual_.num_nodes(), kNowhere);
         for (std::size_t start = 0; start < residual_.num_nodes(); ++start) {
             std::size_t node = start;
-            while (seen_from[node] == kNoArc && arc_into_[node] != kNoArc) {
+            while (seen_from[node] == kNowhere && arc_into_[node] != kNowhere) {
                 seen_from[node] = start;
                 node = residual_.tail(arc_into_[node]);
             }
-            if (seen_from[node] == start && arc_into_[node] != kNoArc) return node;
+            if (seen_from[node] == start && arc_into_[node] != kNowhere) return node;
         }
         return std::nullopt;
+    }
+
+    Total total_cost(const std::vector<std::size_t>& arcs) const {
+        Total sum = 0;
+        for (const std::size_t arc : arcs) sum += residual_.cost(arc);
+        return sum;
     }
 
     void cancel(std::size_t on_cycle) {
@@ -104,6 +113,8 @@ class CycleCanceling {
         const auto narrowest =
             std::ranges::min(cycle, {}, [this](std::size_t arc) { return residual_.left(arc); });
         const std::int64_t units = residual_.left(narrowest);
+        TOPOPLACE_ASSERT(units > 0);
+        TOPOPLACE_ASSERT(total_cost(cycle) < 0);  // so that this ends
         for (const std::size_t arc : cycle) residual_.push(arc, units);
     }
 

@@ -26,7 +26,9 @@
 #include <utility>
 #include <vector>
 
-#include "flow/general/problem.hpp"
+#include "flow/general/algorithms.hpp"
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 namespace {
@@ -36,14 +38,12 @@ using Id = std::int32_t;
 constexpr double kBlock = 2;  // in roots of the number of arcs
 constexpr Id kTogether = 16;  // at most so many arcs of a node stand next to each other
 
-std::size_t at(Id id) { return static_cast<std::size_t>(id); }
-
 // Where arcs go in the order in which they are searched: runs of one tail's arcs, and between two runs that
 // follow each other about a root of all runs that come elsewhere.
 class SearchOrder {
   public:
-    explicit SearchOrder(const Problem& problem) : next_(at(problem.num_nodes)), first_run_(next_.size()) {
-        for (const Id tail : problem.tail) ++next_[at(tail)];
+    explicit SearchOrder(const Problem& problem) : next_(index(problem.num_nodes)), first_run_(next_.size()) {
+        for (const Id tail : problem.tail) ++next_[index(tail)];
         std::vector<Id> length;  // of each run, by tail
         for (std::size_t tail = 0; tail < next_.size(); ++tail) {
             first_run_[tail] = static_cast<Id>(length.size());
@@ -63,8 +63,8 @@ class SearchOrder {
 
     // The place of the next arc of `tail`.
     std::size_t next(Id tail) {
-        const Id count = next_[at(tail)]++;
-        return at(begin_[at(first_run_[at(tail)] + count / kTogether)] + count % kTogether);
+        const Id count = next_[index(tail)]++;
+        return index(begin_[index(first_run_[index(tail)] + count / kTogether)] + count % kTogether);
     }
 
   private:
@@ -73,7 +73,7 @@ class SearchOrder {
     std::vector<Id> begin_;      // by run
 };
 
-template <class Number>
+template <FlowNumber Number>
 class NetworkSimplex {
   public:
     NetworkSimplex(const Problem& problem, NodeCounter& counter)
@@ -84,11 +84,11 @@ class NetworkSimplex {
           block_(static_cast<Id>(10 + kBlock * std::sqrt(static_cast<double>(num_arcs_)))),
           order_(problem.tail.size()),
           turned_(problem.tail.size()),
-          arcs_(problem.tail.size() + at(root_)),
-          links_(at(root_) + 1),
-          places_(at(root_) + 1),
-          next_(at(root_) + 1),
-          potential_(at(root_) + 1) {
+          arcs_(problem.tail.size() + index(root_)),
+          links_(index(root_) + 1),
+          places_(index(root_) + 1),
+          next_(index(root_) + 1),
+          potential_(index(root_) + 1) {
         SearchOrder order(problem);
         for (std::size_t arc = 0; arc < order_.size(); ++arc) {
             const std::size_t to = order.next(problem.tail[arc]);
@@ -96,11 +96,13 @@ class NetworkSimplex {
             arcs_[to] = {problem.tail[arc], problem.head[arc], static_cast<Number>(problem.cost[arc])};
         }
         join_all_to_root();
+        assert_basis();
     }
 
     Solution solve() {
-        for (Id arc = entering(); arc != kNone && !stopped(); arc = entering()) pivot(arc);
+        for (Id arc = entering(); arc != kAbsent && !stopped(); arc = entering()) pivot(arc);
         if (counter_.stopped()) return {};
+        assert_basis();
         if (needs_artificial_arc()) return {.status = Status::infeasible, .flow = {}, .potential = {}};
         return {.status = Status::optimal,
                 .flow = flow(),
@@ -108,7 +110,6 @@ class NetworkSimplex {
     }
 
   private:
-    static constexpr Id kNone = -1;
     static constexpr std::uint64_t kMostWork = 1 << 20;  // arcs and nodes between two looks at the clock
 
     // Counts pivots. On large networks many of them take long.
@@ -140,25 +141,27 @@ class NetworkSimplex {
     void join_all_to_root() {
         Number dearest = 0;
         for (const Arc& arc : arcs_) dearest = std::max(dearest, std::abs(arc.cost));
+        TOPOPLACE_ASSERT(3 * (Total{dearest} + 1) * (root_ + 1) <= std::numeric_limits<Number>::max());
         const Number big = (dearest + 1) * (root_ + 1);
-        links_[at(root_)] = {kNone, root_ + 1, 0, 0};
+        links_[index(root_)] = {.parent = kAbsent, .size = root_ + 1, .up = 0, .down = 0};
         for (Id node = 0; node <= root_; ++node) {
             connect(node, node == root_ ? 0 : node + 1);
-            places_[at(node)].last = node == root_ ? root_ - 1 : node;
-            places_[at(node)].arc = num_arcs_ + node;
-            if (node != root_) join_to_root(node, static_cast<Number>(problem_.supply[at(node)]), big);
+            places_[index(node)].last = node == root_ ? root_ - 1 : node;
+            places_[index(node)].arc = num_arcs_ + node;
+            if (node != root_) join_to_root(node, static_cast<Number>(problem_.supply[index(node)]), big);
         }
     }
 
     void join_to_root(Id node, Number supply, Number big) {
         constexpr Number kMost = std::numeric_limits<Number>::max() / 2;
+        TOPOPLACE_ASSERT(-kMost < supply && supply < kMost);
         if (supply >= 0) {
-            arcs_[at(num_arcs_ + node)] = {node, root_, 0};
-            links_[at(node)] = {root_, 1, kMost - supply, supply};
+            arcs_[index(num_arcs_ + node)] = {.tail = node, .head = root_, .cost = 0};
+            links_[index(node)] = {.parent = root_, .size = 1, .up = kMost - supply, .down = supply};
         } else {
-            arcs_[at(num_arcs_ + node)] = {root_, node, big};
-            links_[at(node)] = {root_, 1, -supply, kMost + supply};
-            potential_[at(node)] = big;
+            arcs_[index(num_arcs_ + node)] = {.tail = root_, .head = node, .cost = big};
+            links_[index(node)] = {.parent = root_, .size = 1, .up = -supply, .down = kMost + supply};
+            potential_[index(node)] = big;
         }
     }
 
@@ -166,148 +169,162 @@ class NetworkSimplex {
 
     // Below zero where it pays to send something; zero for arcs of the tree.
     Number reduced_cost(const Arc& arc) const {
-        return arc.cost + potential_[at(arc.tail)] - potential_[at(arc.head)];
+        return arc.cost + potential_[index(arc.tail)] - potential_[index(arc.head)];
     }
 
-    // The best arc of the next block that has one that pays, or kNone.
+    // The best arc of the next block that has one that pays, or kAbsent.
     Id entering() {
         for (Id seen = 0; seen < num_arcs_;) {
             const Id begin = std::exchange(next_arc_, std::min(next_arc_ + block_, num_arcs_));
             const Id best = best_of(begin, next_arc_);
-            if (best != kNone) return best;
+            if (best != kAbsent) return best;
             seen += next_arc_ - begin;
-            work_ += at(next_arc_ - begin);
+            work_ += index(next_arc_ - begin);
             if (next_arc_ == num_arcs_) next_arc_ = 0;
         }
-        return kNone;
+        return kAbsent;
     }
 
     Id best_of(Id begin, Id end) const {
-        Id best = kNone;
+        Id best = kAbsent;
         Number least = 0;
         for (Id arc = begin; arc < end; ++arc) {
-            const Number reduced = reduced_cost(arcs_[at(arc)]);
-            if (reduced < least) least = reduced, best = arc;
+            const Number reduced = reduced_cost(arcs_[index(arc)]);
+            if (reduced < least) {
+                least = reduced;
+                best = arc;
+            }
         }
         return best;
     }
 
     // Which tree arc blocks a cycle, and after how many units.
     struct Blocking {
-        Number units;
-        Id node = kNone;       // below the arc; kNone: the entering arc itself
+        Number units = 0;
+        Id node = kAbsent;     // below the arc; kAbsent: the entering arc itself
         bool at_head = false;  // on the way up from the entering arc's head, not from its tail
     };
 
     Blocking find_blocking(const Arc& arc, Id top, Number capacity) const {
-        Blocking found{capacity};
-        for (Id node = arc.tail; node != top; node = links_[at(node)].parent) {
-            if (links_[at(node)].down < found.units) found = {links_[at(node)].down, node, false};
+        Blocking found{.units = capacity};
+        for (Id node = arc.tail; node != top; node = links_[index(node)].parent) {
+            if (links_[index(node)].down < found.units)
+                found = {.units = links_[index(node)].down, .node = node, .at_head = false};
         }
-        for (Id node = arc.head; node != top; node = links_[at(node)].parent) {
-            if (links_[at(node)].up <= found.units) found = {links_[at(node)].up, node, true};
+        for (Id node = arc.head; node != top; node = links_[index(node)].parent) {
+            if (links_[index(node)].up <= found.units)
+                found = {.units = links_[index(node)].up, .node = node, .at_head = true};
         }
         return found;
     }
 
     void pivot(Id arc) {
-        const Arc a = arcs_[at(arc)];
+        const Arc a = arcs_[index(arc)];
+        TOPOPLACE_ASSERT(reduced_cost(a) < 0);
         const Id top = join(a.tail, a.head);
         const Number capacity = capacity_of(arc);
         const auto [units, leaving, at_head] = find_blocking(a, top, capacity);
+        TOPOPLACE_ASSERT(0 <= units && units <= capacity);
         send(a.tail, top, -units);
         send(a.head, top, units);
-        if (leaving == kNone) {
+        if (leaving == kAbsent) {
             turn_arc(arc);
             return;
         }
-        if (carried(leaving) != 0) turn_arc(places_[at(leaving)].arc);
+        TOPOPLACE_ASSERT(links_[index(leaving)].up == 0 || links_[index(leaving)].down == 0);
+        if (carried(leaving) != 0) turn_arc(places_[index(leaving)].arc);
         const Id inner = at_head ? a.head : a.tail, outer = at_head ? a.tail : a.head;
-        work_ += at(links_[at(leaving)].size);
-        resize(links_[at(leaving)].parent, outer, top, links_[at(leaving)].size);
-        Link link{outer, 0, capacity - units, units};
+        work_ += index(links_[index(leaving)].size);
+        resize(links_[index(leaving)].parent, outer, top, links_[index(leaving)].size);
+        Link link{.parent = outer, .size = 0, .up = capacity - units, .down = units};
         if (at_head) std::swap(link.up, link.down);
         move_subtree(leaving, inner, link, arc);
     }
 
-    Number capacity_of(Id arc) const { return static_cast<Number>(problem_.capacity[at(order_[at(arc)])]); }
+    Number capacity_of(Id arc) const {
+        return static_cast<Number>(problem_.capacity[index(order_[index(arc)])]);
+    }
 
     void turn_arc(Id arc) {
-        Arc& a = arcs_[at(arc)];
-        a = {a.head, a.tail, -a.cost};
-        turned_[at(arc)] = !turned_[at(arc)];
+        Arc& a = arcs_[index(arc)];
+        a = {.tail = a.head, .head = a.tail, .cost = -a.cost};
+        turned_[index(arc)] = !turned_[index(arc)];
     }
 
     Id join(Id a, Id b) const {
         while (a != b) {
-            Id& lower = links_[at(a)].size < links_[at(b)].size ? a : b;
-            lower = links_[at(lower)].parent;
+            Id& lower = links_[index(a)].size < links_[index(b)].size ? a : b;
+            lower = links_[index(lower)].parent;
         }
         return a;
     }
 
     void send(Id node, Id top, Number units) {
         if (units == 0) return;
-        for (; node != top; node = links_[at(node)].parent) {
-            links_[at(node)].up -= units;
-            links_[at(node)].down += units;
+        for (; node != top; node = links_[index(node)].parent) {
+            links_[index(node)].up -= units;
+            links_[index(node)].down += units;
+            TOPOPLACE_ASSERT(links_[index(node)].up >= 0 && links_[index(node)].down >= 0);
         }
     }
 
     // What the arc above a node carries in the direction in which it is stored.
     Number carried(Id node) const {
-        const bool leads_up = arcs_[at(places_[at(node)].arc)].tail == node;
-        return leads_up ? links_[at(node)].down : links_[at(node)].up;
+        const bool leads_up = arcs_[index(places_[index(node)].arc)].tail == node;
+        return leads_up ? links_[index(node)].down : links_[index(node)].up;
     }
 
     // A subtree of `size` nodes leaves its parent `old` for the parent `now`; both are below `top`.
     void resize(Id old, Id now, Id top, Id size) {
-        for (Id node = old; node != top; node = links_[at(node)].parent) links_[at(node)].size -= size;
-        for (Id node = now; node != top; node = links_[at(node)].parent) links_[at(node)].size += size;
+        for (Id node = old; node != top; node = links_[index(node)].parent) {
+            links_[index(node)].size -= size;
+            TOPOPLACE_ASSERT(links_[index(node)].size > 0);
+        }
+        for (Id node = now; node != top; node = links_[index(node)].parent) links_[index(node)].size += size;
     }
 
     // ---- the tree ----
 
     // The subtree below `cut` hangs from now on by `arc` at its node `inner`, whose link that becomes.
     void move_subtree(Id cut, Id inner, const Link& link, Id arc) {
-        const Number reduced = reduced_cost(arcs_[at(arc)]);
+        const Number reduced = reduced_cost(arcs_[index(arc)]);
         take_out(cut);
         const Id last = turn(cut, inner);
         put_in(inner, last, link.parent);
         turn_links(cut, inner, last, link, arc);
-        shift(inner, last, arcs_[at(arc)].tail == inner ? -reduced : reduced);
+        shift(inner, last, arcs_[index(arc)].tail == inner ? -reduced : reduced);
     }
 
     void shift(Id node, Id last, Number by) {
-        for (; node != last; node = next_[at(node)]) potential_[at(node)] += by;
-        potential_[at(last)] += by;
+        for (; node != last; node = next_[index(node)]) potential_[index(node)] += by;
+        potential_[index(last)] += by;
     }
 
     void connect(Id node, Id next) {
-        next_[at(node)] = next;
-        places_[at(next)].previous = node;
+        next_[index(node)] = next;
+        places_[index(next)].previous = node;
     }
 
     // Takes the subtree's stretch out of the thread.
     void take_out(Id cut) {
-        const Id last = places_[at(cut)].last, previous = places_[at(cut)].previous;
-        connect(previous, next_[at(last)]);
-        for (Id node = links_[at(cut)].parent; node != kNone && places_[at(node)].last == last;
-             node = links_[at(node)].parent) {
-            places_[at(node)].last = previous;
+        const Id last = places_[index(cut)].last, previous = places_[index(cut)].previous;
+        connect(previous, next_[index(last)]);
+        for (Id node = links_[index(cut)].parent; node != kAbsent && places_[index(node)].last == last;
+             node = links_[index(node)].parent) {
+            places_[index(node)].last = previous;
         }
     }
 
     // Puts the stretch taken out into the preorder it has with `inner` as its root: the subtree of `inner`,
     // then what is left of its parent's, and so on up to `cut`. Returns the last node.
     Id turn(Id cut, Id inner) {
-        Place old = places_[at(inner)];
-        Id last = old.last, after = next_[at(last)];  // after the stretch of `old`
+        Place old = places_[index(inner)];
+        Id last = old.last, after = next_[index(last)];  // after the stretch of `old`
         for (Id node = inner; node != cut;) {
-            node = links_[at(node)].parent;
-            const Place place = places_[at(node)];
+            node = links_[index(node)].parent;
+            const Place place = places_[index(node)];
             const bool at_end = place.last == old.last;
-            const Id place_after = at_end ? after : next_[at(place.last)];
+            const Id place_after = at_end ? after : next_[index(place.last)];
             if (!at_end) connect(old.previous, after);
             connect(last, node);
             last = at_end ? old.previous : place.last;
@@ -319,37 +336,66 @@ class NetworkSimplex {
 
     // Puts the stretch in behind `outer`, its new parent.
     void put_in(Id inner, Id last, Id outer) {
-        const Id after = next_[at(outer)];
+        const Id after = next_[index(outer)];
         connect(outer, inner);
         connect(last, after);
-        for (Id node = outer; node != kNone && places_[at(node)].last == outer;
-             node = links_[at(node)].parent) {
-            places_[at(node)].last = last;
+        for (Id node = outer; node != kAbsent && places_[index(node)].last == outer;
+             node = links_[index(node)].parent) {
+            places_[index(node)].last = last;
         }
     }
 
     // Turns the links between `inner` and `cut` around; `link` and `arc` are those of `inner` from now on.
     void turn_links(Id cut, Id inner, Id last, Link link, Id arc) {
-        const Id size = links_[at(cut)].size;
+        const Id size = links_[index(cut)].size;
         Id below = 0;
         for (Id node = inner;;) {
-            const Link old = links_[at(node)];
+            const Link old = links_[index(node)];
             link.size = size - below;
-            links_[at(node)] = link;
-            std::swap(places_[at(node)].arc, arc);
-            places_[at(node)].last = last;
+            TOPOPLACE_ASSERT(link.size > 0);
+            TOPOPLACE_ASSERT(link.up > 0);  // the tree stays strongly feasible
+            links_[index(node)] = link;
+            std::swap(places_[index(node)].arc, arc);
+            places_[index(node)].last = last;
             if (node == cut) break;
             below = old.size;
-            link = {node, 0, old.down, old.up};
+            link = {.parent = node, .size = 0, .up = old.down, .down = old.up};
             node = old.parent;
         }
     }
 
-    // ---- what comes out ----
+    // Checks that the basis is a strongly feasible tree with potentials that fit it, and that the thread is
+    // its preorder. Does nothing unless assertions are on.
+    void assert_basis() const {
+        if constexpr (!kAssertionsOn) return;
+        Id previous = root_;
+        std::vector<Id> size(index(root_) + 1, 1);
+        for (Id node = next_[index(root_)]; node != root_; node = next_[index(node)]) {
+            TOPOPLACE_ASSERT(places_[index(node)].previous == previous);
+            assert_tree_arc(node);
+            previous = node;
+        }
+        for (Id node = previous; node != root_; node = places_[index(node)].previous) {
+            TOPOPLACE_ASSERT(links_[index(node)].size == size[index(node)]);
+            size[index(links_[index(node)].parent)] += size[index(node)];
+        }
+        TOPOPLACE_ASSERT(size[index(root_)] == root_ + 1);  // the thread passes every node
+    }
+
+    void assert_tree_arc(Id node) const {
+        const Link& link = links_[index(node)];
+        const Arc& arc = arcs_[index(places_[index(node)].arc)];
+        TOPOPLACE_ASSERT((arc.tail == node && arc.head == link.parent) ||
+                         (arc.head == node && arc.tail == link.parent));
+        TOPOPLACE_ASSERT(reduced_cost(arc) == 0);
+        TOPOPLACE_ASSERT(link.up > 0 && link.down >= 0);
+    }
+
+    // ---- result ----
 
     bool needs_artificial_arc() const {
         for (Id node = 0; node < root_; ++node) {
-            if (places_[at(node)].arc >= num_arcs_ && carried(node) > 0) return true;
+            if (places_[index(node)].arc >= num_arcs_ && carried(node) > 0) return true;
         }
         return false;
     }
@@ -357,12 +403,14 @@ class NetworkSimplex {
     std::vector<std::int64_t> flow() const {
         std::vector<std::int64_t> flow(order_.size());
         for (Id arc = 0; arc < num_arcs_; ++arc) {
-            if (turned_[at(arc)]) flow[at(order_[at(arc)])] = capacity_of(arc);
+            if (turned_[index(arc)]) flow[index(order_[index(arc)])] = capacity_of(arc);
         }
         for (Id node = 0; node < root_; ++node) {
-            const Id arc = places_[at(node)].arc;
+            const Id arc = places_[index(node)].arc;
             if (arc >= num_arcs_) continue;
-            flow[at(order_[at(arc)])] = turned_[at(arc)] ? capacity_of(arc) - carried(node) : carried(node);
+            TOPOPLACE_ASSERT(carried(node) <= capacity_of(arc));
+            flow[index(order_[index(arc)])] =
+                turned_[index(arc)] ? capacity_of(arc) - carried(node) : carried(node);
         }
         return flow;
     }

@@ -1,23 +1,20 @@
-// Flow that never has to exist bounds what is infinite: an optimal flow is made of paths from supplies to
-// demands and of cycles of negative cost, and where no such cycle is all infinite, each holds an arc whose
-// capacity bounds it. Capacities above what all these may carry together are lowered to one unit more, which
-// no potential can tell from the original, since there is an optimal flow that does not fill them.
-#include "flow/general/problem.hpp"
+#include "flow/general/normal_form.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 namespace {
 
 constexpr std::size_t kMaxArcs = (std::size_t{1} << 30) - 1;
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-[[noreturn]] void refuse(const char* name, std::size_t index, std::int64_t value, const std::string& rule) {
-    throw std::invalid_argument(std::string(name) + "[" + std::to_string(index) +
+[[noreturn]] void refuse(const char* name, std::size_t entry, std::int64_t value, const std::string& rule) {
+    throw std::invalid_argument(std::string(name) + "[" + std::to_string(entry) +
                                 "] = " + std::to_string(value) + " " + rule);
 }
 
@@ -96,44 +93,51 @@ void check(const Network& network, const FlowParams& params) {
     check_costs(network);
 }
 
-Normal::Normal(const Network& network, const FlowParams& params) : network_(network) {
+NormalForm::NormalForm(const Network& network, const FlowParams& params) : network_(network) {
     problem_.num_nodes = network.num_nodes;
     problem_.tail.assign(network.tail.begin(), network.tail.end());
     problem_.head.assign(network.head.begin(), network.head.end());
     problem_.capacity.assign(network.capacity.begin(), network.capacity.end());
     problem_.cost.assign(network.cost.begin(), network.cost.end());
     problem_.supply.assign(network.supply.begin(), network.supply.end());
-    settle_arcs();
+    send_lower_bounds();
+    fill_loops();
     fill_demands();
     if (oversupplied_) return;
     limit_capacities();
     if (!params.start_flow.empty() || !params.start_potential.empty()) start_from(params);
+    assert_normal(problem_);
 }
 
-void Normal::settle_arcs() {
-    settled_.assign(network_.lower.begin(), network_.lower.end());
-    for (std::size_t a = 0; a < settled_.size(); ++a) {
-        if (problem_.capacity[a] != kInfinite) problem_.capacity[a] -= settled_[a];
-        problem_.supply[at(problem_.tail[a])] -= settled_[a];
-        problem_.supply[at(problem_.head[a])] += settled_[a];
+void NormalForm::send_lower_bounds() {
+    sent_.assign(network_.lower.begin(), network_.lower.end());
+    for (std::size_t a = 0; a < sent_.size(); ++a) {
+        if (problem_.capacity[a] != kInfinite) problem_.capacity[a] -= sent_[a];
+        TOPOPLACE_ASSERT(problem_.capacity[a] >= 0);
+        problem_.supply[index(problem_.tail[a])] -= sent_[a];
+        problem_.supply[index(problem_.head[a])] += sent_[a];
     }
+}
+
+// Loops of negative cost carry what they can; afterwards no loop carries anything more.
+void NormalForm::fill_loops() {
     for (std::size_t a = 0; a < problem_.tail.size(); ++a) {
         if (problem_.tail[a] != problem_.head[a]) continue;
         if (problem_.cost[a] < 0 && problem_.capacity[a] != kInfinite) {
-            settled_.resize(problem_.tail.size());
-            settled_[a] += problem_.capacity[a];
+            sent_.resize(problem_.tail.size());
+            sent_[a] += problem_.capacity[a];
         }
         problem_.capacity[a] = 0;
     }
 }
 
-void Normal::fill_demands() {
+void NormalForm::fill_demands() {
     std::int64_t surplus = 0;
     for (const std::int64_t supply : network_.supply) surplus -= supply;
     oversupplied_ = surplus < 0;
     if (surplus <= 0) return;
     for (std::int32_t v = 0; v < network_.num_nodes; ++v) {
-        if (network_.supply[at(v)] >= 0) continue;
+        if (network_.supply[index(v)] >= 0) continue;
         problem_.tail.push_back(network_.num_nodes);
         problem_.head.push_back(v);
         problem_.capacity.push_back(kInfinite);
@@ -143,7 +147,7 @@ void Normal::fill_demands() {
     ++problem_.num_nodes;
 }
 
-void Normal::limit_capacities() {
+void NormalForm::limit_capacities() {
     std::int64_t supplied = 0;
     for (const std::int64_t supply : problem_.supply) supplied += std::max<std::int64_t>(supply, 0);
     Total finite = 0;
@@ -156,6 +160,7 @@ void Normal::limit_capacities() {
         if (problem_.capacity[a] == kInfinite) endless = true;
     }
     const Total most = supplied + (endless ? finite : negative) + 1;
+    TOPOPLACE_ASSERT(most > 0);
     Total sum = 0;
     for (std::int64_t& capacity : problem_.capacity) {
         capacity = static_cast<std::int64_t>(std::min<Total>(capacity, most));
@@ -164,7 +169,7 @@ void Normal::limit_capacities() {
     if (sum > kMaxUnits) throw std::invalid_argument("capacity: what flow may fill sums to more than 2^61");
 }
 
-void Normal::start_from(const FlowParams& params) {
+void NormalForm::start_from(const FlowParams& params) {
     const std::size_t arcs = network_.tail.size();
     const bool filled = problem_.num_nodes > network_.num_nodes;
     problem_.start_flow.resize(problem_.tail.size());
@@ -172,35 +177,37 @@ void Normal::start_from(const FlowParams& params) {
     const auto fits = [&](std::int64_t potential) { return potential >= -most && potential <= most; };
     if (std::all_of(params.start_potential.begin(), params.start_potential.end(), fits))
         problem_.start_potential.assign(params.start_potential.begin(), params.start_potential.end());
-    problem_.start_potential.resize(at(problem_.num_nodes));
-    std::vector<std::int64_t> taken(filled ? at(network_.num_nodes) : 0);
+    problem_.start_potential.resize(index(problem_.num_nodes));
+    std::vector<std::int64_t> taken(filled ? index(network_.num_nodes) : 0);
     for (std::size_t a = 0; a < params.start_flow.size(); ++a) {
-        const std::int64_t settled = settled_.empty() ? 0 : settled_[a];
-        const std::int64_t flow = params.start_flow[a] > settled ? params.start_flow[a] - settled : 0;
+        const std::int64_t sent = sent_.empty() ? 0 : sent_[a];
+        const std::int64_t flow = params.start_flow[a] > sent ? params.start_flow[a] - sent : 0;
         problem_.start_flow[a] = std::min(flow, problem_.capacity[a]);
         if (!filled) continue;
-        taken[at(network_.head[a])] += problem_.start_flow[a];
-        taken[at(network_.tail[a])] -= problem_.start_flow[a];
+        taken[index(network_.head[a])] += problem_.start_flow[a];
+        taken[index(network_.tail[a])] -= problem_.start_flow[a];
     }
     for (std::size_t a = arcs; a < problem_.tail.size(); ++a) {
-        const std::size_t v = at(problem_.head[a]);
+        const std::size_t v = index(problem_.head[a]);
         problem_.start_flow[a] =
             std::clamp<std::int64_t>(-problem_.supply[v] - taken[v], 0, problem_.capacity[a]);
     }
 }
 
-FlowResult Normal::restore(Solution&& solution) const {
+FlowResult NormalForm::restore(Solution&& solution) const {
     FlowResult result;
     result.status = solution.status;
     if (solution.status != Status::optimal) return result;
+    assert_optimal(problem_, solution);
+    // The node that fills up demands has potential 0.
     const std::int64_t zero =
         problem_.num_nodes > network_.num_nodes ? solution.potential.back() : std::int64_t{0};
     result.flow = std::move(solution.flow);
     result.flow.resize(network_.tail.size());
     result.potential = std::move(solution.potential);
-    result.potential.resize(at(network_.num_nodes));
+    result.potential.resize(index(network_.num_nodes));
     for (std::int64_t& potential : result.potential) potential -= zero;
-    for (std::size_t a = 0; a < settled_.size(); ++a) result.flow[a] += settled_[a];
+    for (std::size_t a = 0; a < sent_.size(); ++a) result.flow[a] += sent_[a];
     for (std::size_t a = 0; a < result.flow.size(); ++a)
         result.cost += Total{network_.cost[a]} * result.flow[a];
     return result;

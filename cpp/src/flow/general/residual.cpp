@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 
 Residual::Residual(const Problem& problem)
-    : first_(static_cast<std::size_t>(problem.num_nodes) + 1),
-      excess_(problem.supply.begin(), problem.supply.end()) {
+    : first_(index(problem.num_nodes) + 1), excess_(problem.supply.begin(), problem.supply.end()) {
     for (std::size_t arc = 0; arc < problem.tail.size(); ++arc) {
-        head_.push_back(static_cast<std::size_t>(problem.head[arc]));
-        head_.push_back(static_cast<std::size_t>(problem.tail[arc]));
+        head_.push_back(index(problem.head[arc]));
+        head_.push_back(index(problem.tail[arc]));
         cost_.push_back(problem.cost[arc]);
         cost_.push_back(-problem.cost[arc]);
         left_.push_back(problem.capacity[arc]);
@@ -23,6 +25,7 @@ Residual::Residual(const Problem& problem)
 }
 
 void Residual::push(std::size_t arc, std::int64_t units) {
+    TOPOPLACE_ASSERT(0 <= units && units <= left_[arc]);
     left_[arc] -= units;
     left_[arc ^ 1] += units;
     excess_[tail(arc)] -= units;
@@ -36,12 +39,23 @@ void Residual::fill_negative() {
 }
 
 void Residual::augment(const std::vector<std::size_t>& arc_into, std::size_t begin, std::size_t end) {
+    TOPOPLACE_ASSERT(excess_[begin] > 0 && excess_[end] < 0);
     Total units = std::min(excess_[begin], -excess_[end]);
     for (std::size_t node = end; node != begin; node = tail(arc_into[node])) {
+        TOPOPLACE_ASSERT(head(arc_into[node]) == node);
         units = std::min<Total>(units, left_[arc_into[node]]);
     }
+    TOPOPLACE_ASSERT(units > 0);
     for (std::size_t node = end; node != begin; node = tail(arc_into[node])) {
         push(arc_into[node], static_cast<std::int64_t>(units));
+    }
+}
+
+void Residual::assert_optimal_for(std::span<const std::int64_t> potential) const {
+    if constexpr (!kAssertionsOn) return;
+    for (std::size_t arc = 0; arc < num_arcs(); ++arc) {
+        const Total reduced_cost = Total{cost_[arc]} + potential[tail(arc)] - potential[head(arc)];
+        TOPOPLACE_ASSERT(left_[arc] == 0 || reduced_cost >= 0);
     }
 }
 

@@ -1,5 +1,6 @@
-// The residual graph of the two simple algorithms. Residual arc 2a is arc a of the problem, 2a + 1 its
-// reverse.
+// The residual graph of the two simple algorithms, successive shortest paths and cycle canceling.
+//
+// Residual arc 2a is arc a of the problem, 2a + 1 its reverse.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,9 @@
 #include "flow/general/problem.hpp"
 
 namespace topoplace::flow {
+
+// In place of an arc or a node where there is none.
+inline constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 class Residual {
   public:
@@ -30,8 +34,11 @@ class Residual {
     void push(std::size_t arc, std::int64_t units);
     // Fills every arc of negative cost: then no residual arc has one.
     void fill_negative();
-    // Moves as much excess as fits from `begin` to `end` on the path whose arc into each node is given.
+    // Moves as much excess as fits from `begin` to `end` along the path whose arc into each node is given.
     void augment(const std::vector<std::size_t>& arc_into, std::size_t begin, std::size_t end);
+    // Checks that potentials leave no residual arc a negative reduced cost. Does nothing unless assertions
+    // are on.
+    void assert_optimal_for(std::span<const std::int64_t> potential) const;
     // Flow of each arc of the problem.
     std::vector<std::int64_t> flow() const;
 
@@ -43,8 +50,5 @@ class Residual {
     std::vector<std::size_t> order_;
     std::vector<Total> excess_;
 };
-
-// In `arc_into`: no arc.
-inline constexpr std::size_t kNoArc = static_cast<std::size_t>(-1);
 
 }  // namespace topoplace::flow

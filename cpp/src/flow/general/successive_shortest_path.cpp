@@ -10,7 +10,9 @@
 #include <queue>
 #include <utility>
 
+#include "flow/general/algorithms.hpp"
 #include "flow/general/residual.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 namespace {
@@ -22,9 +24,10 @@ class ShortestPaths {
           counter_(counter),
           distance_(residual_.num_nodes(), kUnreached),
           settled_(residual_.num_nodes()),
-          arc_into_(residual_.num_nodes(), kNoArc),
+          arc_into_(residual_.num_nodes(), kNowhere),
           potential_(residual_.num_nodes()) {
         residual_.fill_negative();
+        residual_.assert_optimal_for(potential_);
     }
 
     Solution solve() {
@@ -32,20 +35,20 @@ class ShortestPaths {
             while (residual_.excess(source) > 0) {
                 const std::size_t deficit = search(source);
                 if (counter_.stopped()) return {};
-                if (deficit == kNone) return {.status = Status::infeasible, .flow = {}, .potential = {}};
+                if (deficit == kNowhere) return {.status = Status::infeasible, .flow = {}, .potential = {}};
                 lower_potentials(distance_[deficit]);
                 residual_.augment(arc_into_, source, deficit);
             }
         }
+        residual_.assert_optimal_for(potential_);
         return {.status = Status::optimal, .flow = residual_.flow(), .potential = potential_};
     }
 
   private:
-    static constexpr std::size_t kNone = kNoArc;
     static constexpr Total kUnreached = -1;
     using Entry = std::pair<Total, std::size_t>;  // distance, node
 
-    // Settles nodes by distance from `source` until one has a deficit; returns it, or kNone.
+    // Settles nodes by distance from `source` until one has a deficit; returns it, or kNowhere.
     std::size_t search(std::size_t source) {
         for (const std::size_t node : reached_) distance_[node] = kUnreached, settled_[node] = false;
         reached_ = {source};
@@ -63,13 +66,15 @@ class ShortestPaths {
                 }
             }
         }
-        return kNone;
+        return kNowhere;
     }
 
     bool reach(std::size_t arc) {
         const std::size_t tail = residual_.tail(arc), head = residual_.head(arc);
         const Total reduced = Total{residual_.cost(arc)} + potential_[tail] - potential_[head];
         const Total distance = distance_[tail] + reduced;
+        TOPOPLACE_ASSERT(reduced >= 0);
+        TOPOPLACE_ASSERT(!settled_[head] || distance >= distance_[head]);
         if (distance_[head] == kUnreached) reached_.push_back(head);
         if (distance_[head] != kUnreached && distance_[head] <= distance) return false;
         distance_[head] = distance;
@@ -80,7 +85,10 @@ class ShortestPaths {
     void lower_potentials(Total to_deficit) {
         for (const std::size_t node : reached_) {
             const Total less = to_deficit - distance_[node];
-            if (less > 0) potential_[node] = static_cast<std::int64_t>(potential_[node] - less);
+            if (less <= 0) continue;
+            TOPOPLACE_ASSERT(residual_.excess(node) >= 0);  // a node with a deficit keeps 0
+            potential_[node] = static_cast<std::int64_t>(potential_[node] - less);
+            TOPOPLACE_ASSERT(-kMaxPotential <= potential_[node] && potential_[node] <= 0);
         }
     }
 

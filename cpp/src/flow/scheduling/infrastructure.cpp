@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 
 // ---- recognition ------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <concepts>
 #include <utility>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "flow/scheduling/assignment/price_estimate.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 
 EntranceIndex::EntranceIndex(Assignment& assignment) : assignment_(assignment) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 

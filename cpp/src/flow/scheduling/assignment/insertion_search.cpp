@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 namespace {
 

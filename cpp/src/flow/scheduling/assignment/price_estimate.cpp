@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "topoplace/assert.hpp"
 #include "topoplace/flow.hpp"
 
 namespace topoplace::flow {

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace::flow {
 
 void PullSearch::pull(std::int32_t root, NodeCounter& counter) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flow/scheduling/assignment/assignment.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::flow {
 
