@@ -1,3 +1,4 @@
+// Python bindings of minimum-cost flow and its verifiers.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 

@@ -1,3 +1,4 @@
+// Doubly linked lists of arcs by tail and by head, in tables whose free rows are used again.
 #include "flow/general/arc_lists.hpp"
 
 #include "topoplace/assert.hpp"

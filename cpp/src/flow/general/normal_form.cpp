@@ -1,3 +1,4 @@
+// Checks of a network, its normal form in five steps, and the restoration of its solution.
 #include "flow/general/normal_form.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The definition of a problem and of an optimal solution, as assertions.
 #include "flow/general/problem.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// The residual graph in compressed rows: arcs sorted by tail, each beside its reverse.
 #include "flow/general/residual.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Recognition of scheduling graphs, their targets, and the flow and potentials of a solved assignment.
 #include "flow/scheduling/infrastructure.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What each change of the network means for the assignment that is kept.
 #include "flow/scheduling/kept_assignment.hpp"
 
 #include <algorithm>

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "flow/general/arc_lists.hpp"
-#include "flow/scheduling/assignment/assignment_solver.hpp"
 #include "flow/scheduling/infrastructure.hpp"
+#include "flow/scheduling/solver/assignment_solver.hpp"
 
 namespace topoplace::flow {
 

@@ -1,7 +1,8 @@
+// From a network to its infrastructure, the assignment on it, and back to a flow.
 #include "flow/scheduling/solve_structure.hpp"
 
-#include "flow/scheduling/assignment/assignment_solver.hpp"
 #include "flow/scheduling/infrastructure.hpp"
+#include "flow/scheduling/solver/assignment_solver.hpp"
 
 namespace topoplace::flow {
 namespace {

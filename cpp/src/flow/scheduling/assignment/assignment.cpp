@@ -1,3 +1,4 @@
+// Building and changing an assignment, one step at a time, and the check of its invariants.
 #include "flow/scheduling/assignment/assignment.hpp"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 //   2. an assigned task is at an option whose cost plus value is the least of all its options.
 //
 // Together they prove that no assignment of these tasks costs less. Every operation keeps both, except at the
-// tasks and places of the worklist, which the searches empty (assignment_solver.hpp).
+// tasks and places of the worklist, which the searches empty (solver/assignment_solver.hpp).
 #pragma once
 
 #include <cstdint>

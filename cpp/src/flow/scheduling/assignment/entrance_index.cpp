@@ -1,3 +1,4 @@
+// The index of entrances: built by one pass over all options, then kept up to date task by task.
 #include "flow/scheduling/assignment/entrance_index.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The index of exits: built by one pass over all options, then kept up to date task by task.
 #include "flow/scheduling/assignment/exit_index.hpp"
 
 #include "topoplace/assert.hpp"

@@ -1,4 +1,5 @@
-#include "flow/scheduling/assignment/pull_search.hpp"
+// Pulling a task: the search backward from the place, then the fall of prices and the moves along the path.
+#include "flow/scheduling/solver/pull_search.hpp"
 
 #include <optional>
 

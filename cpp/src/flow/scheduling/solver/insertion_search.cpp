@@ -1,4 +1,5 @@
-#include "flow/scheduling/assignment/insertion_search.hpp"
+// Inserting a task: the search forward from it, then the raise of prices and the moves along the path.
+#include "flow/scheduling/solver/insertion_search.hpp"
 
 #include <optional>
 

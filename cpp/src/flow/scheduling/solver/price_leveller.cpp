@@ -1,4 +1,6 @@
-#include "flow/scheduling/assignment/price_leveller.hpp"
+// Finds the common shift as an order statistic of the margins at which tasks change between a limited place
+// and their exit.
+#include "flow/scheduling/solver/price_leveller.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,9 +1,10 @@
-#include "flow/scheduling/assignment/assignment_solver.hpp"
+// Solving, changing and repairing an assignment: in which order the searches run, and when to start again.
+#include "flow/scheduling/solver/assignment_solver.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "flow/scheduling/assignment/price_estimate.hpp"
+#include "flow/scheduling/solver/price_estimate.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::flow {

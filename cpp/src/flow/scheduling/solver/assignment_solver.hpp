@@ -14,9 +14,9 @@
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/entrance_index.hpp"
 #include "flow/scheduling/assignment/exit_index.hpp"
-#include "flow/scheduling/assignment/insertion_search.hpp"
-#include "flow/scheduling/assignment/price_leveller.hpp"
-#include "flow/scheduling/assignment/pull_search.hpp"
+#include "flow/scheduling/solver/insertion_search.hpp"
+#include "flow/scheduling/solver/price_leveller.hpp"
+#include "flow/scheduling/solver/pull_search.hpp"
 #include "topoplace/deadline.hpp"
 
 namespace topoplace::flow {

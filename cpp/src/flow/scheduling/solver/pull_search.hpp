@@ -14,7 +14,7 @@
 
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/entrance_index.hpp"
-#include "flow/scheduling/assignment/search_state.hpp"
+#include "flow/scheduling/solver/search_state.hpp"
 #include "topoplace/deadline.hpp"
 
 namespace topoplace::flow {
