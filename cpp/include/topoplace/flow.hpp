@@ -42,7 +42,7 @@ struct Network {
 };
 
 enum class Algorithm {
-    automatic,  // what is fastest for networks that look like this one
+    automatic,  // the fastest for networks like this one
     cost_scaling,
     network_simplex,
     successive_shortest_path,
@@ -53,7 +53,7 @@ struct FlowParams {
     Algorithm algorithm = Algorithm::automatic;
     // automatic: solve scheduling graphs as the assignments they are (cpp/src/flow/scheduling).
     bool structure = true;
-    // Where to start from: flow and potentials of a similar network. Empty: from nothing.
+    // Where to start from: flow and potentials of a similar network. Empty: from scratch.
     std::span<const std::int64_t> start_flow{};
     std::span<const std::int64_t> start_potential{};
     Deadline deadline{};

@@ -36,7 +36,7 @@ namespace {
 using Id = std::int32_t;
 
 constexpr double kBlock = 2;  // in roots of the number of arcs
-constexpr Id kTogether = 16;  // at most so many arcs of a node stand next to each other
+constexpr Id kTogether = 16;  // limit on arcs of one node next to each other
 
 // Where arcs go in the order in which they are searched: runs of one tail's arcs, and between two runs that
 // follow each other about a root of all runs that come elsewhere.
@@ -316,7 +316,7 @@ class NetworkSimplex {
     }
 
     // Puts the stretch taken out into the preorder it has with `inner` as its root: the subtree of `inner`,
-    // then what is left of its parent's, and so on up to `cut`. Returns the last node.
+    // then the rest of its parent's, and so on up to `cut`. Returns the last node.
     Id turn(Id cut, Id inner) {
         Place old = places_[index(inner)];
         Id last = old.last, after = next_[index(last)];  // after the stretch of `old`

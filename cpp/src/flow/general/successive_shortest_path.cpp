@@ -2,7 +2,7 @@
 // shortest path of reduced costs to the nearest deficit, until none is left. At most one path for each unit;
 // Dijkstra's algorithm finds one in O(m log n).
 //
-// Arcs of negative cost are filled before all else, so that potentials of zero prove what is there.
+// Arcs of negative cost are filled before all else, so that potentials of zero fit the flow.
 // Potentials only fall, and never below -n times the largest cost: a node with a deficit keeps 0, and where a
 // node's potential falls, it is that of a deficit less what the path there costs.
 #include <algorithm>

@@ -16,16 +16,16 @@ namespace topoplace::flow {
 
 class Buckets {
   public:
-    static constexpr std::int32_t kFar = std::numeric_limits<std::int32_t>::max();
+    static constexpr std::int32_t kUnreached = std::numeric_limits<std::int32_t>::max();
 
     // Nodes at more than `limit` are not kept.
-    Buckets(Node num_nodes, std::int32_t limit) : limit_(limit), distance_(index(num_nodes), kFar) {}
+    Buckets(Node num_nodes, std::int32_t limit) : limit_(limit), distance_(index(num_nodes), kUnreached) {}
 
     std::int32_t limit() const { return limit_; }
     std::int32_t distance(Node v) const { return distance_[index(v)]; }
     // Forgets all distances.
     void clear() {
-        for (const Entry& entry : entries_) distance_[index(entry.node)] = kFar;
+        for (const Entry& entry : entries_) distance_[index(entry.node)] = kUnreached;
         entries_.clear();
         first_.clear();
         current_ = 0;
@@ -36,7 +36,7 @@ class Buckets {
         if (distance >= distance_[index(v)] || distance > limit_) return false;
         distance_[index(v)] = static_cast<std::int32_t>(distance);
         const auto list = static_cast<std::size_t>(distance);
-        TOPOPLACE_ASSERT(list >= current_);  // lists before it are not looked at again
+        TOPOPLACE_ASSERT(list >= current_);  // earlier lists are finished
         if (list >= first_.size()) first_.resize(list + 1, kAbsent);
         entries_.push_back({.node = v, .next = first_[list]});
         first_[list] = static_cast<std::int32_t>(entries_.size()) - 1;
@@ -75,18 +75,19 @@ class Distances {
     Distances(Pseudoflow<Int>& state, NodeCounter& counter)
         : state_(state),
           counter_(counter),
-          buckets_(state.num_nodes(), static_cast<std::int32_t>(std::min<std::int64_t>(
-                                          Buckets::kFar - 1, 18 * std::int64_t{state.num_nodes()} + 1))),
+          buckets_(state.num_nodes(),
+                   static_cast<std::int32_t>(std::min<std::int64_t>(
+                       Buckets::kUnreached - 1, 18 * std::int64_t{state.num_nodes()} + 1))),
           arc_to_(index(state.num_nodes())) {}
 
-    // Arcs looked at so far.
+    // Arcs scanned so far.
     std::uint64_t work() const { return work_; }
     // Lowers every price by its distance to the nearest demand, at most by that of the farthest excess. An
     // arc is as long as its reduced cost in units of 2^bits, rounded down, and `more`.
     Found lower_prices(int bits, int more);
     // Sends excess along a shortest path, whose lengths are reduced costs of at least 0, to the nearest
-    // demand, and lowers the prices of what is nearer. False: there is none within the limit, or no time is
-    // left.
+    // demand, and lowers the prices of what is nearer. False: there is none within the limit, or
+    // `counter` stops.
     bool send_to_nearest(Node source);
 
   private:

@@ -53,9 +53,9 @@ class Refine {
     Distances<Int>& distances_;
     NodeCounter& counter_;
     int bits_ = 0;
-    std::vector<std::int32_t> current_;  // by node, the arc to look at first
+    std::vector<std::int32_t> current_;  // by node, the first arc that may be admissible
     std::vector<Node> queue_;            // a ring of nodes with excess, each once
-    std::vector<char> queued_;           // by node, whether it is there
+    std::vector<char> queued_;           // by node: 1 if it is in the queue
     std::size_t queue_head_ = 0;
     std::size_t queue_size_ = 0;
     std::array<std::int32_t, kLongest> path_{};

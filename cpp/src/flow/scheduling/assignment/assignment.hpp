@@ -54,7 +54,7 @@ class AssignmentListener {
     virtual void hub_added() {}
     virtual void exits_changed() {}  // a place ceased to be an exit, or its capacity made it one
     virtual void exit_gained() {}    // a place has become an exit because a task that named it is gone
-    virtual void price_changed(std::int32_t /*place*/) {}  // or its exit cost, or whether it is full
+    virtual void price_changed(std::int32_t /*place*/) {}  // or its exit cost, or its load
     virtual void task_assigned(std::int32_t /*task*/) {}
     virtual void task_leaves(std::int32_t /*task*/) {}     // it is still at its place
     virtual void task_withdrawn(std::int32_t /*task*/) {}  // it left, and goes nowhere else at once
@@ -101,7 +101,7 @@ class Assignment {
         std::int32_t place = kAbsent;
         Route route;
     };
-    // What is left to do until the assignment is optimal.
+    // Tasks and places that the searches still have to visit until the assignment is optimal.
     struct Worklist {
         std::vector<std::int32_t> waiting;    // tasks to insert, the last first; may hold some in vain
         std::vector<std::int32_t> unsettled;  // places whose price may be too high

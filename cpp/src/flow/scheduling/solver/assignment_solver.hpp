@@ -36,7 +36,7 @@ class AssignmentSolver {
     void set_option_cost(std::int32_t task, std::int32_t option, std::int64_t cost);
     void set_exit_cost(std::int32_t place, std::int64_t cost);
     void set_capacity(std::int32_t place, std::int64_t capacity);
-    // False if there is no way for all, or `counter` stops; the next call does what is left to do.
+    // False if there is no way for all, or `counter` stops; the next call continues.
     bool repair(NodeCounter& counter);
 
   private:

@@ -8,7 +8,7 @@
 namespace topoplace::flow {
 namespace {
 
-// Tasks at places to scan before the clock is looked at.
+// Tasks at places to scan between two checks of the clock.
 constexpr std::uint64_t kMostScanned = 1 << 15;
 
 }  // namespace

@@ -46,7 +46,7 @@ class InsertionSearch {
     ExitIndex& exits_;
     SearchState state_;
     bool use_exits_ = false;
-    std::uint64_t scanned_ = 0;  // tasks since the clock was looked at
+    std::uint64_t scanned_ = 0;  // tasks since the last check of the clock
 };
 
 }  // namespace topoplace::flow

@@ -165,7 +165,7 @@ void PriceEstimate::collect_bids() {
     for (const Assignment::Task& task : of_.tasks()) {
         std::int64_t first = kFar;
         std::int64_t second = kFar;
-        std::int32_t best = -1;
+        std::int32_t best = kAbsent;
         for (std::int32_t i = task.first; i < task.end(); ++i) {
             const Option& option = of_.option(i);
             const std::int64_t through = option.cost + values_[index(option.target)];

@@ -1,8 +1,8 @@
 // Raises or lowers the prices of all limited places together, until as many tasks want one as there is room.
 //
 // What each task prefers among these places stays as it is, so that only those move that compare them with
-// their exit. It pays to look at all tasks where many come and go: otherwise each of them would have to
-// search most places to find how far prices have to move.
+// their exit. Where many tasks come and go this pays, although it scans all tasks: otherwise each of them
+// would have to search most places to find how far prices have to move.
 #pragma once
 
 #include <cstdint>
