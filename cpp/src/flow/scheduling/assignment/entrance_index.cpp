@@ -121,6 +121,26 @@ void EntranceIndex::update_loss(std::int32_t task) {
     }
 }
 
+void EntranceIndex::assert_consistent() const {
+    if constexpr (!kAssertionsOn) return;
+    if (!open_) return;
+    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
+        const Assignment::Task& of = assignment_.task(task);
+        TOPOPLACE_ASSERT(current_cost(task) == (of.assigned() ? assignment_.current_cost(task) : -kFar));
+        for (std::int32_t option = of.first; option < of.end(); ++option) {
+            const std::vector<Entrance>& entrances = entrances_[index(assignment_.option(option).target)];
+            const Entrance& entrance = entrances[index(position_[index(option)])];
+            TOPOPLACE_ASSERT(entrance.option == option && entrance.task == task);
+            TOPOPLACE_ASSERT(entrance.cost == assignment_.option(option).cost);
+        }
+        for (const PopularHub& hub : popular_hubs_) {
+            const std::int64_t cost = hub.cost[index(task)];
+            const bool takes_part = of.assigned() && cost != Tournament::kNoKey;
+            TOPOPLACE_ASSERT(hub.loss.key(task) == (takes_part ? loss_key(task, cost) : Tournament::kNoKey));
+        }
+    }
+}
+
 void EntranceIndex::place_added() {
     if (!open_) return;
     entrances_.emplace_back();

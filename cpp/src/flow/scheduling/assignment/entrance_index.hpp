@@ -47,6 +47,10 @@ class EntranceIndex final : public AssignmentListener {
     void update_option(std::int32_t task, std::int32_t option);
     void remove_task(std::int32_t task);
 
+    // Checks the index against the assignment. Does nothing unless assertions are on; takes one pass over all
+    // options.
+    void assert_consistent() const;
+
     void place_added() override;
     void hub_added() override { close(); }
     void price_changed(std::int32_t place) override;

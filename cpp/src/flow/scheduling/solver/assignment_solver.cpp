@@ -24,6 +24,7 @@ bool AssignmentSolver::short_of_room() const {
 bool AssignmentSolver::solve(NodeCounter& counter, std::uint64_t most) {
     const bool solved = assign_all(counter, most);
     assignment_.assert_invariants();
+    entrances_.assert_consistent();
     return solved;
 }
 
@@ -51,6 +52,7 @@ bool AssignmentSolver::repair(NodeCounter& counter) {
     const bool repaired = repair_all(counter);
     TOPOPLACE_ASSERT(!repaired || assignment_.worklist().empty());
     assignment_.assert_invariants();
+    entrances_.assert_consistent();
     return repaired;
 }
 
