@@ -87,8 +87,8 @@ INCLUDE = re.compile(r'#include [<"]([^">]+)[">]')
 FORBIDDEN = {
     "include": r"pybind11|Python\.h|fstream|iostream|filesystem",
     "src": r"pybind11|Python\.h|fstream|iostream|filesystem",
-    "src/match": r".*(cluster_state|place|partition)\.hpp",
-    "src/partition": r".*(cluster_state|place|match)\.hpp",
+    "src/match": r".*(cluster_state|cluster/.*|partition)\.hpp",
+    "src/partition": r".*(cluster_state|cluster/.*|match)\.hpp",
     "tests": r"pybind11|Python\.h",
     "fuzz": r"pybind11|Python\.h",
 }

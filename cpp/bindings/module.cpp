@@ -8,5 +8,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_flow_network(module);
     topoplace::bindings::register_kernels(module);
     topoplace::bindings::register_mapping(module);
-    topoplace::bindings::register_place(module);
+    topoplace::bindings::register_cluster(module);
 }
