@@ -51,7 +51,7 @@ struct Placed {
 
 struct Node {
     std::int32_t type = 0;
-    std::vector<Placed> jobs;  // ascending
+    std::vector<Placed> jobs{};  // ascending
     double cost = 0;           // what it adds to the cost of all jobs waiting
 };
 

@@ -118,7 +118,6 @@ enum class Objective {
 
 struct BestParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain
-    std::span<const std::int32_t> kept{};      // best_remainder: vertices not to be used, but left over
     double min_weight = 0;                     // target edges lighter than this do not exist
     Deadline deadline{};
     std::uint64_t polish_after = 256;     // nodes after which local search may improve the incumbent
@@ -127,7 +126,7 @@ struct BestParams {
 
 struct BestResult {
     bool found = false;
-    std::vector<std::int32_t> vertices;  // image of each pattern vertex
+    std::vector<std::int32_t> vertices{};  // image of each pattern vertex
     double score = 0;                    // of `vertices`; for bottleneck_sum the sum
     double bound = 0;                    // no embedding scores more
     bool optimal = false;                // score == bound was proven
@@ -141,9 +140,15 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          const LinkCountScore& score, const BestParams& params);
 
+struct RemainderParams {
+    std::span<const std::int32_t> required{};  // target vertices the embedding must contain
+    std::span<const std::int32_t> kept{};      // vertices that may not be used but count as left over
+    Deadline deadline{};
+};
+
 struct RemainderResult {
     bool found = false;
-    std::vector<std::int32_t> vertices;
+    std::vector<std::int32_t> vertices{};  // image of each pattern vertex
     double remainder = 0;  // weight of the edges among the free vertices that are left
     double score = 0;      // sum over the pattern's edges
     bool optimal = false;  // both were proven
@@ -153,7 +158,7 @@ struct RemainderResult {
 // Places the pattern so that the free vertices it leaves keep the largest total weight among them; ties go to
 // the largest sum over the pattern's edges. (Ranganath et al., "MAPA", SC'21, eq. 3.)
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
-                               std::span<const std::int32_t> free, const BestParams& params);
+                               std::span<const std::int32_t> free, const RemainderParams& params);
 
 // Checks a mapping by the definition alone: in range, distinct, every edge (and for `induced` non-edge) kept.
 bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,

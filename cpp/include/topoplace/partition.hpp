@@ -5,39 +5,12 @@
 // and side 1 at most (1 + imbalance) * ceil((1 - f) * W), so that an odd vertex has its place without any
 // tolerance. A product within 1e-9 of an integer counts as that integer.
 //
-// Up to `exact_up_to` vertices a branch and bound proves the minimum cut, and of all minimum cuts returns the
-// lexicographically smallest side vector. Vertices are placed in a fixed order, most strongly tied to those
-// placed before first; what each open vertex costs on its cheaper side bounds from below; where the numbers
-// of vertices on both sides are given, the smallest weight of all pairs is taken off every pair first, for it
-// crosses the same number of times whatever the sides. Worst case 2^n nodes.
-//
-// Above that, coarser levels are made until `coarsest` vertices are left: each vertex joins a neighbor, or
-// the cluster a neighbor is in, along an edge that is heavy for what the cluster weighs. At the coarsest,
-// several seeded starts are grown breadth first; the best are carried back level by level: four while levels
-// are small, one at the end. A level of up to a sixth of the graph is made coarser anew, in clusters that
-// keep the sides apart, and what was found refined again from there (`cycles` times; all cycles of one round
-// cost about half of making the levels). A coarse vertex may be too heavy for the balance: on coarse levels a
-// side may hold one vertex too many, where the start was not balanced without.
-//
-// Wherever a division is refined, Fiduccia-Mattheyses passes move one vertex at a time, each at most once a
-// pass, always the largest gain the balance allows (one vertex too many on a side is allowed for a moment),
-// and return to the best balanced state met. Only vertices at the boundary are asked, and those that come to
-// it. A pass ends after a number of moves that led nowhere; pass follows pass until one gains nothing. A pass
-// takes time linear in the edges of what it moves with buckets, with a heap a logarithm more; buckets serve
-// where the weights are integers and no vertex's weighted degree exceeds the number of vertices and edges. So
-// a run takes the time of making the levels, which is linear in the edges as long as levels shrink by a
-// constant.
-//
 // Weights are compared as integers: all are multiplied by one power of two, by which integers and binary
 // fractions stay exact, and rounded once, to about 2^-61 of their total. Vertex weights are integers; their
 // total must not exceed 2^53.
 //
-// References: Fiduccia and Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982;
-// Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J.
-// Sci. Comput. 20 (1998); Holtgrewe, Sanders and Schulz, "Engineering a scalable high quality graph
-// partitioner", IPDPS 2010, for what makes an edge heavy; Walshaw, "Multilevel refinement for combinatorial
-// optimisation problems", Annals of Operations Research 131 (2004), for cycles; Land and Doig, Econometrica
-// 28 (1960), for branch and bound.
+// The entry point is `bipartition`; cpp/src/partition/bipartition.cpp describes its method and gives the
+// references.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capacity/problem.hpp"
+#include "graph/index.hpp"
 
 namespace topoplace::capacity {
 
@@ -33,7 +34,10 @@ class Knapsack {
         std::int16_t paid;
         bool pays;
     };
-    const Level& level(std::int32_t given) const { return levels_[std::size_t(given)]; }
+    const Level& level(std::int32_t given) const {
+        TOPOPLACE_ASSERT(given >= 0 && given <= size_);
+        return levels_[index(given)];
+    }
     void add(std::span<const double> gain, std::span<const double> pay, double price, Choice* chosen);
 
     const Problem::Impl& problem_;

@@ -26,6 +26,7 @@ class Prices {
     // The bound at `trial_`, whose node goes into `taken_`.
     double evaluate(Knapsack& knapsack, NodeCounter& counter);
     void move(double target);
+    static bool none_positive(const std::vector<double>& prices);
 
     const Problem::Impl& problem_;
     double num_nodes_;

@@ -1,8 +1,10 @@
+// Checks a plan by the definition; shares no code with the searches.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "graph/index.hpp"
 #include "topoplace/capacity.hpp"
 
 namespace topoplace::capacity {
@@ -19,23 +21,23 @@ struct Sum {
 };
 
 bool add_node(const Tables& tables, const Node& node, std::vector<bool>& runs, Sum& sum) {
-    if (node.type < 0 || std::size_t(node.type) >= tables.gpus.size() || node.jobs.empty()) return false;
+    if (node.type < 0 || index(node.type) >= tables.gpus.size() || node.jobs.empty()) return false;
     double least = std::numeric_limits<double>::infinity();
     std::int64_t given = 0;
     for (const auto& [job, gpus] : node.jobs) {
-        if (job < 0 || std::size_t(job) >= tables.wait.size() || runs[std::size_t(job)]) return false;
-        if (gpus < 1 || gpus > std::min(tables.gpus[std::size_t(node.type)], tables.most_gpus)) return false;
-        const std::size_t row = std::size_t(job) * tables.gpus.size() + std::size_t(node.type);
-        const std::size_t at = row * std::size_t(tables.most_gpus) + std::size_t(gpus - 1);
+        if (job < 0 || index(job) >= tables.wait.size() || runs[index(job)]) return false;
+        if (gpus < 1 || gpus > std::min(tables.gpus[index(node.type)], tables.most_gpus)) return false;
+        const std::size_t row = index(job) * tables.gpus.size() + index(node.type);
+        const std::size_t at = row * index(tables.most_gpus) + index(gpus - 1);
         if (!std::isfinite(tables.run[at])) return false;
-        runs[std::size_t(job)] = true;
+        runs[index(job)] = true;
         given += gpus;
         sum.add(tables.run[at]);
         least = std::min(least, tables.pay[at]);
     }
-    sum.add(tables.open[std::size_t(node.type)]);
+    sum.add(tables.open[index(node.type)]);
     sum.add(least);
-    return given <= tables.gpus[std::size_t(node.type)];
+    return given <= tables.gpus[index(node.type)];
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/ragged.hpp"
 #include "match/symmetry.hpp"
 #include "topoplace/match.hpp"
@@ -69,14 +70,15 @@ class Pattern::Impl {
     void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
     Plan make_plan(const std::vector<std::int32_t>& order) const;
+    bool is_order(std::vector<std::int32_t> order) const;
     void add_followers(Plan& plan) const;
     void add_reach(Plan& plan, std::int32_t depth) const;
     void add_counts(Plan& plan, std::int32_t depth) const;
     const StabilizerChain& natural_chain() const;
     bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
     std::int32_t distance(std::int32_t u, std::int32_t v) const {
-        return distance_[static_cast<std::size_t>(u) * static_cast<std::size_t>(size_) +
-                         static_cast<std::size_t>(v)];
+        return distance_[index(u) * index(size_) +
+                         index(v)];
     }
 
     std::int32_t size_;

@@ -1,8 +1,15 @@
+// Branch and bound over side vectors: dense weights, vertices in a fixed order, one run for each number of
+// vertices on side 1 where all weigh the same.
+//
+// Reference: Land and Doig, Econometrica 28 (1960).
 #include "partition/exact.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <limits>
+
+#include "graph/index.hpp"
 
 namespace topoplace::partition {
 namespace {
@@ -36,7 +43,7 @@ using Dense = std::array<std::array<std::int64_t, kMost>, kMost>;
 // The weights between vertices, without the power of two they share. Returns their total.
 std::int64_t fill_dense(Dense& weight, const Graph& graph) {
     const double scale = scale_of(graph);
-    const auto n = static_cast<std::size_t>(graph.num_vertices());
+    const auto n = index(graph.num_vertices());
     std::uint64_t all = 0;
     std::int64_t total = 0;
     for (std::size_t v = 0; v < n; ++v) {
@@ -45,11 +52,12 @@ std::int64_t fill_dense(Dense& weight, const Graph& graph) {
         const auto weights = graph.weights(static_cast<std::int32_t>(v));
         for (std::size_t i = 0; i < neighbors.size(); ++i) {
             const std::int64_t value = scaled(weights[i], scale);
-            weight[v][static_cast<std::size_t>(neighbors[i])] = value;
+            weight[v][index(neighbors[i])] = value;
             all |= static_cast<std::uint64_t>(value);
             total += value;
         }
     }
+    TOPOPLACE_ASSERT(total % 2 == 0);
     const int shift = all == 0 ? 0 : std::countr_zero(all);
     for (std::size_t v = 0; shift > 0 && v < n; ++v) {
         for (std::size_t u = 0; u < n; ++u) weight[v][u] >>= shift;
@@ -70,6 +78,7 @@ void choose_order(Ordered& ordered, const Dense& weight, std::span<const std::in
         for (std::size_t v = 0; v < n; ++v) {
             if ((open >> v & 1U) != 0 && (next == kMost || tie[v] > tie[next])) next = v;
         }
+        TOPOPLACE_ASSERT(next < n);
         ordered.vertex[position] = next;
         open &= ~(Bits{1} << next);
         for (std::size_t v = 0; v < n; ++v) tie[v] += weight[next][v];
@@ -78,7 +87,7 @@ void choose_order(Ordered& ordered, const Dense& weight, std::span<const std::in
 
 void order(Ordered& ordered, const Graph& graph, const BipartitionParams& params) {
     Dense weight;
-    const std::size_t n = ordered.size = static_cast<std::size_t>(graph.num_vertices());
+    const std::size_t n = ordered.size = index(graph.num_vertices());
     ordered.total = fill_dense(weight, graph);
     choose_order(ordered, weight, params.fixed);
     for (std::size_t i = n; i-- > 0;) {
@@ -93,6 +102,7 @@ void order(Ordered& ordered, const Graph& graph, const BipartitionParams& params
 
 // Of the same number of zeros after `chosen`, the smallest vector: its `ones` on the last open vertices.
 Bits smallest_completion(Bits chosen, Bits open, std::int64_t ones) {
+    TOPOPLACE_ASSERT((chosen & open) == 0);
     for (; ones > 0; --ones) {
         chosen |= open & (~open + 1);
         open &= open - 1;
@@ -101,7 +111,7 @@ Bits smallest_completion(Bits chosen, Bits open, std::int64_t ones) {
 }
 
 // One run over the side vectors. Value holds every sum of edge weights, Width every position.
-template <class Value, std::size_t Width>
+template <std::signed_integral Value, std::size_t Width>
 class Search {
   public:
     // `base`: taken off every cut, as `baseline` is off every weight. `ones`: how many vertices side 1 gets
@@ -121,6 +131,7 @@ class Search {
             for (std::size_t j = i + 1; j < n; ++j)
                 later_[i][j] = static_cast<Value>(ordered.weight[i][j] - baseline);
         }
+        TOPOPLACE_ASSERT(n <= Width && baseline >= 0 && ordered.total <= std::numeric_limits<Value>::max());
         if (incumbent.found) best_ = incumbent.cut - base;
     }
 
@@ -132,6 +143,8 @@ class Search {
 
     void descend(std::size_t position, const Ties& to_zero, const Ties& to_one, Value regret,
                  std::array<std::int64_t, 2> held, Bits bits, std::int64_t ones) {
+        TOPOPLACE_ASSERT(std::popcount(bits) == ones && regret >= 0);
+        TOPOPLACE_ASSERT(held[0] <= limits_[0] && held[1] <= limits_[1]);
         if (position == ordered_.size) {
             record(sum_of_minima(to_zero, to_one) + regret, bits);
             return;
@@ -145,7 +158,7 @@ class Search {
 
     void place(std::size_t position, int side, const Ties& to_zero, const Ties& to_one, Value regret,
                std::array<std::int64_t, 2> held, Bits bits, std::int64_t ones) {
-        const auto at = static_cast<std::size_t>(side);
+        const auto at = index(side);
         held[at] += ordered_.vertex_weight[position];
         if (held[at] > limits_[at] || !allowed(position, side)) return;
         if (counter_.stopped() || counter_.visit()) return;
@@ -179,8 +192,22 @@ class Search {
 
     // Whatever gets here is better than the incumbent, or its equal and lexicographically smaller.
     void record(Value cut, Bits bits) {
+        TOPOPLACE_ASSERT(!incumbent_.found || cut < best_ || (cut == best_ && bits < incumbent_.bits));
+        TOPOPLACE_ASSERT(cut + base_ == crossing(bits));
         best_ = cut;
-        incumbent_ = {true, cut + base_, bits};
+        incumbent_ = {.found = true, .cut = cut + base_, .bits = bits};
+    }
+
+    // By the definition: the weight of the pairs on different sides.
+    std::int64_t crossing(Bits bits) const {
+        std::int64_t sum = 0;
+        for (std::size_t i = 0; i < ordered_.size; ++i) {
+            for (std::size_t j = 0; j < i; ++j) {
+                const bool apart = ((bits & ordered_.bit(i)) == 0) != ((bits & ordered_.bit(j)) == 0);
+                sum += apart ? ordered_.weight[i][j] : 0;
+            }
+        }
+        return sum;
     }
 
     const Ordered& ordered_;
@@ -194,7 +221,7 @@ class Search {
     std::array<Ties, Width> later_{};  // to the positions after each one
 };
 
-template <class Value>
+template <std::signed_integral Value>
 void search(const Ordered& ordered, std::int64_t baseline, std::int64_t base,
             const std::array<std::int64_t, 2>& limits, std::int64_t ones, bool mirrored, NodeCounter& counter,
             Incumbent& incumbent) {
@@ -220,7 +247,7 @@ std::int64_t lightest_pair(const Ordered& ordered) {
 }
 
 // Vertices that all weigh the same: a run for each number of them that side 1 may get.
-template <class Value>
+template <std::signed_integral Value>
 void search_by_count(const Ordered& ordered, const std::array<std::int64_t, 2>& limits, bool mirrored,
                      NodeCounter& counter, Incumbent& incumbent) {
     const auto n = static_cast<std::int64_t>(ordered.size);
@@ -234,7 +261,7 @@ void search_by_count(const Ordered& ordered, const std::array<std::int64_t, 2>& 
     }
 }
 
-template <class Value>
+template <std::signed_integral Value>
 void search_all(const Ordered& ordered, const std::array<std::int64_t, 2>& limits, bool mirrored,
                 NodeCounter& counter, Incumbent& incumbent) {
     if (ordered.uniform && ordered.size > 0 && ordered.vertex_weight[0] > 0) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "topoplace/partition.hpp"
 
 namespace topoplace::partition {

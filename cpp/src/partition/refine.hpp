@@ -43,14 +43,17 @@ struct RefineMemory {
 
 struct RefineTask {
     const IntegerGraph& graph;
-    std::span<const std::int64_t> vertex_weights;  // empty: all 1
-    std::span<const std::int8_t> fixed;            // empty: all free
+    std::span<const std::int64_t> vertex_weights{};  // empty: all 1
+    std::span<const std::int8_t> fixed{};            // empty: all free
     std::array<std::int64_t, 2> limits{};
     std::int64_t slack = 0;         // by how much a side may exceed its limit: coarse vertices are too heavy
     std::int64_t largest_gain = 0;  // the largest weighted degree
     bool buckets = false;           // else heaps
 
-    std::int64_t vertex_weight(std::size_t v) const { return vertex_weights.empty() ? 1 : vertex_weights[v]; }
+    std::int64_t vertex_weight(std::size_t v) const {
+        TOPOPLACE_ASSERT(v < graph.size() && (vertex_weights.empty() || vertex_weights[v] >= 0));
+        return vertex_weights.empty() ? 1 : vertex_weights[v];
+    }
     bool is_free(std::size_t v) const { return fixed.empty() || fixed[v] == -1; }
     bool is_balanced(const std::array<std::int64_t, 2>& held) const {
         return held[0] <= limits[0] && held[1] <= limits[1];

@@ -1,14 +1,16 @@
+// Checks a bipartition by the definition; shares no code with the solvers.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "graph/index.hpp"
 #include "topoplace/partition.hpp"
 
 namespace topoplace::partition {
 namespace {
 
 bool sides_allowed(const Graph& graph, const BipartitionParams& params, std::span<const std::int8_t> side) {
-    if (side.size() != static_cast<std::size_t>(graph.num_vertices())) return false;
+    if (side.size() != index(graph.num_vertices())) return false;
     for (std::size_t v = 0; v < side.size(); ++v) {
         if (side[v] != 0 && side[v] != 1) return false;
         if (!params.fixed.empty() && params.fixed[v] != -1 && params.fixed[v] != side[v]) return false;
@@ -41,7 +43,7 @@ bool verify_bipartition(const Graph& graph, const BipartitionParams& params,
             const std::int32_t v = graph.neighbors(u)[i];
             if (v < u) continue;
             total += graph.weights(u)[i];
-            if (side[static_cast<std::size_t>(u)] != side[static_cast<std::size_t>(v)])
+            if (side[index(u)] != side[index(v)])
                 crossing += graph.weights(u)[i];
         }
     }
