@@ -66,7 +66,7 @@ format: $(VENV)/.dependencies
 
 cpp-test: $(VENV)/.dependencies
 	cmake --preset release --log-level=WARNING
-	cmake --build --preset release --target all all_verify_interface_header_sets
+	cmake --build --preset release --target all all_verify_interface_header_sets private_headers
 	ctest --preset release
 
 sanitize: $(VENV)/.dependencies

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from flow_instances import FAMILIES, workload
 from topoplace import dimacs_format, kernels
-from topoplace._flow import Algorithm
+from topoplace.kernels.min_cost_flow import Algorithm
 from topoplace.cli import flow as command
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))

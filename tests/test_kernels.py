@@ -155,7 +155,7 @@ def test_best_at_the_deadline_has_a_true_bound(objective):
     assert found.score == pytest.approx(min(used) if objective == "bottleneck" else sum(used), rel=1e-9)
     assert found.bound >= found.score
     assert found.optimal == (found.bound == found.score) or not found.optimal
-    assert kernels.verify_mapping(ring(24), HARD, images)
+    assert kernels.verify_embedding(ring(24), HARD, images)
 
 
 def test_a_remainder_at_the_deadline_is_what_was_found():

@@ -72,6 +72,12 @@ pybind11::array_t<T> to_array(std::vector<T>&& values, std::vector<pybind11::ssi
     return pybind11::array_t<T>(std::move(shape), held->data(), owner);
 }
 
+template <class T>
+pybind11::array_t<T> to_row(std::vector<T>&& values) {
+    const auto size = static_cast<pybind11::ssize_t>(values.size());
+    return to_array(std::move(values), {size});
+}
+
 // Ctrl-C during a kernel: asked from the searching thread, which has released the GIL.
 inline bool signal_pending() {
     const pybind11::gil_scoped_acquire gil;

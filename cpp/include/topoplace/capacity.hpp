@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
 
 namespace topoplace::capacity {
 
@@ -52,7 +53,7 @@ struct Placed {
 struct Node {
     std::int32_t type = 0;
     std::vector<Placed> jobs{};  // ascending
-    double cost = 0;           // what it adds to the cost of all jobs waiting
+    double cost = 0;             // what it adds to the cost of all jobs waiting
 };
 
 // The tables in the order in which the searches read them. Immutable; calls may share it between threads.
@@ -108,6 +109,6 @@ SearchResult search(const Problem& problem, const SearchParams& params);
 
 // Checks nodes by the definition alone: jobs at most once, GPUs and types that exist, at least one job each,
 // and `cost`, of everything, theirs to within 1e-9 of the sum of its parts.
-bool verify(const Tables& tables, std::span<const Node> nodes, double cost);
+Fault verify(const Tables& tables, std::span<const Node> nodes, double cost);
 
 }  // namespace topoplace::capacity

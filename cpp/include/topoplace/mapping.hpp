@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
 
 namespace topoplace::mapping {
@@ -85,7 +86,7 @@ MapResult map_graph(const Source& source, const Target& target, const MapParams&
 
 // Checks a result by the definition alone: distinct vertices that may be used, one for each task, and `cost`
 // theirs to within 1e-9 of the dearest mapping's.
-bool verify_map(const Graph& source, std::int32_t num_vertices, std::span<const double> distance,
-                const MapParams& params, std::span<const std::int32_t> target_of, double cost);
+Fault verify_mapping(const Graph& source, std::int32_t num_vertices, std::span<const double> distance,
+                     const MapParams& params, std::span<const std::int32_t> target_of, double cost);
 
 }  // namespace topoplace::mapping

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
 
 namespace topoplace::match {
@@ -127,10 +128,10 @@ struct BestParams {
 struct BestResult {
     bool found = false;
     std::vector<std::int32_t> vertices{};  // image of each pattern vertex
-    double score = 0;                    // of `vertices`; for bottleneck_sum the sum
-    double bound = 0;                    // no embedding scores more
-    bool optimal = false;                // score == bound was proven
-    bool complete = false;               // and ties were broken to the end
+    double score = 0;                      // of `vertices`; for bottleneck_sum the sum
+    double bound = 0;                      // no embedding scores more
+    bool optimal = false;                  // score == bound was proven
+    bool complete = false;                 // and ties were broken to the end
     std::uint64_t nodes = 0;
 };
 
@@ -149,9 +150,9 @@ struct RemainderParams {
 struct RemainderResult {
     bool found = false;
     std::vector<std::int32_t> vertices{};  // image of each pattern vertex
-    double remainder = 0;  // weight of the edges among the free vertices that are left
-    double score = 0;      // sum over the pattern's edges
-    bool optimal = false;  // both were proven
+    double remainder = 0;                  // weight of the edges among the free vertices that are left
+    double score = 0;                      // sum over the pattern's edges
+    bool optimal = false;                  // both were proven
     std::uint64_t nodes = 0;
 };
 
@@ -160,8 +161,9 @@ struct RemainderResult {
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
                                std::span<const std::int32_t> free, const RemainderParams& params);
 
-// Checks a mapping by the definition alone: in range, distinct, every edge (and for `induced` non-edge) kept.
-bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,
-                    bool induced = false, double min_weight = 0);
+// Checks an embedding by the definition alone: images in range and distinct, every edge (and for `induced`
+// non-edge) kept.
+Fault verify_embedding(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,
+                       bool induced = false, double min_weight = 0);
 
 }  // namespace topoplace::match

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
 
 namespace topoplace::partition {
@@ -86,7 +87,7 @@ BipartitionResult bipartition(const Graph& graph, const BipartitionParams& param
 
 // Checks a result by the definition alone: one side for each vertex, fixed vertices kept, both sides within
 // their limits, and `cut` the weight between them to within 1e-9 of the total weight.
-bool verify_bipartition(const Graph& graph, const BipartitionParams& params,
-                        std::span<const std::int8_t> side, double cut);
+Fault verify_bipartition(const Graph& graph, const BipartitionParams& params,
+                         std::span<const std::int8_t> side, double cut);
 
 }  // namespace topoplace::partition

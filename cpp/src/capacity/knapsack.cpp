@@ -79,7 +79,6 @@ Node Knapsack::node(std::int32_t given) const {
 
 Node best_node(Knapsack& knapsack, const Problem::Impl& problem, std::span<const std::int32_t> jobs,
                std::span<const double> price, NodeCounter& counter) {
-    TOPOPLACE_ASSERT(!jobs.empty());
     Node best;
     double least = kNever;
     for (std::int32_t type = 0; type < problem.num_types; ++type) {

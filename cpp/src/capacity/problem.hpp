@@ -34,8 +34,7 @@ class Problem::Impl {
   private:
     std::span<const double> row(const std::vector<double>& table, std::int32_t type, std::int32_t job) const {
         TOPOPLACE_ASSERT(type >= 0 && type < num_types && job >= 0 && job < num_jobs);
-        const auto begin =
-            (index(type) * index(num_jobs) + index(job)) * index(most_gpus);
+        const auto begin = (index(type) * index(num_jobs) + index(job)) * index(most_gpus);
         return {table.data() + begin, index(gpus[index(type)])};
     }
 

@@ -100,7 +100,7 @@ bool Search::is_plan(const std::vector<Node>& nodes) const {
 }
 
 Node Search::next_node(Jobs jobs) {
-    TOPOPLACE_ASSERT(jobs.size() + trial_.size() >= index(params_.num_nodes));
+    TOPOPLACE_ASSERT(!jobs.empty() && jobs.size() + trial_.size() >= index(params_.num_nodes));
     const std::size_t most = jobs.size() - (index(params_.num_nodes) - trial_.size() - 1);
     Node node = best_node(knapsack_, problem_, jobs, price_, counter_);
     if (node.jobs.size() <= most) return node;

@@ -66,7 +66,8 @@ void TreeOrder::restrict_to(std::span<const std::int32_t> region) {
               [this](std::int32_t u, std::int32_t v) { return leaf_of_[index(u)] < leaf_of_[index(v)]; });
     leaves_.clear();
     for (const std::int32_t v : vertices_) leaves_.push_back(leaf_of_[index(v)]);
-    TOPOPLACE_ASSERT(std::adjacent_find(leaves_.begin(), leaves_.end(), std::greater_equal<>()) == leaves_.end());
+    TOPOPLACE_ASSERT(std::adjacent_find(leaves_.begin(), leaves_.end(), std::greater_equal<>()) ==
+                     leaves_.end());
 }
 
 std::span<const std::int32_t> TreeOrder::below(std::int32_t part) const {

@@ -40,7 +40,8 @@ bool Exchange::is_consistent() const {
     for (std::size_t a = 0; a < places_.size(); ++a) {
         if (task_on_[index(places_[a])] != static_cast<std::int32_t>(a)) return false;
     }
-    const auto used = std::count_if(task_on_.begin(), task_on_.end(), [](auto task) { return task != kAbsent; });
+    const auto used =
+        std::count_if(task_on_.begin(), task_on_.end(), [](auto task) { return task != kAbsent; });
     const bool cost_is_right = std::abs(cost_ - problem_.cost(places_)) <= 1e4 * problem_.tolerance;
     return used == std::ssize(places_) && cost_is_right;
 }

@@ -35,7 +35,9 @@ class Exchange {
     void put(std::int32_t task, std::int32_t vertex);
 
     double* ties(std::int32_t task) { return ties_.data() + index(task) * problem_.vertices.size(); }
-    const double* ties(std::int32_t task) const { return ties_.data() + index(task) * problem_.vertices.size(); }
+    const double* ties(std::int32_t task) const {
+        return ties_.data() + index(task) * problem_.vertices.size();
+    }
 
     const Problem& problem_;
     const Graph& graph_;

@@ -221,8 +221,7 @@ class Heuristic {
     }
 
     bool done() const {
-        return !best_.places.empty() &&
-               (best_.cost <= bound_ + problem_.tolerance || counter_.stopped());
+        return !best_.places.empty() && (best_.cost <= bound_ + problem_.tolerance || counter_.stopped());
     }
 
     Region numbered(const Region& region) const {

@@ -63,7 +63,8 @@ double Problem::cost(const Places& places) const {
 }
 
 Nearest::Nearest(const Problem& problem, std::int32_t count)
-    : count_(std::max(0, std::min(count, problem.size() - 1))), near_(problem.vertices.size() * index(count_)) {
+    : count_(std::max(0, std::min(count, problem.size() - 1))),
+      near_(problem.vertices.size() * index(count_)) {
     std::vector<std::int32_t> others(problem.vertices.size());
     for (std::int32_t v = 0; v < problem.size(); ++v) {
         const double* from = problem.row(v);
@@ -76,7 +77,8 @@ Nearest::Nearest(const Problem& problem, std::int32_t count)
         if (end != others.end()) std::nth_element(others.begin() + 1, end, others.end(), nearer);
         std::sort(others.begin() + 1, end, nearer);
         TOPOPLACE_ASSERT(others[0] == v);
-        std::copy(others.begin() + 1, end, near_.begin() + static_cast<std::ptrdiff_t>(index(v) * index(count_)));
+        std::copy(others.begin() + 1, end,
+                  near_.begin() + static_cast<std::ptrdiff_t>(index(v) * index(count_)));
     }
 }
 

@@ -45,10 +45,9 @@ class Canonical {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
         bound_ = search_.root_bound(pattern_.plan(), usable_, kNoScore + 1);
         if (bound_ == kNoScore) return false;
-        const bool found =
-            required_.any()
-                ? anchored(Search::Goal::best, required_.lowest(), usable_, required_, kNoScore + 1)
-                : anywhere();
+        const bool found = required_.any() ? anchored(Search::Goal::best, required_.lowest(), usable_,
+                                                      required_, kNoScore + 1)
+                                           : anywhere();
         if (!found) return false;
         score_ = search_.score();
         TOPOPLACE_ASSERT(score_ <= bound_);
@@ -229,7 +228,8 @@ class Best {
         if (pattern_.num_edges() == 0) return sum(min_weight_);
         Bracket bracket = bisect();
         if (bracket.witness.empty()) return {.optimal = !counter_.stopped(), .nodes = counter_.nodes()};
-        return secondary == Secondary::sum ? sum_above(std::move(bracket)) : at_bottleneck(std::move(bracket));
+        return secondary == Secondary::sum ? sum_above(std::move(bracket))
+                                           : at_bottleneck(std::move(bracket));
     }
 
     Bracket bisect() {
@@ -304,8 +304,8 @@ class Best {
     // Some embedding over edges of at least this weight.
     std::optional<std::vector<std::int32_t>> embedding_above(Fixed weight) {
         const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
-        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_, usable_,
-                                          required_, counter_);
+        Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
+                                          usable_, required_, counter_);
         if (!canonical.best()) return std::nullopt;
         return canonical.take_vertices();
     }

@@ -35,8 +35,8 @@ class BranchAndBound {
         first,  // of those that reach the floor, the lexicographically smallest in the plan's order
     };
 
-    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, S score,
-                   const BestParams& params, NodeCounter& counter)
+    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, S score, const BestParams& params,
+                   NodeCounter& counter)
         : pattern_(pattern),
           adjacency_(adjacency),
           score_(score),

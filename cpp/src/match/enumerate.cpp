@@ -178,7 +178,8 @@ class Enumeration {
     bool reserve_for(double mappings_per_image) {
         if (params_.limit <= kReserveLimit) return true;
         const std::int64_t rows = saturating_product(count_images(), mappings_per_image);
-        result_.vertices.reserve(static_cast<std::size_t>(std::min(rows, params_.limit)) * index(pattern_.size()));
+        result_.vertices.reserve(static_cast<std::size_t>(std::min(rows, params_.limit)) *
+                                 index(pattern_.size()));
         return rows > 0;
     }
 
@@ -246,7 +247,8 @@ class Enumeration {
         std::vector<std::pair<std::int32_t, std::int32_t>> edges;
         for (std::int32_t u = 0; u < pattern_.size(); ++u) {
             edges.emplace_back(row[index(u)], row[index(u)]);
-            for (const std::int32_t v : pattern_.neighbors(u)) edges.emplace_back(row[index(u)], row[index(v)]);
+            for (const std::int32_t v : pattern_.neighbors(u))
+                edges.emplace_back(row[index(u)], row[index(v)]);
         }
         std::sort(edges.begin(), edges.end());
         return edges;
@@ -286,7 +288,8 @@ class Enumeration {
             bool found = false;
             search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
                 witness = Bits<W>::single(last.lowest());
-                for (std::int32_t d = 0; d + 1 < pattern_.size(); ++d) witness.set(at_leaf.images()[index(d)]);
+                for (std::int32_t d = 0; d + 1 < pattern_.size(); ++d)
+                    witness.set(at_leaf.images()[index(d)]);
                 found = true;
                 return false;
             });

@@ -1,4 +1,5 @@
-// The table of a score by link counts: all count vectors, ranked by their scores, and the target's edges by class.
+// The table of a score by link counts: all count vectors, ranked by their scores, and the target's edges by
+// class.
 #include "match/link_counts.hpp"
 
 #include <algorithm>

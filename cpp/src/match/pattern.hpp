@@ -77,8 +77,7 @@ class Pattern::Impl {
     const StabilizerChain& natural_chain() const;
     bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
     std::int32_t distance(std::int32_t u, std::int32_t v) const {
-        return distance_[index(u) * index(size_) +
-                         index(v)];
+        return distance_[index(u) * index(size_) + index(v)];
     }
 
     std::int32_t size_;

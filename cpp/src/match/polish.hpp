@@ -81,8 +81,8 @@ class Polish {
         image[i] = v;
     }
 
-    // A linear congruential generator, seeded afresh for every search: the same kicks every time. Not `Random`,
-    // whose numbers are others: answers under a node limit would change with the kicks.
+    // A linear congruential generator, seeded afresh for every search: the same kicks every time. Not
+    // `Random`, whose numbers are others: answers under a node limit would change with the kicks.
     std::size_t draw() {
         state_ = state_ * 6364136223846793005U + 1442695040888963407U;
         return static_cast<std::size_t>(state_ >> 33);

@@ -202,10 +202,7 @@ class Remainder {
             mapping_.assign(embedding_.found().begin(), embedding_.found().end());
         }
         const double score = sum_of_used_weights(pattern_, target_, mapping_);
-        return {.found = true,
-                .vertices = std::move(mapping_),
-                .remainder = weight_left(),
-                .score = score};
+        return {.found = true, .vertices = std::move(mapping_), .remainder = weight_left(), .score = score};
     }
 
     double weight_left() const {

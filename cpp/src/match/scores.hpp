@@ -62,9 +62,8 @@ concept Score = std::copy_constructible<S> && std::default_initializable<typenam
                 std::copyable<typename S::State> && std::default_initializable<typename S::Tally> &&
                 requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set,
                          const Partial<1>& partial, const typename S::State& seen, typename S::State& state,
-                         typename S::Tally& tally,
-                         const typename S::Tally& counted, std::span<const std::int32_t> row, std::int32_t v,
-                         std::size_t group, Fixed need) {
+                         typename S::Tally& tally, const typename S::Tally& counted,
+                         std::span<const std::int32_t> row, std::int32_t v, std::size_t group, Fixed need) {
                     // Does an automorphism of the target that keeps its weights keep every score?
                     { S::kFollowsWeights } -> std::convertible_to<bool>;
                     // Nothing placed yet, vertices going to `set` only.
@@ -343,9 +342,7 @@ class WeightSum {
     std::size_t num_groups() const { return levels_.exact ? levels_.count() : 0; }
     template <int W>
     Bits<W> group(std::size_t level, std::int32_t u) const {
-        const auto row = [&](std::size_t l) {
-            return levels_.at_least.get<W>(first_row(l) + index(u));
-        };
+        const auto row = [&](std::size_t l) { return levels_.at_least.get<W>(first_row(l) + index(u)); };
         TOPOPLACE_ASSERT(level == 0 || !(row(level - 1) - row(level)).any());
         return level == 0 ? row(0) : row(level) - row(level - 1);
     }
@@ -370,8 +367,7 @@ class WeightSum {
         Fixed total = 0;
         std::int32_t covered = 0;
         for (std::size_t level = 0; level < levels_.count() && covered < degree; ++level) {
-            const Bits<W> row =
-                levels_.at_least.get<W>(first_row(level) + index(v)) & usable;
+            const Bits<W> row = levels_.at_least.get<W>(first_row(level) + index(v)) & usable;
             const std::int32_t now = std::min(degree, row.count());
             total += (now - covered) * levels_.heaviest[level];
             covered = now;
@@ -396,14 +392,13 @@ class WeightSum {
     }
 
   private:
-    std::size_t first_row(std::size_t level) const {
-        return level * index(target_.size());
-    }
+    std::size_t first_row(std::size_t level) const { return level * index(target_.size()); }
 
     void cover(State& state, std::size_t level) const {
         TOPOPLACE_ASSERT(level < levels_.count());
         for (; level < levels_.count(); ++level) ++state.used[level];
-        TOPOPLACE_ASSERT(std::is_sorted(state.used.begin(), state.used.begin() + std::ptrdiff_t(levels_.count())));
+        TOPOPLACE_ASSERT(
+            std::is_sorted(state.used.begin(), state.used.begin() + std::ptrdiff_t(levels_.count())));
     }
 
     // As many of the remaining edges on the heaviest level as the ceilings allow, then on the next. An edge

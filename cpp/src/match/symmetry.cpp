@@ -1,4 +1,5 @@
-// The search for automorphisms: colours are refined until they tell vertices apart or an automorphism is found.
+// The search for automorphisms: colours are refined until they tell vertices apart or an automorphism is
+// found.
 #include "match/symmetry.hpp"
 
 #include <algorithm>

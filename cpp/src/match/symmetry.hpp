@@ -17,8 +17,6 @@
 
 #include "graph/index.hpp"
 
-#include "graph/index.hpp"
-
 namespace topoplace::match {
 
 struct ColoredGraph {
@@ -26,8 +24,7 @@ struct ColoredGraph {
     std::vector<std::uint32_t> color;  // size x size, symmetric; the diagonal colours the vertices
 
     std::uint32_t at(std::int32_t u, std::int32_t v) const {
-        return color[index(u) * index(size) +
-                     index(v)];
+        return color[index(u) * index(size) + index(v)];
     }
 };
 

@@ -153,8 +153,7 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free) co
     std::vector<Permutation> keeping;
     for (const Permutation& image : lazy_->generators) {
         bool keeps = true;
-        for (std::size_t v = 0; v < image.size(); ++v)
-            keeps &= free[v] == free[index(image[v])];
+        for (std::size_t v = 0; v < image.size(); ++v) keeps &= free[v] == free[index(image[v])];
         if (keeps) keeping.push_back(image);
     }
     TOPOPLACE_ASSERT(std::ssize(free) == n);

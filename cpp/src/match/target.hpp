@@ -23,8 +23,7 @@ namespace topoplace::match {
 class BitRows {
   public:
     BitRows() = default;
-    BitRows(std::size_t rows, std::int32_t words)
-        : words_(index(words)), data_(rows * index(words), 0) {}
+    BitRows(std::size_t rows, std::int32_t words) : words_(index(words)), data_(rows * index(words), 0) {}
 
     void set(std::size_t row, std::int32_t v) {
         TOPOPLACE_ASSERT(index(v >> 6) < words_ && (row + 1) * words_ <= data_.size());

@@ -1,7 +1,7 @@
 // Keeps the free vertices of one side in the order of their gains: buckets or an indexed heap.
 //
-// References: Fiduccia and Mattheyses, DAC 1982, for the buckets; Williams, Communications of the ACM 7 (1964),
-// and Floyd, ibid., for the heap and for making it in linear time.
+// References: Fiduccia and Mattheyses, DAC 1982, for the buckets; Williams, Communications of the ACM 7
+// (1964), and Floyd, ibid., for the heap and for making it in linear time.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,21 @@ namespace topoplace::partition {
 // Vertices with their gains. `reset` comes first; then `append`ed vertices are `arrange`d before the first
 // question. A vertex is in the queue at most once.
 template <class Q>
-concept GainQueue =
-    std::default_initializable<Q> && requires(Q queue, std::int32_t vertex, std::int64_t gain, std::size_t n) {
-        { queue.reset(n, gain) } -> std::same_as<void>;  // for vertices below n, gains within -gain..gain
-        { queue.append(vertex, gain) } -> std::same_as<void>;
-        { queue.arrange() } -> std::same_as<void>;
-        { queue.insert(vertex, gain) } -> std::same_as<void>;
-        { queue.change(vertex, gain) } -> std::same_as<void>;  // of a vertex in the queue
-        { queue.remove(vertex) } -> std::same_as<void>;        // a vertex in the queue
-        { queue.top() } -> std::same_as<std::int32_t>;         // of the largest gain; kAbsent if empty
-        { queue.clear() } -> std::same_as<void>;
-    };
+concept GainQueue = std::default_initializable<Q> &&
+                    requires(Q queue, std::int32_t vertex, std::int64_t gain, std::size_t n) {
+                        {
+                            queue.reset(n, gain)
+                        } -> std::same_as<void>;  // for vertices below n, gains within -gain..gain
+                        { queue.append(vertex, gain) } -> std::same_as<void>;
+                        { queue.arrange() } -> std::same_as<void>;
+                        { queue.insert(vertex, gain) } -> std::same_as<void>;
+                        { queue.change(vertex, gain) } -> std::same_as<void>;  // of a vertex in the queue
+                        { queue.remove(vertex) } -> std::same_as<void>;        // a vertex in the queue
+                        {
+                            queue.top()
+                        } -> std::same_as<std::int32_t>;  // of the largest gain; kAbsent if empty
+                        { queue.clear() } -> std::same_as<void>;
+                    };
 
 // A bucket for each gain, doubly linked; of equal gains the vertex that came last is first. Every operation
 // is constant time, but for the search down from the top, which moves no further than gains have risen.

@@ -71,7 +71,8 @@ class Clustering {
         for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
             const std::size_t other = index(graph.neighbors[arc]);
             const std::int32_t cluster = cluster_[other];
-            const std::int64_t held = cluster == kAbsent ? task_.vertex_weight(other) : weight_[index(cluster)];
+            const std::int64_t held =
+                cluster == kAbsent ? task_.vertex_weight(other) : weight_[index(cluster)];
             if (held + own > heaviest_) continue;
             const auto weight = static_cast<double>(graph.weights[arc]);
             const double rated = weight * weight / static_cast<double>(std::max<std::int64_t>(1, held));
@@ -189,8 +190,8 @@ bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
 std::vector<std::int8_t> lifted(const Level& level, const std::vector<std::int8_t>& side) {
     std::vector<std::int8_t> coarse(level.graph.size());
     for (std::size_t v = 0; v < side.size(); ++v) coarse[index(level.coarse_of[v])] = side[v];
-    TOPOPLACE_ASSERT(std::ranges::equal(
-        side, level.coarse_of, {}, {}, [&](std::int32_t cluster) { return coarse[index(cluster)]; }));
+    TOPOPLACE_ASSERT(std::ranges::equal(side, level.coarse_of, {}, {},
+                                        [&](std::int32_t cluster) { return coarse[index(cluster)]; }));
     return coarse;
 }
 

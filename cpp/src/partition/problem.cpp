@@ -126,8 +126,7 @@ double cut_of(const Graph& graph, std::span<const std::int8_t> side) {
     for (std::int32_t u = 0; u < graph.num_vertices(); ++u) {
         const auto neighbors = graph.neighbors(u);
         for (std::size_t i = 0; i < neighbors.size(); ++i) {
-            const bool crosses =
-                side[index(u)] != side[index(neighbors[i])];
+            const bool crosses = side[index(u)] != side[index(neighbors[i])];
             if (neighbors[i] > u && crosses) cut += graph.weights(u)[i];
         }
     }

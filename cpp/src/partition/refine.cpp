@@ -93,7 +93,8 @@ class Refiner {
         for (std::size_t v = 0; v < listed.size(); ++v) {
             for (std::size_t arc = task_.graph.begin(v); arc < task_.graph.end(v); ++arc) {
                 const std::size_t other = index(task_.graph.neighbors[arc]);
-                const bool crosses = division_.side[v] != division_.side[other] && task_.graph.weights[arc] > 0;
+                const bool crosses =
+                    division_.side[v] != division_.side[other] && task_.graph.weights[arc] > 0;
                 if (crosses && !listed[v]) return false;
             }
         }
