@@ -377,3 +377,16 @@ def test_a_handle_whose_constructor_threw_is_a_type_error():
         Kept([[0, 1], [2, 0]])
     with pytest.raises(TypeError, match=r"TargetDistance\.__init__ has not been run"):
         repr(kept[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("verify_map", "verify_task_mapping"), ("verify_mapping", "verify_embedding")]
+)
+def test_a_renamed_function_is_found_by_its_old_name(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
+        assert getattr(kernels, old) is getattr(kernels, new)
+
+
+def test_an_unknown_kernel_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'verify'"):
+        _ = kernels.verify

@@ -85,7 +85,7 @@ std::optional<std::vector<Priced>> list(const Problem& problem, const Array<doub
                                         std::size_t most, std::optional<double> timeout) {
     using Listed = std::optional<std::vector<capacity::PricedNode>>;
     const auto found = without_gil<Listed>(
-        [&] { return capacity::list(problem, as_span(price), limit, most, to_deadline(timeout)); });
+        [&] { return capacity::list(problem, as_span(price), limit, most, to_stop_condition(timeout)); });
     if (!found) return std::nullopt;
     return to_priced(*found);
 }
@@ -100,7 +100,7 @@ SearchAnswer search(const Problem& problem, std::int32_t num_nodes, const std::v
     params.price_steps = price_steps;
     params.rounds = rounds;
     params.seed = seed;
-    params.deadline = to_deadline(timeout, max_nodes);
+    params.stop = to_stop_condition(timeout, max_nodes);
     const auto result =
         without_gil<capacity::SearchResult>([&] { return capacity::search(problem, params); });
     std::vector<NodeTuple> found;

@@ -1,3 +1,4 @@
+// Binds the state of a cluster.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 

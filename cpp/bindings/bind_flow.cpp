@@ -52,7 +52,7 @@ FlowAnswer min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& h
     params.structure = structure;
     if (start_flow) params.start_flow = one_dimensional(*start_flow, "start_flow");
     if (start_potential) params.start_potential = one_dimensional(*start_potential, "start_potential");
-    params.deadline = to_deadline(timeout, max_nodes);
+    params.deadline = to_stop_condition(timeout, max_nodes);
     return to_answer(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
 }
 

@@ -1,3 +1,4 @@
+// Binds networks that are kept and changed between solutions.
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -71,7 +72,7 @@ FlowAnswer solve(SharedNetwork& shared, const std::string& algorithm, std::optio
                  std::optional<std::uint64_t> max_nodes) {
     flow::FlowParams params;
     params.algorithm = to_algorithm(algorithm);
-    params.deadline = to_deadline(timeout, max_nodes);
+    params.deadline = to_stop_condition(timeout, max_nodes);
     return shared.with([&](FlowNetwork& network) {
         return to_answer(without_gil<flow::FlowResult>([&] { return network.solve(params); }));
     });

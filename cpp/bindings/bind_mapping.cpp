@@ -68,7 +68,7 @@ std::optional<MapAnswer> map_graph(const GraphHandle& source, const Target& targ
     params.kicks = kicks;
     params.proof_nodes = proof_nodes;
     params.seed = seed;
-    params.deadline = to_deadline(timeout, max_nodes);
+    params.stop = to_stop_condition(timeout, max_nodes);
     auto result = without_gil<MapResult>([&] { return mapping::map_graph(source.source(), target, params); });
     if (!result.found) return std::nullopt;
     return MapAnswer{.target_of = to_row(std::move(result.target_of)),

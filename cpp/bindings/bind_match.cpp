@@ -78,7 +78,7 @@ EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target,
                            .induced = induced,
                            .min_weight = min_weight,
                            .limit = limit,
-                           .deadline = to_deadline(timeout)};
+                           .stop = to_stop_condition(timeout)};
     if (candidates) {
         check_shape(*candidates, "candidates",
                     {pattern.graph().num_vertices(), target.graph().num_vertices()});
@@ -132,7 +132,7 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
                 std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
     check_vertices(required, "required", target.graph().num_vertices());
     const BestParams params{
-        .required = required, .min_weight = min_weight, .deadline = to_deadline(timeout, max_nodes)};
+        .required = required, .min_weight = min_weight, .stop = to_stop_condition(timeout, max_nodes)};
     const Vertices usable = to_free(target, std::move(free));
     auto result = without_gil<BestResult>(
         [&] { return match::best_subgraph(pattern.pattern(), target.target(), usable, goal, params); });
@@ -158,7 +158,7 @@ RemainderAnswer remainder(const GraphHandle& pattern, const GraphHandle& target,
     const Vertices usable = to_free(target, std::move(free));
     check_vertices(kept, "kept", target.graph().num_vertices());
     const match::RemainderParams params{
-        .required = required, .kept = kept, .deadline = to_deadline(timeout, max_nodes)};
+        .required = required, .kept = kept, .stop = to_stop_condition(timeout, max_nodes)};
     auto result = without_gil<match::RemainderResult>(
         [&] { return match::best_remainder(pattern.pattern(), target.target(), usable, params); });
     return {.vertices = to_mapping(result.found, std::move(result.vertices)),

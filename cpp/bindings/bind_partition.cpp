@@ -68,7 +68,7 @@ BipartitionAnswer bipartition(const GraphHandle& graph, double fraction, double 
     params.cycles = cycles;
     params.seed = seed;
     params.exact_up_to = exact_up_to;
-    params.deadline = to_deadline(timeout);
+    params.stop = to_stop_condition(timeout);
     auto result = without_gil<partition::BipartitionResult>(
         [&] { return partition::bipartition(graph.graph(), params); });
     return {.status = to_name(result.status),

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::bindings {
 
@@ -85,11 +85,12 @@ inline bool signal_pending() {
     return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
-inline Deadline to_deadline(std::optional<double> timeout, std::optional<std::uint64_t> max_nodes = {}) {
-    Deadline deadline = timeout ? Deadline::in(*timeout) : Deadline{};
-    if (max_nodes) deadline.max_nodes = *max_nodes;
-    deadline.interrupted = signal_pending;
-    return deadline;
+inline StopCondition to_stop_condition(std::optional<double> timeout,
+                                       std::optional<std::uint64_t> max_nodes = {}) {
+    StopCondition stop = timeout ? StopCondition::in(*timeout) : StopCondition{};
+    if (max_nodes) stop.max_nodes = *max_nodes;
+    stop.interrupted = signal_pending;
+    return stop;
 }
 
 inline void raise_pending() {

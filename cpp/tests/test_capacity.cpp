@@ -119,7 +119,7 @@ TEST(a_deadline_leaves_a_plan) {
     capacity::SearchParams params;
     params.num_nodes = 2;
     params.rounds = ~std::uint64_t(0);
-    params.deadline.max_nodes = 2000;
+    params.stop.max_nodes = 2000;
     const auto found = capacity::search(problem, params);
     CHECK(!found.complete && found.knapsacks < 4000);
     CHECK(!capacity::verify(c.tables(), found.nodes, found.cost));

@@ -169,10 +169,10 @@ TEST(work_stops_at_its_limit_with_a_true_bound) {
     const mapping::Target target(20, distance);
     mapping::MapParams params;
     params.method = mapping::Method::exact;
-    params.deadline.max_nodes = 50;
+    params.stop.max_nodes = 50;
     const auto early = mapping::map_graph(source, target, params);
     CHECK(!early.complete && !early.optimal && early.nodes <= 50);
-    params.deadline.max_nodes = 2'000'000;
+    params.stop.max_nodes = 2'000'000;
     const auto late = mapping::map_graph(source, target, params);
     CHECK(late.optimal && early.bound <= late.cost && late.cost <= early.cost);
 }

@@ -96,7 +96,7 @@ TEST(symmetry_keeps_to_the_free_vertices) {
 TEST(a_deadline_that_has_passed_stops_a_search_within_a_stride) {
     const match::Target target(complete(40));
     match::EnumerateParams params;
-    params.deadline = topoplace::Deadline::in(0);
+    params.stop = topoplace::StopCondition::in(0);
     const auto counted = match::count_subgraphs(match::Pattern(ring(16)), target, params);
     CHECK(!counted.complete);
     CHECK(counted.nodes <= 2048);

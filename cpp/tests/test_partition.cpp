@@ -144,7 +144,7 @@ TEST(a_workspace_changes_nothing_but_the_memory) {
 
 TEST(work_stops_at_its_limit) {
     partition::BipartitionParams params;
-    params.deadline.max_nodes = 500;
+    params.stop.max_nodes = 500;
     const Graph graph = grid(40);
     const auto found = partition::bipartition(graph, params);
     CHECK(!found.complete && found.moves <= 500);

@@ -27,8 +27,8 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
 #include "topoplace/fault.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::capacity {
 
@@ -83,7 +83,7 @@ std::vector<PricedNode> price(const Problem& problem, std::span<const double> pr
 // All nodes whose reduced cost is at most `limit`; nothing where there are more than `most`, or the deadline
 // passes. Depth first over jobs, and down no branch that has no such node.
 std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
-                                            double limit, std::size_t most, const Deadline& deadline = {});
+                                            double limit, std::size_t most, const StopCondition& stop = {});
 
 struct SearchParams {
     std::int32_t num_nodes = 1;       // at most as many as there are jobs
@@ -91,14 +91,14 @@ struct SearchParams {
     std::uint64_t price_steps = 400;  // of the volume algorithm
     std::uint64_t rounds = 250;       // how often nodes are cleared and filled again
     std::uint64_t seed = 0;
-    Deadline deadline{};  // nodes of it are knapsacks
+    StopCondition stop{};  // nodes of it are knapsacks
 };
 
 struct SearchResult {
     std::vector<Node> nodes;
     double cost = 0;       // of the nodes and of the jobs that wait
     double bound = 0;      // no plan costs less
-    bool complete = true;  // false: the deadline ended the search early
+    bool complete = true;  // false: the search was stopped early
     std::uint64_t rounds = 0;
     std::uint64_t improvements = 0;
     std::uint64_t knapsacks = 0;

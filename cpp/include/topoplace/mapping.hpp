@@ -15,9 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
 #include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::mapping {
 
@@ -66,7 +66,7 @@ struct MapParams {
     std::int32_t kicks = 30;                               // seeded perturbations after refinement
     std::uint64_t proof_nodes = 100;  // drb: steps of branch and bound where refinement leaves a gap
     std::uint64_t seed = 0;           // what the kicks are drawn from
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 struct MapResult {
@@ -75,7 +75,7 @@ struct MapResult {
     double cost = 0;
     double bound = 0;             // no mapping costs less
     bool optimal = false;         // none costs less than `target_of`
-    bool complete = true;         // false: the deadline ended the search early
+    bool complete = true;         // false: the search was stopped early
     std::int32_t descents = 0;    // regions that tasks were sent down the halves of
     std::uint64_t exchanges = 0;  // moves and swaps made by refinement
     std::uint64_t nodes = 0;      // partial mappings visited by the proof; a large one counts for several

@@ -23,9 +23,9 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
 #include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::match {
 
@@ -77,14 +77,14 @@ struct EnumerateParams {
     std::int64_t limit = kNoLimit;           // stop after so many
     std::span<const std::uint8_t>
         candidates{};  // pattern x target, row-major, 1 = allowed; empty: everything is
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 struct EnumerateResult {
     std::vector<std::int32_t> vertices;  // row-major, one row of num_vertices() images for each match
     std::int64_t count = 0;
     std::uint64_t nodes = 0;  // partial mappings visited
-    bool complete = true;     // false: the deadline or the limit ended the search early
+    bool complete = true;     // false: the search was stopped early, or ended by the limit
 };
 
 EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target,
@@ -120,7 +120,7 @@ enum class Objective {
 struct BestParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain
     double min_weight = 0;                     // target edges lighter than this do not exist
-    Deadline deadline{};
+    StopCondition stop{};
     std::uint64_t polish_after = 256;     // nodes after which local search may improve the incumbent
     std::uint64_t symmetry_after = 4096;  // nodes after which the target's automorphisms are worth computing
 };
@@ -144,7 +144,7 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
 struct RemainderParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain
     std::span<const std::int32_t> kept{};      // vertices that may not be used but count as left over
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 struct RemainderResult {

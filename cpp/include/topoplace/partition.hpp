@@ -18,14 +18,16 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
 #include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::partition {
 
 // The most vertices for which a minimum is proven.
 inline constexpr std::int32_t kMaxExactVertices = 24;
+// In `fixed`: the vertex may be on either side.
+inline constexpr std::int8_t kFreeVertex = -1;
 
 enum class GainStructure {
     automatic,  // buckets where the weights allow them, else a heap
@@ -36,14 +38,14 @@ struct BipartitionParams {
     double fraction = 0.5;                           // share of the vertex weight meant for side 0
     double imbalance = 0;                            // how much more, relative, each side may hold
     std::span<const std::int64_t> vertex_weights{};  // not negative; empty: every vertex weighs 1
-    std::span<const std::int8_t> fixed{};            // -1 free, else the side to be on; empty: all free
+    std::span<const std::int8_t> fixed{};            // kFreeVertex, or the side to be on; empty: all free
     std::int32_t starts = 16;                        // starts of the heuristic on the coarsest level
     std::int32_t cycles = 1;                         // times that a level of medium size is made coarser anew
     std::uint64_t seed = 0;                          // what the starts are drawn from
     std::int32_t exact_up_to = kMaxExactVertices;    // vertices up to which the minimum is proven
     std::int32_t coarsest = 60;                      // vertices at which no coarser level is made
     GainStructure gains = GainStructure::automatic;  // what keeps the moves in order
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 enum class BipartitionStatus {
@@ -58,7 +60,7 @@ struct BipartitionResult {
     double cut = 0;                 // total weight of the edges between the sides
     double start_cut = 0;           // heuristic: of the balanced start this answer grew from, else infinite
     BipartitionStatus status = BipartitionStatus::not_found;
-    bool complete = true;         // false: the deadline ended the search early
+    bool complete = true;         // false: the search was stopped early
     bool optimal = false;         // the cut is proven minimal, and ties were broken to the end
     std::uint64_t passes = 0;     // of the heuristic, over all starts and levels
     std::uint64_t moves = 0;      // vertices moved

@@ -78,12 +78,12 @@ Node Knapsack::node(std::int32_t given) const {
 }
 
 Node best_node(Knapsack& knapsack, const Problem::Impl& problem, std::span<const std::int32_t> jobs,
-               std::span<const double> price, NodeCounter& counter) {
+               std::span<const double> price, WorkMeter& meter) {
     Node best;
     double least = kNever;
     for (std::int32_t type = 0; type < problem.num_types; ++type) {
         knapsack.fill(type, jobs, price);
-        counter.visit();
+        meter.visit();
         std::int32_t given = 0;
         for (std::int32_t more = 1; more <= problem.gpus[index(type)]; ++more) {
             if (knapsack.reduced(more) < least) {

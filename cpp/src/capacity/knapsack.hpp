@@ -50,6 +50,6 @@ class Knapsack {
 
 // The node of least reduced cost over all types; of equal ones the first type's with the fewest GPUs.
 Node best_node(Knapsack& knapsack, const Problem::Impl& problem, std::span<const std::int32_t> jobs,
-               std::span<const double> price, NodeCounter& counter);
+               std::span<const double> price, WorkMeter& meter);
 
 }  // namespace topoplace::capacity

@@ -16,8 +16,8 @@ namespace {
 class Lister {
   public:
     Lister(const Problem::Impl& problem, std::span<const double> price, double limit, std::size_t most,
-           NodeCounter& counter, std::vector<PricedNode>& found)
-        : problem_(problem), price_(price), limit_(limit), most_(most), counter_(counter), found_(found) {}
+           WorkMeter& meter, std::vector<PricedNode>& found)
+        : problem_(problem), price_(price), limit_(limit), most_(most), meter_(meter), found_(found) {}
 
     // False where there are too many, or time is up.
     bool list(std::int32_t type);
@@ -41,7 +41,7 @@ class Lister {
     std::span<const double> price_;
     double limit_;
     std::size_t most_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     std::vector<PricedNode>& found_;
     std::int32_t type_ = 0;
     std::int32_t size_ = 0;
@@ -83,7 +83,7 @@ bool Lister::emit(double cost, double least) {
 // lists the nodes with one of these as their next job, from the last down, and then the one with none.
 bool Lister::visit(std::int32_t jobs, std::int32_t left, double cost, double least) {
     for (std::int32_t job = jobs - 1; job >= 0 && left > 0; --job) {
-        if (counter_.visit()) return false;
+        if (meter_.visit()) return false;
         if (!worthwhile(job + 1, left, cost, least)) return true;
         const auto gain = problem_.gain(type_, job);
         const auto pay = problem_.pay(type_, job);
@@ -116,12 +116,12 @@ bool Lister::list(std::int32_t type) {
 }  // namespace
 
 std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
-                                            double limit, std::size_t most, const Deadline& deadline) {
+                                            double limit, std::size_t most, const StopCondition& stop) {
     const Problem::Impl& impl = problem.impl();
     check_price(impl, price);
-    NodeCounter counter(deadline);
+    WorkMeter meter(stop);
     std::vector<PricedNode> found;
-    Lister lister(impl, price, limit, most, counter, found);
+    Lister lister(impl, price, limit, most, meter, found);
     for (std::int32_t type = 0; type < impl.num_types; ++type) {
         if (!lister.list(type)) return std::nullopt;
     }

@@ -42,9 +42,9 @@ bool Prices::none_positive(const std::vector<double>& prices) {
     return std::ranges::all_of(prices, [](double price) { return price <= 0; });
 }
 
-void Prices::step(double target, Knapsack& knapsack, NodeCounter& counter) {
+void Prices::step(double target, Knapsack& knapsack, WorkMeter& meter) {
     if (!average_.empty()) move(target);
-    const double bound = evaluate(knapsack, counter);
+    const double bound = evaluate(knapsack, meter);
     if (average_.empty()) average_ = taken_;
     for (std::size_t j = 0; j < average_.size(); ++j) {
         average_[j] = kNewest * taken_[j] + (1 - kNewest) * average_[j];
@@ -77,8 +77,8 @@ void Prices::move(double target) {
     TOPOPLACE_ASSERT(none_positive(trial_));
 }
 
-double Prices::evaluate(Knapsack& knapsack, NodeCounter& counter) {
-    const Node node = best_node(knapsack, problem_, jobs_, trial_, counter);
+double Prices::evaluate(Knapsack& knapsack, WorkMeter& meter) {
+    const Node node = best_node(knapsack, problem_, jobs_, trial_, meter);
     std::fill(taken_.begin(), taken_.end(), 0.0);
     double reduced = node.cost;
     for (const Placed& placed : node.jobs) {

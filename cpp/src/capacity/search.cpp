@@ -28,7 +28,7 @@ class Search {
     Search(const Problem::Impl& problem, const SearchParams& params)
         : problem_(problem),
           params_(params),
-          counter_(params.deadline),
+          meter_(params.stop),
           random_(params.seed),
           knapsack_(problem),
           prices_(problem, params.num_nodes),
@@ -55,7 +55,7 @@ class Search {
 
     const Problem::Impl& problem_;
     const SearchParams& params_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     Random random_;
     Knapsack knapsack_;
     Prices prices_;
@@ -102,14 +102,14 @@ bool Search::is_plan(const std::vector<Node>& nodes) const {
 Node Search::next_node(Jobs jobs) {
     TOPOPLACE_ASSERT(!jobs.empty() && jobs.size() + trial_.size() >= index(params_.num_nodes));
     const std::size_t most = jobs.size() - (index(params_.num_nodes) - trial_.size() - 1);
-    Node node = best_node(knapsack_, problem_, jobs, price_, counter_);
+    Node node = best_node(knapsack_, problem_, jobs, price_, meter_);
     if (node.jobs.size() <= most) return node;
     for (std::size_t i = 0; i < most; ++i) {
         std::swap(jobs[i], jobs[i + index(random_.below(std::int32_t(jobs.size() - i)))]);
     }
     jobs.resize(most);
     std::ranges::sort(jobs);
-    return best_node(knapsack_, problem_, jobs, price_, counter_);
+    return best_node(knapsack_, problem_, jobs, price_, meter_);
 }
 
 void Search::fill(double noise) {
@@ -156,8 +156,8 @@ void Search::begin() {
     fill(0);
     nodes_ = trial_;
     result_.cost = cost_of(nodes_);
-    for (std::uint64_t i = 1; i <= params_.price_steps && !counter_.look_at_clock(); ++i) {
-        prices_.step(result_.cost + problem_.all_wait, knapsack_, counter_);
+    for (std::uint64_t i = 1; i <= params_.price_steps && !meter_.look_at_clock(); ++i) {
+        prices_.step(result_.cost + problem_.all_wait, knapsack_, meter_);
         if (i % kStepsBetweenPlans != 0) continue;
         trial_.clear();
         fill(0);
@@ -167,9 +167,9 @@ void Search::begin() {
 
 SearchResult Search::run() {
     begin();
-    while (result_.rounds < params_.rounds && !counter_.stopped() && !counter_.look_at_clock()) round();
-    result_.complete = !counter_.stopped();
-    result_.knapsacks = counter_.nodes();
+    while (result_.rounds < params_.rounds && !meter_.stopped() && !meter_.look_at_clock()) round();
+    result_.complete = !meter_.stopped();
+    result_.knapsacks = meter_.nodes();
     result_.cost += problem_.all_wait;
     result_.bound = prices_.bound();
     TOPOPLACE_ASSERT(result_.bound <= result_.cost + 1e-6 * (1 + std::abs(result_.cost)));

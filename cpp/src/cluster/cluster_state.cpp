@@ -1,12 +1,13 @@
-#include "graph/index.hpp"
 // Allocation, release, draining and transactions: every change in one place, with a log to take it back.
+#include "topoplace/cluster_state.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <stdexcept>
 #include <utility>
 
-#include "topoplace/cluster_state.hpp"
+#include "graph/index.hpp"
 
 namespace topoplace {
 

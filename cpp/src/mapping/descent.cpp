@@ -145,7 +145,7 @@ bool Descent::cut(const Division& division, Tasks tasks) {
     const auto size = static_cast<std::int32_t>(tasks.size());
     const auto edges = ties(division, tasks, gap);
     std::vector<std::int64_t> weights(tasks.size() + 2, 1);
-    std::vector<std::int8_t> fixed(tasks.size() + 2, -1);
+    std::vector<std::int8_t> fixed(tasks.size() + 2, partition::kFreeVertex);
     weights[tasks.size()] = weights[tasks.size() + 1] = 0;
     fixed[tasks.size()] = 0;
     fixed[tasks.size() + 1] = 1;

@@ -62,11 +62,11 @@ std::vector<std::int32_t> orbits(const Problem& problem) {
 // Tasks are numbered in the order of placing.
 class Search {
   public:
-    Search(const Problem& problem, const Places& start, Ties wanted_ties, NodeCounter& counter)
+    Search(const Problem& problem, const Places& start, Ties wanted_ties, WorkMeter& meter)
         : problem_(problem),
           source_(problem.source),
           proof_(problem.source.proof()),
-          counter_(counter),
+          meter_(meter),
           nearest_(problem, 2 * source_.size()),
           twin_before_(twins_before(problem)),
           places_(start.size(), kAbsent),
@@ -82,7 +82,7 @@ class Search {
     Proven run(const Places& start) {
         explore(0, 0, 0);
         TOPOPLACE_ASSERT(std::ranges::count(used_, 1) == 0);
-        Proven proven{.places = start, .bound = 0, .complete = !counter_.stopped()};
+        Proven proven{.places = start, .bound = 0, .complete = !meter_.stopped()};
         if (!best_.empty()) proven.places = by_task(best_);
         const double cost = problem_.cost(proven.places);
         TOPOPLACE_ASSERT(cost <= problem_.cost(start) + problem_.tolerance);
@@ -114,7 +114,7 @@ class Search {
             return accept(cost);
         }
         const std::size_t rows = index(source_.size() - depth);
-        if (counter_.visit(steps(rows * rows * used_.size()))) return leave(bound);
+        if (meter_.visit(steps(rows * rows * used_.size()))) return leave(bound);
         Level& level = levels_[index(depth)];
         fill(depth, level);
         TOPOPLACE_ASSERT(level.open.size() >= rows && level.assign.size() == rows * level.open.size());
@@ -127,7 +127,7 @@ class Search {
             const std::int32_t vertex = level.open[i];
             const double least = std::max(bound, here + level.assignment.reduced(0, i));
             if (!wanted(depth, vertex) || hopeless(least)) continue;
-            if (counter_.stopped()) return leave(bound);
+            if (meter_.stopped()) return leave(bound);
             place(depth, vertex);
             explore(depth + 1, cost + ties(depth, depth)[vertex], least);
             used_[index(vertex)] = 0;
@@ -145,7 +145,7 @@ class Search {
         return sum;
     }
 
-    // The deadline has passed before what lies below was searched.
+    // The search is stopped before what lies below was searched.
     void leave(double bound) { left_ = std::min(left_, bound); }
 
     void accept(double cost) {
@@ -165,7 +165,7 @@ class Search {
 
     // At the root, once the search has proved hard, one vertex of each orbit is enough.
     bool wanted(std::int32_t task, std::int32_t vertex) {
-        if (task == 0 && counter_.nodes() >= kHard && problem_.size() <= kMostSymmetric) {
+        if (task == 0 && meter_.nodes() >= kHard && problem_.size() <= kMostSymmetric) {
             if (orbit_.empty()) orbit_ = orbits(problem_);
             if (orbit_[index(vertex)] != vertex) return false;
         }
@@ -235,7 +235,7 @@ class Search {
     const Problem& problem_;
     const Source::Impl& source_;
     const Proof& proof_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     const Nearest nearest_;
     const std::vector<std::int32_t> twin_before_;
     Places places_;
@@ -250,8 +250,8 @@ class Search {
 
 }  // namespace
 
-Proven prove(const Problem& problem, const Places& start, Ties ties, NodeCounter& counter) {
-    return Search(problem, start, ties, counter).run(start);
+Proven prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter) {
+    return Search(problem, start, ties, meter).run(start);
 }
 
 }  // namespace topoplace::mapping

@@ -15,9 +15,9 @@ Exchange::Exchange(const Problem& problem)
       ties_(index(problem.source.size()) * problem.vertices.size()),
       weight_to_(index(problem.source.size()), 0) {}
 
-bool Exchange::start(const Places& places, NodeCounter& counter) {
+bool Exchange::start(const Places& places, WorkMeter& meter) {
     const auto arcs = 2 * static_cast<std::size_t>(graph_.num_edges());
-    if (counter.visit(steps(arcs * problem_.vertices.size()))) return false;
+    if (meter.visit(steps(arcs * problem_.vertices.size()))) return false;
     places_ = places;
     std::fill(task_on_.begin(), task_on_.end(), kAbsent);
     for (std::int32_t a = 0; a < graph_.num_vertices(); ++a) {
@@ -56,11 +56,11 @@ double Exchange::change(std::int32_t task, std::int32_t vertex) const {
            2 * weight_to_[index(other)] * problem_.row(here)[vertex];
 }
 
-void Exchange::improve(NodeCounter& counter) {
+void Exchange::improve(WorkMeter& meter) {
     const auto tasks = static_cast<std::int32_t>(places_.size());
     std::int32_t settled = 0;  // tasks in a row that no exchange helps
     for (std::int32_t a = 0; settled < tasks; a = a + 1 < tasks ? a + 1 : 0) {
-        if (counter.visit(steps(graph_.neighbors(a).size() * problem_.vertices.size()))) return;
+        if (meter.visit(steps(graph_.neighbors(a).size() * problem_.vertices.size()))) return;
         settled = improve(a) ? 0 : settled + 1;
         TOPOPLACE_ASSERT(is_consistent());
     }

@@ -6,8 +6,8 @@
 
 #include "graph/index.hpp"
 #include "mapping/problem.hpp"
-#include "topoplace/deadline.hpp"
 #include "topoplace/random.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::mapping {
 
@@ -15,10 +15,10 @@ class Exchange {
   public:
     explicit Exchange(const Problem& problem);
 
-    // False where the deadline has passed: then nothing is known of `places`.
-    bool start(const Places& places, NodeCounter& counter);
-    // Until no exchange lowers the cost, or the deadline has passed.
-    void improve(NodeCounter& counter);
+    // False where the search was stopped: then nothing is known of `places`.
+    bool start(const Places& places, WorkMeter& meter);
+    // Until no exchange lowers the cost, or the search is stopped.
+    void improve(WorkMeter& meter);
     // Exchanges some tasks at random.
     void kick(Random& random);
 

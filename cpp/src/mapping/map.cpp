@@ -23,8 +23,9 @@
 // is returned whose vertices, read in the order of placing, are lexicographically smallest. Where tasks *
 // tasks * vertices exceed 2^26 nothing is searched beyond what drb finds.
 //
-// The deadline is looked at between and within all searches, but not while the target is halved, tasks are on
-// one way down, or a proof is prepared: tenths of a second for a thousand vertices, seconds for thousands.
+// The stop condition is checked between and within all searches, but not while the target is halved, tasks
+// are on one way down, or a proof is prepared: tenths of a second for a thousand vertices, seconds for
+// thousands.
 //
 // References: Amaral et al., "Topology-aware GPU scheduling for learning workloads in cloud environments",
 // SC 2017, algorithms 2 and 3; Pellegrini, "Static mapping by dual recursive bipartitioning of process and
@@ -161,14 +162,14 @@ struct Costed {
 struct Attempt {
     Places places{};
     double bound = 0;      // no mapping costs less
-    bool complete = true;  // false: the deadline ended a step early
+    bool complete = true;  // false: a step was stopped early
 };
 
 class Heuristic {
   public:
     // `bound`: no mapping costs less.
     Heuristic(const Problem& problem, const MapParams& params, double bound)
-        : problem_(problem), exchange_(problem), counter_(params.deadline), params_(params), bound_(bound) {}
+        : problem_(problem), exchange_(problem), meter_(params.stop), params_(params), bound_(bound) {}
 
     std::int32_t descents() const { return descents_; }
     std::uint64_t exchanges() const { return exchange_.exchanges(); }
@@ -205,9 +206,9 @@ class Heuristic {
         const std::size_t most = kEffort / ((places.size() + arcs) * problem_.vertices.size());
         const std::size_t kicks = std::min(index(params_.kicks), most);
         for (std::size_t i = 0; i < kicks && !done(); ++i) {
-            if (!exchange_.start(places, counter_)) break;
+            if (!exchange_.start(places, meter_)) break;
             exchange_.kick(random);
-            exchange_.improve(counter_);
+            exchange_.improve(meter_);
             if (exchange_.cost() > best_.cost + problem_.tolerance) continue;
             places = exchange_.places();
             keep({problem_.cost(places), places});
@@ -217,11 +218,11 @@ class Heuristic {
 
   private:
     Attempt best_so_far() const {
-        return {.places = best_.places, .bound = bound_, .complete = !counter_.stopped()};
+        return {.places = best_.places, .bound = bound_, .complete = !meter_.stopped()};
     }
 
     bool done() const {
-        return !best_.places.empty() && (best_.cost <= bound_ + problem_.tolerance || counter_.stopped());
+        return !best_.places.empty() && (best_.cost <= bound_ + problem_.tolerance || meter_.stopped());
     }
 
     Region numbered(const Region& region) const {
@@ -244,8 +245,8 @@ class Heuristic {
         if (done()) return;
         try_out(descent_->run(region, dividing));
         ++descents_;
-        counter_.visit();
-        counter_.look_at_clock();
+        meter_.visit();
+        meter_.look_at_clock();
     }
 
     void try_out(const Places& places) {
@@ -260,15 +261,15 @@ class Heuristic {
     }
 
     void improve(const Places& places) {
-        if (!exchange_.start(places, counter_)) return;
-        exchange_.improve(counter_);
+        if (!exchange_.start(places, meter_)) return;
+        exchange_.improve(meter_);
         keep({problem_.cost(exchange_.places()), exchange_.places()});
     }
 
     const Problem& problem_;
     std::optional<Descent> descent_;
     Exchange exchange_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     const MapParams& params_;
     double bound_;
     std::vector<Costed> tried_;
@@ -284,14 +285,14 @@ struct ProofAttempt {
 // From what was found until it is proven, or, where the proof is not asked for, until it is too much work.
 ProofAttempt prove(const Problem& problem, const Attempt& start, const MapParams& params) {
     const bool exact = params.method == Method::exact;
-    Deadline deadline = params.deadline;
-    if (!exact) deadline.max_nodes = std::min(deadline.max_nodes, params.proof_nodes);
-    NodeCounter counter(deadline);
-    Proven proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, counter);
+    StopCondition stop = params.stop;
+    if (!exact) stop.max_nodes = std::min(stop.max_nodes, params.proof_nodes);
+    WorkMeter meter(stop);
+    Proven proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, meter);
     Attempt attempt{.places = std::move(proven.places),
                     .bound = std::max(start.bound, proven.bound),
                     .complete = exact ? proven.complete : start.complete};
-    return {.attempt = std::move(attempt), .nodes = counter.nodes()};
+    return {.attempt = std::move(attempt), .nodes = meter.nodes()};
 }
 
 // Nothing is searched where the proof would not fit into memory, let alone end, or where there is no time to
@@ -299,7 +300,7 @@ ProofAttempt prove(const Problem& problem, const Attempt& start, const MapParams
 ProofAttempt prove_or_stop(const Problem& problem, const Attempt& start, const MapParams& params) {
     const std::size_t tasks = start.places.size();
     const bool fits = tasks * tasks * problem.vertices.size() <= kProvable;
-    if (fits && !params.deadline.passed()) return prove(problem, start, params);
+    if (fits && !params.stop.time_is_up()) return prove(problem, start, params);
     return {.attempt = {.places = start.places, .bound = start.bound, .complete = false}};
 }
 

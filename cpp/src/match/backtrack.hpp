@@ -45,11 +45,11 @@ concept PlacementVisitor = requires(V& visit, const Backtrack<W>& search, const 
 template <int W>
 class Backtrack {
   public:
-    Backtrack(const Space<W>& space, const Plan& plan, bool break_symmetry, NodeCounter& counter)
+    Backtrack(const Space<W>& space, const Plan& plan, bool break_symmetry, WorkMeter& meter)
         : space_(space),
           plan_(plan),
           break_symmetry_(break_symmetry),
-          counter_(counter),
+          meter_(meter),
           last_(space.pattern.size() - 1),
           image_(index(space.pattern.size())) {}
 
@@ -125,7 +125,7 @@ class Backtrack {
             if (set.any() && !visit(*this, set)) stopped_ = true;
             return;
         }
-        if (counter_.visit()) stopped_ = true;
+        if (meter_.visit()) stopped_ = true;
         for (std::int32_t w = 0; w < W; ++w) {
             for (std::uint64_t rest = set.at(w); rest != 0 && !stopped_; rest &= rest - 1) {
                 const std::int32_t v = 64 * w + std::countr_zero(rest);
@@ -140,7 +140,7 @@ class Backtrack {
     const Space<W>& space_;
     const Plan& plan_;
     const bool break_symmetry_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     const std::int32_t last_;
     std::vector<std::int32_t> image_;
     Bits<W> usable_ = Bits<W>::first(Bits<W>::kBits);

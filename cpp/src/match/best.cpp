@@ -32,11 +32,11 @@ class Canonical {
     using Search = BranchAndBound<W, S>;
 
     Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, S score,
-              const BestParams& params, const Bits<W>& usable, const Bits<W>& required, NodeCounter& counter)
+              const BestParams& params, const Bits<W>& usable, const Bits<W>& required, WorkMeter& meter)
         : pattern_(pattern),
           target_(target),
-          counter_(counter),
-          search_(pattern, adjacency, score, params, counter),
+          meter_(meter),
+          search_(pattern, adjacency, score, params, meter),
           usable_(usable),
           required_(required) {}
 
@@ -53,17 +53,17 @@ class Canonical {
         TOPOPLACE_ASSERT(score_ <= bound_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
-        if (!counter_.stopped()) bound_ = score_;
+        if (!meter_.stopped()) bound_ = score_;
         return true;
     }
 
-    // After best(): breaks ties. False where the deadline came first.
+    // After best(): breaks ties. False where the search was stopped first.
     bool settle() {
         Bits<W> set = to_bits<W>(vertices_);
         Bits<W> usable = usable_;
         Bits<W> taken = required_;
         Bits<W> undecided = usable - required_;
-        while (taken.count() < pattern_.size() && !counter_.stopped()) {
+        while (taken.count() < pattern_.size() && !meter_.stopped()) {
             TOPOPLACE_ASSERT(!(taken - set).any() && !(set - usable).any());
             const std::int32_t v = undecided.lowest();
             undecided.reset(v);
@@ -77,7 +77,7 @@ class Canonical {
                 usable.reset(v);
             }
         }
-        if (counter_.stopped()) return false;
+        if (meter_.stopped()) return false;
         TOPOPLACE_ASSERT(taken == set);
         if (!search_.run(pattern_.natural(), Search::Goal::first, set, set, score_, set)) return false;
         TOPOPLACE_ASSERT(search_.score() == score_);
@@ -118,14 +118,14 @@ class Canonical {
                 search_.run(pattern_.rooted(u), goal, usable, required, floor, Bits<W>::single(v), bound_);
             found = found || better;
             if (better && goal == Search::Goal::best) floor = search_.score() + 1;
-            if ((better && goal == Search::Goal::any) || floor > bound_ || counter_.stopped()) break;
+            if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
         }
         return found;
     }
 
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     Search search_;
     const Bits<W> usable_;
     const Bits<W> required_;
@@ -162,7 +162,7 @@ class Best {
           usable_(to_bits<W>(free)),
           required_(to_bits<W>(params.required)),
           min_weight_(target_.to_fixed(params.min_weight)),
-          counter_(params.deadline) {
+          meter_(params.stop) {
         target_.check_comparable();
     }
 
@@ -188,10 +188,10 @@ class Best {
     // to_double: what a fixed-point score or rank means; rounded, where it is a sum.
     template <Score S, std::invocable<Fixed> ToDouble>
     BestResult search(const BitRows& adjacency, S score, ToDouble&& to_double) {
-        Canonical<W, S> canonical(pattern_, target_, adjacency, score, params_, usable_, required_, counter_);
+        Canonical<W, S> canonical(pattern_, target_, adjacency, score, params_, usable_, required_, meter_);
         const bool found = canonical.best();
-        const bool proven = !counter_.stopped();
-        if (!found) return {.optimal = proven, .nodes = counter_.nodes()};
+        const bool proven = !meter_.stopped();
+        if (!found) return {.optimal = proven, .nodes = meter_.nodes()};
         const bool complete = proven && canonical.settle();
         const Rating rating = rated(proven, to_double(canonical.score()), to_double(canonical.bound()));
         return {.found = true,
@@ -200,7 +200,7 @@ class Best {
                 .bound = rating.bound,
                 .optimal = proven,
                 .complete = complete,
-                .nodes = counter_.nodes()};
+                .nodes = meter_.nodes()};
     }
 
     BestResult sum(Fixed min_weight) {
@@ -227,7 +227,7 @@ class Best {
     BestResult bottleneck(Secondary secondary) {
         if (pattern_.num_edges() == 0) return sum(min_weight_);
         Bracket bracket = bisect();
-        if (bracket.witness.empty()) return {.optimal = !counter_.stopped(), .nodes = counter_.nodes()};
+        if (bracket.witness.empty()) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
         return secondary == Secondary::sum ? sum_above(std::move(bracket))
                                            : at_bottleneck(std::move(bracket));
     }
@@ -236,12 +236,12 @@ class Best {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
         Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
-        while (bracket.open - bracket.refuted > 1 && !counter_.stopped()) {
+        while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
             const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
             if (auto witness = embedding_above(weights[static_cast<std::size_t>(middle)])) {
                 bracket.open = middle;
                 bracket.witness = std::move(*witness);
-            } else if (!counter_.stopped()) {
+            } else if (!meter_.stopped()) {
                 bracket.refuted = middle;
             }
         }
@@ -253,7 +253,7 @@ class Best {
     // Of the embeddings with the best bottleneck the one of largest sum; the witness where time does not
     // allow it.
     BestResult sum_above(Bracket bracket) {
-        if (!counter_.stopped()) {
+        if (!meter_.stopped()) {
             BestResult result = sum(weight_of(bracket.open));
             if (result.found) return result;
         }
@@ -262,18 +262,18 @@ class Best {
     }
 
     BestResult witnessed(std::vector<std::int32_t>&& witness, Fixed most) const {
-        TOPOPLACE_ASSERT(counter_.stopped());
+        TOPOPLACE_ASSERT(meter_.stopped());
         const Rating rating = rated(false, sum_of(witness), target_.to_double(most));
         return {.found = true,
                 .vertices = std::move(witness),
                 .score = rating.score,
                 .bound = rating.bound,
-                .nodes = counter_.nodes()};
+                .nodes = meter_.nodes()};
     }
 
     // The canonical embedding with the best bottleneck; the witness where time does not allow it.
     BestResult at_bottleneck(Bracket bracket) {
-        const BestResult tied = counter_.stopped() ? BestResult{} : above(weight_of(bracket.open));
+        const BestResult tied = meter_.stopped() ? BestResult{} : above(weight_of(bracket.open));
         const bool proven = bracket.open - bracket.refuted == 1;
         auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
         const Rating rating =
@@ -284,7 +284,7 @@ class Best {
                 .bound = rating.bound,
                 .optimal = proven,
                 .complete = tied.complete,
-                .nodes = counter_.nodes()};
+                .nodes = meter_.nodes()};
     }
 
     Fixed weight_of(std::ptrdiff_t rank) const {
@@ -305,7 +305,7 @@ class Best {
     std::optional<std::vector<std::int32_t>> embedding_above(Fixed weight) {
         const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
         Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
-                                          usable_, required_, counter_);
+                                          usable_, required_, meter_);
         if (!canonical.best()) return std::nullopt;
         return canonical.take_vertices();
     }
@@ -322,7 +322,7 @@ class Best {
     const Bits<W> usable_;
     const Bits<W> required_;
     const Fixed min_weight_;
-    NodeCounter counter_;
+    WorkMeter meter_;
 };
 
 template <class Goal>

@@ -36,12 +36,12 @@ class BranchAndBound {
     };
 
     BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, S score, const BestParams& params,
-                   NodeCounter& counter)
+                   WorkMeter& meter)
         : pattern_(pattern),
           adjacency_(adjacency),
           score_(score),
           params_(params),
-          counter_(counter),
+          meter_(meter),
           size_(pattern.size()),
           frames_(index(size_) + 1),
           image_(index(size_)),
@@ -62,8 +62,8 @@ class BranchAndBound {
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
-        hard_after_ = counter_.nodes() + params_.symmetry_after;
-        polish_after_ = counter_.nodes() + params_.polish_after;
+        hard_after_ = meter_.nodes() + params_.symmetry_after;
+        polish_after_ = meter_.nodes() + params_.polish_after;
         need_ = floor;
         enough_ = enough;
         success_ = done_ = false;
@@ -99,7 +99,7 @@ class BranchAndBound {
     };
 
     static constexpr std::int64_t kMaxPolishRound = 1 << 20;
-    static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+    static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
     bool admissible(Fixed value) {
@@ -142,7 +142,7 @@ class BranchAndBound {
     }
 
     void descend(std::int32_t depth) {
-        if (counter_.visit()) {
+        if (meter_.visit()) {
             done_ = true;
             return;
         }
@@ -215,12 +215,12 @@ class BranchAndBound {
             descend(depth + 1);
             frame.tried.set(branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
-            if (goal_ == Goal::best && success_ && counter_.nodes() >= polish_after_) polish();
+            if (goal_ == Goal::best && success_ && meter_.nodes() >= polish_after_) polish();
         }
     }
 
     void eliminate_mates(Frame& root) {
-        if (counter_.nodes() < hard_after_) return;
+        if (meter_.nodes() < hard_after_) return;
         if (mates_.empty()) mates_ = orbit_mates_();
         const Bits<W> done = root.tried;
         done.for_each([&](std::int32_t v) {
@@ -242,7 +242,7 @@ class BranchAndBound {
 
     // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
     void polish() {
-        polish_after_ = kNever;
+        polish_after_ = kNotAgain;
         // One round tries every image of every vertex and adds up every edge.
         if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return;
         std::vector<std::int32_t> image(index(size_));
@@ -301,7 +301,7 @@ class BranchAndBound {
     const BitRows& adjacency_;
     S score_;
     const BestParams& params_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     const std::int32_t size_;
     std::vector<Frame> frames_;
     std::vector<Branch> branches_;

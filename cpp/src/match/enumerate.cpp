@@ -125,7 +125,7 @@ class Enumeration {
           space_(pattern, target, params),
           params_(params),
           rows_(rows),
-          counter_(params.deadline),
+          meter_(params.stop),
           row_(index(pattern.size())) {}
 
     EnumerateResult run() {
@@ -140,8 +140,8 @@ class Enumeration {
                 vertex_sets();
                 break;
         }
-        result_.complete = result_.complete && !counter_.stopped();
-        result_.nodes = counter_.nodes();
+        result_.complete = result_.complete && !meter_.stopped();
+        result_.nodes = meter_.nodes();
         return std::move(result_);
     }
 
@@ -159,14 +159,14 @@ class Enumeration {
     }
 
     void walk(bool break_symmetry) {
-        Backtrack<W> search(space_, pattern_.plan(), break_symmetry, counter_);
+        Backtrack<W> search(space_, pattern_.plan(), break_symmetry, meter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) { return take(at_leaf, last); });
     }
 
     // Up to the limit.
     std::int64_t count_images() {
         std::int64_t count = 0;
-        Backtrack<W> search(space_, pattern_.plan(), true, counter_);
+        Backtrack<W> search(space_, pattern_.plan(), true, meter_);
         search.run([&](const Backtrack<W>&, const Bits<W>& last) {
             count += last.count();
             return count < params_.limit;
@@ -232,7 +232,7 @@ class Enumeration {
     // Candidates that differ between vertices are not symmetric; images are then told apart by their edges.
     void images_one_by_one() {
         std::set<std::vector<std::pair<std::int32_t, std::int32_t>>> seen;
-        Backtrack<W> search(space_, pattern_.natural(), false, counter_);
+        Backtrack<W> search(space_, pattern_.natural(), false, meter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             bool room = true;
             last.for_each([&](std::int32_t v) {
@@ -267,14 +267,14 @@ class Enumeration {
         while (taken.count() < pattern_.size()) {
             TOPOPLACE_ASSERT(witness.count() == pattern_.size());
             TOPOPLACE_ASSERT(!(taken - witness).any() && !(witness - usable).any());
-            if (counter_.stopped()) return false;
+            if (meter_.stopped()) return false;
             const std::int32_t v = (usable - taken).lowest();
             Bits<W> with = taken;
             with.set(v);
             Bits<W> other = witness;
             if ((witness.test(v) || find(with, usable, other)) && !split(with, usable, other)) return false;
             usable.reset(v);
-            if (witness.test(v) && !find(taken, usable, witness)) return !counter_.stopped();
+            if (witness.test(v) && !find(taken, usable, witness)) return !meter_.stopped();
         }
         return append_set(taken);
     }
@@ -282,7 +282,7 @@ class Enumeration {
     bool find(const Bits<W>& required, const Bits<W>& usable, Bits<W>& witness) {
         if (usable.count() < pattern_.size()) return false;
         const auto try_plan = [&](const Plan& plan, std::int32_t root) {
-            Backtrack<W> search(space_, plan, false, counter_);
+            Backtrack<W> search(space_, plan, false, meter_);
             search.restrict_to(usable, required);
             if (root != kAbsent) search.fix_root(root);
             bool found = false;
@@ -311,7 +311,7 @@ class Enumeration {
 
     bool append_set(const Bits<W>& set) {
         bool room = true;
-        Backtrack<W> search(space_, pattern_.natural(), false, counter_);
+        Backtrack<W> search(space_, pattern_.natural(), false, meter_);
         search.restrict_to(set, set);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             room = append(at_leaf, last.lowest());
@@ -326,7 +326,7 @@ class Enumeration {
     const Space<W> space_;
     const EnumerateParams& params_;
     const bool rows_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     std::vector<std::int32_t> row_;
     EnumerateResult result_;
 };

@@ -23,10 +23,10 @@ class Remainder {
               const RemainderParams& params)
         : pattern_(pattern.impl()),
           target_(target.impl()),
-          counter_(params.deadline),
+          meter_(params.stop),
           adjacency_(target_.adjacency(0)),
-          settings_{.deadline = params.deadline},
-          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), settings_, counter_) {
+          settings_{.stop = params.stop},
+          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), settings_, meter_) {
         target_.check_comparable();
         Bits<W> left;
         for (const std::int32_t v : params.kept) left.set(v);
@@ -50,8 +50,8 @@ class Remainder {
             TOPOPLACE_ASSERT(!found_ || loss_of(best_) == best_loss_);
             if (found_) result = report();
         }
-        result.optimal = !counter_.stopped();
-        result.nodes = counter_.nodes();
+        result.optimal = !meter_.stopped();
+        result.nodes = meter_.nodes();
         return result;
     }
 
@@ -135,7 +135,7 @@ class Remainder {
     }
 
     void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
-        if (counter_.visit(1 + ids_.size() / 64)) return;  // a node looks at every free vertex
+        if (meter_.visit(1 + ids_.size() / 64)) return;  // a node looks at every free vertex
         const std::int32_t slots = pattern_.size() - set.count();
         TOPOPLACE_ASSERT(slots >= 0 && loss_of(set) == loss);
         if (slots == 0) return weigh(set, loss);
@@ -143,7 +143,7 @@ class Remainder {
         if (bound > best_loss_ || (bound == best_loss_ && !may_win_tie(set, next, slots))) return;
         const std::int32_t missing = (required_ - set).count();
         if (missing > slots) return;
-        for (std::size_t i = next; i + index(slots) <= ids_.size() && !counter_.stopped(); ++i) {
+        for (std::size_t i = next; i + index(slots) <= ids_.size() && !meter_.stopped(); ++i) {
             const bool wanted = required_.test(ids_[i]);
             if (missing < slots || wanted) {
                 std::vector<Fixed> after = cost;
@@ -185,7 +185,7 @@ class Remainder {
         const bool tie = found_ && loss == best_loss_;
         if (loss > best_loss_) return;
         const Fixed floor = !tie ? kNoScore + 1 : best_score_ + (precedes(set, best_) ? 0 : 1);
-        if (!embed(set, floor) || (found_ && counter_.stopped())) return;
+        if (!embed(set, floor) || (found_ && meter_.stopped())) return;
         TOPOPLACE_ASSERT(loss == loss_of(set) && loss <= best_loss_);
         TOPOPLACE_ASSERT(embedding_.score() <= best_score_bound_);
         found_ = true;
@@ -220,7 +220,7 @@ class Remainder {
 
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     const BitRows adjacency_;
     const BestParams settings_;
     BranchAndBound<W, WeightSum> embedding_;

@@ -85,7 +85,7 @@ class Search {
           total_(total),
           memory_(memory),
           result_(result),
-          counter_(params.deadline),
+          meter_(params.stop),
           random_(params.seed) {}
 
     Division run(RefineTask& task) {
@@ -101,7 +101,7 @@ class Search {
         }
         TOPOPLACE_ASSERT(pool.size() == 1 || hierarchy.levels.empty());
         if (pool.front().score.excess > 0) try_packing(task, pool.front());
-        result_.complete = !counter_.stopped();
+        result_.complete = !meter_.stopped();
         result_.start_cut = pool.front().start_cut < 0 ? std::numeric_limits<double>::infinity()
                                                        : static_cast<double>(pool.front().start_cut) / scale_;
         return std::move(pool.front());
@@ -115,7 +115,7 @@ class Search {
         const RefineTask* task = &finest;
         while (task->graph.size() > index(params_.coarsest)) {
             Level next;
-            if (!coarsen(next, *task, heaviest, side, random_, counter_, memory_.coarsen)) return;
+            if (!coarsen(next, *task, heaviest, side, random_, meter_, memory_.coarsen)) return;
             if (20 * next.graph.size() > 19 * task->graph.size()) return;
             const Level& level = hierarchy.levels.emplace_back(std::move(next));
             task = &hierarchy.tasks.emplace_back(level.task(finest.limits, buckets_allowed_));
@@ -130,7 +130,7 @@ class Search {
         const std::int64_t share = (task.limits[0] + least + 1) / 2;
         std::vector<Division> pool;
         Division division;
-        for (std::int32_t i = 0; i < params_.starts && (i == 0 || !counter_.stopped()); ++i) {
+        for (std::int32_t i = 0; i < params_.starts && (i == 0 || !meter_.stopped()); ++i) {
             Random own(random_.next());
             grow(task, share, own, memory_.start, division.side);
             improve_start(task, division);
@@ -145,7 +145,7 @@ class Search {
     void improve_start(const RefineTask& task, Division& division) {
         measure(task, division);
         division.start_cut = task.is_balanced(division.held) ? division.score.cut : -1;
-        refine(task, division, memory_.refine, counter_, result_);
+        refine(task, division, memory_.refine, meter_, result_);
     }
 
     static void keep_best(std::vector<Division>& pool, std::size_t most) {
@@ -175,18 +175,18 @@ class Search {
         division.boundary.swap(memory_.boundary);
         TOPOPLACE_ASSERT(division.side.size() == fine.graph.size());
         division.score.excess = fine.excess(division.held, fine.slack);
-        refine(fine, division, memory_.refine, counter_, result_);
+        refine(fine, division, memory_.refine, meter_, result_);
     }
 
     // Each division once more through coarser levels of its own, whose clusters do not cross it.
     void cycle(const RefineTask& task, std::vector<Division>& pool) {
-        for (std::int32_t i = 0; i < params_.cycles && !counter_.stopped(); ++i) {
+        for (std::int32_t i = 0; i < params_.cycles && !meter_.stopped(); ++i) {
             for (Division& division : pool) {
                 Hierarchy hierarchy;
                 build(hierarchy, task, &division.side);
                 const RefineTask& coarsest = hierarchy.tasks.empty() ? task : hierarchy.tasks.back();
                 measure(coarsest, division);
-                refine(coarsest, division, memory_.refine, counter_, result_);
+                refine(coarsest, division, memory_.refine, meter_, result_);
                 for (std::size_t j = hierarchy.levels.size(); j-- > 0;)
                     descend(j == 0 ? task : hierarchy.tasks[j - 1], hierarchy.levels[j], division);
             }
@@ -208,7 +208,7 @@ class Search {
     std::int64_t total_;
     BipartitionWorkspace::Impl& memory_;
     BipartitionResult& result_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     Random random_;
 };
 

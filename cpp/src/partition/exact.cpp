@@ -70,7 +70,7 @@ void choose_order(Ordered& ordered, const Dense& weight, std::span<const std::in
     const std::size_t n = ordered.size;
     std::array<std::int64_t, kMost> tie{};
     for (std::size_t v = 0; v < n; ++v) {
-        if (!fixed.empty() && fixed[v] != -1) tie[v] = std::numeric_limits<std::int64_t>::max() / 2;
+        if (!fixed.empty() && fixed[v] != kFreeVertex) tie[v] = std::numeric_limits<std::int64_t>::max() / 2;
     }
     Bits open = n == 0 ? 0 : static_cast<Bits>((std::uint64_t{1} << n) - 1);
     for (std::size_t position = 0; position < n; ++position) {
@@ -93,7 +93,7 @@ void order(Ordered& ordered, const Graph& graph, const BipartitionParams& params
     for (std::size_t i = n; i-- > 0;) {
         const std::size_t v = ordered.vertex[i];
         for (std::size_t j = 0; j < n; ++j) ordered.weight[i][j] = weight[v][ordered.vertex[j]];
-        ordered.fixed[i] = params.fixed.empty() ? std::int8_t{-1} : params.fixed[v];
+        ordered.fixed[i] = params.fixed.empty() ? kFreeVertex : params.fixed[v];
         ordered.vertex_weight[i] = params.vertex_weights.empty() ? 1 : params.vertex_weights[v];
         ordered.uniform = ordered.uniform && ordered.vertex_weight[i] == ordered.vertex_weight[n - 1];
         ordered.open[i] = ordered.open[i + 1] | ordered.bit(i);
@@ -117,14 +117,14 @@ class Search {
     // `base`: taken off every cut, as `baseline` is off every weight. `ones`: how many vertices side 1 gets
     // where that is given, else 0.
     Search(const Ordered& ordered, std::int64_t baseline, std::int64_t base,
-           const std::array<std::int64_t, 2>& limits, std::int64_t ones, bool mirrored, NodeCounter& counter,
+           const std::array<std::int64_t, 2>& limits, std::int64_t ones, bool mirrored, WorkMeter& meter,
            Incumbent& incumbent)
         : ordered_(ordered),
           base_(base),
           limits_(limits),
           ones_(ones),
           mirrored_(mirrored),
-          counter_(counter),
+          meter_(meter),
           incumbent_(incumbent) {
         const std::size_t n = ordered.size;
         for (std::size_t i = 0; i < n; ++i) {
@@ -161,7 +161,7 @@ class Search {
         const auto at = index(side);
         held[at] += ordered_.vertex_weight[position];
         if (held[at] > limits_[at] || !allowed(position, side)) return;
-        if (counter_.stopped() || counter_.visit()) return;
+        if (meter_.stopped() || meter_.visit()) return;
         Ties ties = side == 0 ? to_zero : to_one;
         for (std::size_t j = 0; j < Width; ++j) ties[j] += later_[position][j];
         const Ties& zero = side == 0 ? ties : to_zero;
@@ -175,7 +175,7 @@ class Search {
     }
 
     bool allowed(std::size_t position, int side) const {
-        if (ordered_.fixed[position] != -1) return ordered_.fixed[position] == side;
+        if (ordered_.fixed[position] != kFreeVertex) return ordered_.fixed[position] == side;
         return !(mirrored_ && position == 0 && side == 1);
     }
 
@@ -215,7 +215,7 @@ class Search {
     std::array<std::int64_t, 2> limits_;
     std::int64_t ones_;
     bool mirrored_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     Incumbent& incumbent_;
     std::int64_t best_ = std::numeric_limits<std::int64_t>::max();
     std::array<Ties, Width> later_{};  // to the positions after each one
@@ -223,10 +223,10 @@ class Search {
 
 template <std::signed_integral Value>
 void search(const Ordered& ordered, std::int64_t baseline, std::int64_t base,
-            const std::array<std::int64_t, 2>& limits, std::int64_t ones, bool mirrored, NodeCounter& counter,
+            const std::array<std::int64_t, 2>& limits, std::int64_t ones, bool mirrored, WorkMeter& meter,
             Incumbent& incumbent) {
     const auto run = [&]<std::size_t Width>() {
-        Search<Value, Width>(ordered, baseline, base, limits, ones, mirrored, counter, incumbent).run();
+        Search<Value, Width>(ordered, baseline, base, limits, ones, mirrored, meter, incumbent).run();
     };
     if (ordered.size <= 8) {
         run.template operator()<8>();
@@ -249,7 +249,7 @@ std::int64_t lightest_pair(const Ordered& ordered) {
 // Vertices that all weigh the same: a run for each number of them that side 1 may get.
 template <std::signed_integral Value>
 void search_by_count(const Ordered& ordered, const std::array<std::int64_t, 2>& limits, bool mirrored,
-                     NodeCounter& counter, Incumbent& incumbent) {
+                     WorkMeter& meter, Incumbent& incumbent) {
     const auto n = static_cast<std::int64_t>(ordered.size);
     const std::int64_t each = ordered.vertex_weight[0];
     const std::int64_t least = std::max<std::int64_t>(0, n - limits[0] / each);
@@ -257,17 +257,17 @@ void search_by_count(const Ordered& ordered, const std::array<std::int64_t, 2>& 
     const std::int64_t baseline = lightest_pair(ordered);
     for (std::int64_t ones = least; ones <= most; ++ones) {
         search<Value>(ordered, baseline, baseline * ones * (n - ones), {(n - ones) * each, ones * each}, ones,
-                      mirrored, counter, incumbent);
+                      mirrored, meter, incumbent);
     }
 }
 
 template <std::signed_integral Value>
 void search_all(const Ordered& ordered, const std::array<std::int64_t, 2>& limits, bool mirrored,
-                NodeCounter& counter, Incumbent& incumbent) {
+                WorkMeter& meter, Incumbent& incumbent) {
     if (ordered.uniform && ordered.size > 0 && ordered.vertex_weight[0] > 0) {
-        search_by_count<Value>(ordered, limits, mirrored, counter, incumbent);
+        search_by_count<Value>(ordered, limits, mirrored, meter, incumbent);
     } else {
-        search<Value>(ordered, 0, 0, limits, 0, mirrored, counter, incumbent);
+        search<Value>(ordered, 0, 0, limits, 0, mirrored, meter, incumbent);
     }
 }
 
@@ -277,18 +277,18 @@ void prove(const Graph& graph, const BipartitionParams& params, const std::array
            BipartitionResult& result) {
     Ordered ordered;
     order(ordered, graph, params);
-    const bool any_fixed =
-        std::any_of(params.fixed.begin(), params.fixed.end(), [](std::int8_t side) { return side != -1; });
+    const bool any_fixed = std::any_of(params.fixed.begin(), params.fixed.end(),
+                                       [](std::int8_t side) { return side != kFreeVertex; });
     const bool mirrored = !any_fixed && limits[0] == limits[1];
-    NodeCounter counter(params.deadline);
+    WorkMeter meter(params.stop);
     Incumbent best;
     if (ordered.total < std::int64_t{1} << 30) {
-        search_all<std::int32_t>(ordered, limits, mirrored, counter, best);
+        search_all<std::int32_t>(ordered, limits, mirrored, meter, best);
     } else {
-        search_all<std::int64_t>(ordered, limits, mirrored, counter, best);
+        search_all<std::int64_t>(ordered, limits, mirrored, meter, best);
     }
-    result.nodes = counter.nodes();
-    result.complete = !counter.stopped();
+    result.nodes = meter.nodes();
+    result.complete = !meter.stopped();
     result.optimal = result.complete && best.found;
     if (best.found) {
         result.status = result.optimal ? BipartitionStatus::optimal : BipartitionStatus::feasible;

@@ -33,10 +33,10 @@ class Clustering {
         weight_.clear();
     }
 
-    // False where the deadline passed before all vertices were asked.
-    bool run(const std::vector<std::int32_t>& order, NodeCounter& counter) {
+    // False where the search was stopped before all vertices were asked.
+    bool run(const std::vector<std::int32_t>& order, WorkMeter& meter) {
         for (const std::int32_t v : order) {
-            if (counter.visit()) return false;
+            if (meter.visit()) return false;
             if (cluster_[index(v)] != kAbsent) continue;
             const std::int32_t other = choose(index(v));
             if (other == kAbsent) {
@@ -175,12 +175,11 @@ RefineTask Level::task(const std::array<std::int64_t, 2>& limits, bool buckets_a
 }
 
 bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
-             const std::vector<std::int8_t>* side, Random& random, NodeCounter& counter,
-             CoarsenMemory& memory) {
+             const std::vector<std::int8_t>* side, Random& random, WorkMeter& meter, CoarsenMemory& memory) {
     memory.order.resize(task.graph.size());
     std::iota(memory.order.begin(), memory.order.end(), 0);
     if (side != nullptr) shuffle(memory.order, random);
-    if (!Clustering(task, heaviest, side, level, memory).run(memory.order, counter)) return false;
+    if (!Clustering(task, heaviest, side, level, memory).run(memory.order, meter)) return false;
     number(level, task, memory);
     contract(level, task.graph, memory);
     TOPOPLACE_ASSERT(stands_for(level, task));

@@ -59,8 +59,8 @@ class Refiner {
         for (const std::int32_t v : division_.boundary) know(v);
     }
 
-    void run(NodeCounter& counter, BipartitionResult& result) {
-        while (!counter.stopped() && pass(counter, result)) {
+    void run(WorkMeter& meter, BipartitionResult& result) {
+        while (!meter.stopped() && pass(meter, result)) {
         }
         division_.boundary.clear();
         for (const std::int32_t v : memory_.known) {
@@ -102,13 +102,13 @@ class Refiner {
     }
 
     // True if the division is better than it was.
-    bool pass(NodeCounter& counter, BipartitionResult& result) {
+    bool pass(WorkMeter& meter, BipartitionResult& result) {
         fill_queues();
         const Score before = division_.score;
         Score best = before;
         std::size_t kept = 0;
         TOPOPLACE_ASSERT(gains_are_right());
-        for (std::int32_t vertex = choose(); vertex != kAbsent && !counter.visit(); vertex = choose()) {
+        for (std::int32_t vertex = choose(); vertex != kAbsent && !meter.visit(); vertex = choose()) {
             move(vertex);
             if (division_.score < best) {
                 best = division_.score;
@@ -177,7 +177,7 @@ class Refiner {
     }
 
     // The vertex to move: off an overloaded side if one is, else the larger gain; of equal gains the one from
-    // the side that has less room left. kNone where no vertex may.
+    // the side that has less room left. kAbsent where no vertex may.
     std::int32_t choose() {
         const std::array<std::int64_t, 2> room{task_.limits[0] + slack_ - division_.held[0],
                                                task_.limits[1] + slack_ - division_.held[1]};
@@ -289,12 +289,12 @@ void measure(const RefineTask& task, Division& division) {
     division.score.cut = twice / 2;
 }
 
-void refine(const RefineTask& task, Division& division, RefineMemory& memory, NodeCounter& counter,
+void refine(const RefineTask& task, Division& division, RefineMemory& memory, WorkMeter& meter,
             BipartitionResult& result) {
     if (task.buckets) {
-        Refiner<BucketQueue>(task, division, memory, memory.buckets).run(counter, result);
+        Refiner<BucketQueue>(task, division, memory, memory.buckets).run(meter, result);
     } else {
-        Refiner<HeapQueue>(task, division, memory, memory.heaps).run(counter, result);
+        Refiner<HeapQueue>(task, division, memory, memory.heaps).run(meter, result);
     }
 }
 

@@ -54,7 +54,7 @@ struct RefineTask {
         TOPOPLACE_ASSERT(v < graph.size() && (vertex_weights.empty() || vertex_weights[v] >= 0));
         return vertex_weights.empty() ? 1 : vertex_weights[v];
     }
-    bool is_free(std::size_t v) const { return fixed.empty() || fixed[v] == -1; }
+    bool is_free(std::size_t v) const { return fixed.empty() || fixed[v] == kFreeVertex; }
     bool is_balanced(const std::array<std::int64_t, 2>& held) const {
         return held[0] <= limits[0] && held[1] <= limits[1];
     }
@@ -69,9 +69,9 @@ struct RefineTask {
 // Sets what the division holds, its score and its boundary from its sides.
 void measure(const RefineTask& task, Division& division);
 
-// Passes until one improves nothing or the deadline has passed; counts its work in `result`. A division that
+// Passes until one improves nothing or the search is stopped; counts its work in `result`. A division that
 // keeps the limits without slack keeps them.
-void refine(const RefineTask& task, Division& division, RefineMemory& memory, NodeCounter& counter,
+void refine(const RefineTask& task, Division& division, RefineMemory& memory, WorkMeter& meter,
             BipartitionResult& result);
 
 }  // namespace topoplace::partition

@@ -17,7 +17,7 @@ Fault sides_allowed(const Graph& graph, const BipartitionParams& params, std::sp
     for (std::size_t v = 0; v < side.size(); ++v) {
         const auto entry = [&] { return "side[" + std::to_string(v) + "] = " + std::to_string(side[v]); };
         if (side[v] != 0 && side[v] != 1) return entry() + " is neither 0 nor 1";
-        if (!params.fixed.empty() && params.fixed[v] != -1 && params.fixed[v] != side[v])
+        if (!params.fixed.empty() && params.fixed[v] != kFreeVertex && params.fixed[v] != side[v])
             return entry() + ", but the vertex is fixed to side " + std::to_string(params.fixed[v]);
     }
     return std::nullopt;

@@ -183,9 +183,7 @@ def best_subgraph(
     if found.vertices is None:
         _check_proven(found.optimal, timeout, max_nodes)
         return None
-    return Embedding(
-        found.vertices, found.score, found.bound, found.optimal, found.complete, found.nodes
-    )
+    return Embedding(found.vertices, found.score, found.bound, found.optimal, found.complete, found.nodes)
 
 
 def best_remainder(

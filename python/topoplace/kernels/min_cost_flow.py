@@ -44,7 +44,9 @@ class Columns(NamedTuple):
 class Origin(Protocol):
     """A source of the network that a solution belongs to."""
 
-    def columns(self) -> Columns: ...
+    def columns(self) -> Columns:
+        """Return the network as it was solved."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
