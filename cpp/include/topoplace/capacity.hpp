@@ -1,4 +1,4 @@
-// Capacity planning: let a given number of nodes, each as one of several types, and put jobs on them.
+// Capacity planning: rent a given number of nodes, each as one of several types, and put jobs on them.
 //
 // A node of type v has gpus[v] GPUs. A job that runs on g of them costs run[job, v, g - 1], a job on no node
 // costs wait[job]. A node costs open[v], and of its jobs' payments pay[job, v, g - 1] the least: its price
@@ -16,8 +16,8 @@
 // on the Lagrangian of "a job is on at most one node", which also bounds the cost from below. Then a large
 // neighbourhood search (Shaw, CP 1998): it clears a few nodes and fills them again one after the other, each
 // as well as can be for jobs whose prices are disturbed at random, the last for free, and keeps what is no
-// dearer. Of equal sets the one found first stays; seeded, so that every machine finds the same. The deadline
-// is looked at after every step and round, but there is always a first plan.
+// dearer. Of equal sets the one found first stays; seeded, so that every machine finds the same. The stop
+// condition is checked after every step and round, but there is always a first plan.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +80,8 @@ struct PricedNode {
 // `price`: of each job, what a node gets for it; of equal nodes any, the same one every time.
 std::vector<PricedNode> price(const Problem& problem, std::span<const double> price);
 
-// All nodes whose reduced cost is at most `limit`; nothing where there are more than `most`, or the deadline
-// passes. Depth first over jobs, and down no branch that has no such node.
+// All nodes whose reduced cost is at most `limit`; nothing where there are more than `most`, or the search is
+// stopped. Depth first over jobs, and down no branch that has no such node.
 std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
                                             double limit, std::size_t most, const StopCondition& stop = {});
 

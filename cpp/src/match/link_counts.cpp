@@ -59,20 +59,26 @@ LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> e
     : num_classes_(num_classes), num_edges_(num_edges), edge_class_(edge_class.begin(), edge_class.end()) {
     const Target::Impl& t = target.impl();
     const std::vector<std::int32_t> rows = count_vectors(num_edges, num_classes);
-    const auto classes = index(num_classes);
-    if (scores.size() * classes != rows.size()) {
-        throw std::invalid_argument("scores: expected " + std::to_string(rows.size() / classes) +
-                                    " values, got " + std::to_string(scores.size()));
+    const std::size_t vectors = rows.size() / index(num_classes);
+    if (scores.size() != vectors) {
+        throw std::invalid_argument("scores: expected " + std::to_string(vectors) + " values, got " +
+                                    std::to_string(scores.size()));
     }
     if (edge_class.size() != t.pair_of(t.size(), 0)) {
         throw std::invalid_argument("edge_class: expected one value for each pair of the target's vertices");
     }
-    const auto n = index(t.size());
-    inside_ = BitRows(classes * n, width_of(t.size()));
-    outside_ = BitRows(classes * n, width_of(t.size()));
-    for (std::int32_t u = 0; u < t.size(); ++u) {
-        for (const std::int32_t v : t.graph().neighbors(u)) {
-            const std::size_t own = edge_class_[t.pair_of(u, v)];
+    sort_edges(t);
+    tabulate(rows, rank_vectors(scores));
+}
+
+void LinkCountScore::Impl::sort_edges(const Target::Impl& target) {
+    const std::size_t classes = index(num_classes_);
+    const std::size_t n = index(target.size());
+    inside_ = BitRows(classes * n, width_of(target.size()));
+    outside_ = BitRows(classes * n, width_of(target.size()));
+    for (std::int32_t u = 0; u < target.size(); ++u) {
+        for (const std::int32_t v : target.graph().neighbors(u)) {
+            const std::size_t own = edge_class_[target.pair_of(u, v)];
             if (own >= classes) {
                 throw std::invalid_argument("link_class[" + std::to_string(u) + ", " + std::to_string(v) +
                                             "] = " + std::to_string(own) + ": classes are 0.." +
@@ -87,6 +93,10 @@ LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> e
             }
         }
     }
+}
+
+// Returns the vectors' order, best score first.
+std::vector<std::int32_t> LinkCountScore::Impl::rank_vectors(std::span<const double> scores) {
     std::vector<std::int32_t> order(scores.size());
     std::iota(order.begin(), order.end(), 0);
     const auto score = [&](std::int32_t i) { return scores[index(i)]; };
@@ -102,8 +112,14 @@ LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> e
     }
     TOPOPLACE_ASSERT(std::is_sorted(score_of_rank_.begin(), score_of_rank_.end()));
     TOPOPLACE_ASSERT(std::is_sorted(ranks_.rbegin(), ranks_.rend()));
+    return order;
+}
+
+void LinkCountScore::Impl::tabulate(std::span<const std::int32_t> rows,
+                                    const std::vector<std::int32_t>& order) {
+    const std::size_t classes = index(num_classes_);
     std::size_t codes = 1;
-    for (std::int32_t c = 1; c < num_classes; ++c) codes *= index(num_edges) + 1;
+    for (std::size_t c = 1; c < classes; ++c) codes *= index(num_edges_) + 1;
     position_.assign(codes, kAbsent);
     for (const std::int32_t i : order) {
         Counts counts{};

@@ -48,6 +48,10 @@ class LinkCountScore::Impl {
     std::vector<double> score_of_rank_;
     std::vector<std::int32_t> position_;  // by code(counts)
 
+    void sort_edges(const Target::Impl& target);
+    std::vector<std::int32_t> rank_vectors(std::span<const double> scores);
+    // rows: all count vectors; order: theirs, best first.
+    void tabulate(std::span<const std::int32_t> rows, const std::vector<std::int32_t>& order);
     std::size_t code(const Counts& counts) const;
 };
 

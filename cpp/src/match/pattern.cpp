@@ -13,6 +13,21 @@
 namespace topoplace::match {
 namespace {
 
+bool holds(const std::vector<std::int32_t>& orbit, std::int32_t u) {
+    return std::binary_search(orbit.begin(), orbit.end(), u);
+}
+
+// By depth i, the depth from which on everything still to be placed lies in the orbit of base[i].
+std::vector<std::int32_t> settling_depths(const StabilizerChain& along) {
+    std::vector<std::int32_t> settled_from(along.base.size(), 0);
+    for (std::size_t i = 0; i < along.base.size(); ++i) {
+        for (std::size_t d = i + 1; d < along.base.size(); ++d) {
+            if (!holds(along.orbit[i], along.base[d])) settled_from[i] = static_cast<std::int32_t>(d + 1);
+        }
+    }
+    return settled_from;
+}
+
 // Breadth-first distances from every vertex, in edges; `size` where there is no path.
 std::vector<std::int32_t> all_distances(const Graph& graph) {
     const std::int32_t size = graph.num_vertices();
@@ -135,16 +150,7 @@ Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
     plan.order = order;
     const StabilizerChain& ids = natural_chain();
     const StabilizerChain along = stabilizer_chain(colored_, order);
-    const auto holds = [](const std::vector<std::int32_t>& orbit, std::int32_t u) {
-        return std::binary_search(orbit.begin(), orbit.end(), u);
-    };
-    // The depth from which on everything still to be placed lies in the orbit of order[i].
-    std::vector<std::int32_t> settled_from(index(size_), 0);
-    for (std::int32_t i = 0; i < size_; ++i) {
-        for (std::int32_t d = i + 1; d < size_; ++d) {
-            if (!holds(along.orbit[index(i)], order[index(d)])) settled_from[index(i)] = d + 1;
-        }
-    }
+    const std::vector<std::int32_t> settled_from = settling_depths(along);
     for (std::int32_t d = 0; d < size_; ++d) {
         const std::int32_t u = order[index(d)];
         for (std::int32_t i = 0; i < d; ++i) {
