@@ -74,7 +74,7 @@ struct EnumerateParams {
     Distinct distinct = Distinct::mappings;  // what counts as different
     bool induced = false;                    // must non-edges fall on non-edges?
     double min_weight = 0;                   // target edges lighter than this do not exist
-    std::int64_t limit = kNoLimit;           // stop after so many
+    std::int64_t limit = kNoLimit;           // stop after this number of matches
     std::span<const std::uint8_t>
         candidates{};  // pattern x target, row-major, 1 = allowed; empty: everything is
     StopCondition stop{};

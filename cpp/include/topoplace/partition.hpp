@@ -40,10 +40,10 @@ struct BipartitionParams {
     std::span<const std::int64_t> vertex_weights{};  // not negative; empty: every vertex weighs 1
     std::span<const std::int8_t> fixed{};            // kFreeVertex, or the side to be on; empty: all free
     std::int32_t starts = 16;                        // starts of the heuristic on the coarsest level
-    std::int32_t cycles = 1;                         // times that a level of medium size is made coarser anew
-    std::uint64_t seed = 0;                          // what the starts are drawn from
-    std::int32_t exact_up_to = kMaxExactVertices;    // vertices up to which the minimum is proven
-    std::int32_t coarsest = 60;                      // vertices at which no coarser level is made
+    std::int32_t cycles = 1;                       // times that a level of medium size is made coarser again
+    std::uint64_t seed = 0;                        // what the starts are drawn from
+    std::int32_t exact_up_to = kMaxExactVertices;  // vertices up to which the minimum is proven
+    std::int32_t coarsest = 60;                    // vertices at which no coarser level is made
     GainStructure gains = GainStructure::automatic;  // what keeps the moves in order
     StopCondition stop{};
 };

@@ -17,13 +17,13 @@ class Knapsack {
 
     // Solves a type for these jobs. `price`: of each job of the problem, taken off its cost.
     void fill(std::int32_t type, std::span<const std::int32_t> jobs, std::span<const double> price);
-    // Of the last `fill`: the least reduced cost of a node that gives away exactly so many GPUs, infinite
+    // Of the last `fill`: the least reduced cost of a node that gives away exactly `given` GPUs, infinite
     // where there is none; and its jobs.
     double reduced(std::int32_t given) const { return level(given).paid; }
     Node node(std::int32_t given) const;
 
   private:
-    // The least cost of the jobs so far on so many GPUs: of those where none has paid, and where one has.
+    // The least cost of the jobs so far on a number of GPUs: of those where none has paid, and where one has.
     struct Level {
         double unpaid;
         double paid;

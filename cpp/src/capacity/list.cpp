@@ -23,7 +23,7 @@ class Lister {
     bool list(std::int32_t type);
 
   private:
-    // The least cost of the first `jobs` jobs on at most so many GPUs: where none pays, and where one does.
+    // The least cost of the first `jobs` jobs on at most `left` GPUs: where none pays, and where one does.
     struct Level {
         double unpaid;
         double paid;

@@ -13,7 +13,7 @@ namespace {
 
 // Halves may differ by so much that three machines of equal size are split between machines.
 constexpr double kImbalance = 0.34;
-// Above, a vertex is tied to so many of its nearest ones only, so that a split takes time linear in them.
+// Above, a vertex is tied to this number of its nearest ones only, so that a split takes time linear in them.
 constexpr std::int32_t kDense = 64;
 
 class Builder {

@@ -31,7 +31,7 @@ struct Problem {
     double tolerance = 0;  // costs closer than this are equal
 };
 
-// How many usual steps of a search so many additions are.
+// The number of usual steps of a search that take as many additions.
 inline std::uint64_t steps(std::size_t additions) {
     constexpr std::size_t kUsual = 1U << 14;  // what the assignment of a usual node takes at most
     return 1 + additions / kUsual;

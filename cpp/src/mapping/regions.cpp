@@ -10,7 +10,7 @@
 namespace topoplace::mapping {
 namespace {
 
-// Up to so many free vertices, each is the middle of a region.
+// Up to this number of free vertices, each is the middle of a region.
 constexpr std::size_t kFew = 64;
 
 using Vertices = std::span<const std::int32_t>;

@@ -229,7 +229,7 @@ class Enumeration {
         return true;
     }
 
-    // Candidates that differ between vertices are not symmetric; images are then told apart by their edges.
+    // Candidates that differ between vertices are not symmetric; images then differ by their edges.
     void images_one_by_one() {
         std::set<std::vector<std::pair<std::int32_t, std::int32_t>>> seen;
         Backtrack<W> search(space_, pattern_.natural(), false, meter_);

@@ -254,7 +254,7 @@ std::int32_t Pattern::Impl::crossing(std::int32_t largest_part) const {
     return lazy_->crossings[index(largest_part)];
 }
 
-// By size, the fewest edges that leave a set of so many vertices.
+// By size, the fewest edges that leave a set of that size.
 std::vector<std::int32_t> Pattern::Impl::least_cuts() const {
     // Every set is looked at up to this size; beyond, only that a connected pattern has no empty cut is used.
     constexpr std::int32_t kMaxEnumerated = 16;

@@ -16,7 +16,7 @@ namespace topoplace::match {
 
 struct Reach {
     std::int32_t depth;   // of the vertex placed earlier
-    std::int32_t radius;  // the image lies within so many edges of that vertex's image
+    std::int32_t radius;  // the largest distance, in edges, of the image from that vertex's image
 };
 
 // Rows are indexed by depth d: d vertices are placed and order[d] comes next.
@@ -61,7 +61,7 @@ class Pattern::Impl {
     // One vertex, the smallest, of each orbit of the automorphism group.
     std::span<const std::int32_t> representatives() const;
     double num_automorphisms() const;
-    // The fewest edges that run between parts when the vertices are split into parts of at most so many.
+    // The fewest edges that run between parts when the vertices are split into parts of at most that size.
     std::int32_t crossing(std::int32_t largest_part) const;
 
   private:

@@ -68,7 +68,7 @@ concept Score = std::copy_constructible<S> && std::default_initializable<typenam
                     { S::kFollowsWeights } -> std::convertible_to<bool>;
                     // Nothing placed yet, vertices going to `set` only.
                     { score.root(pattern, set) } -> std::same_as<typename S::State>;
-                    // With vertex v next, joined to the earlier depths `row`; then so many edges are left.
+                    // With vertex v next, joined to the earlier depths `row`; `rest` edges are left then.
                     { score.outlook(seen, v, row, row, v) } -> std::same_as<Outlook>;
                     { score.extend(state, v, row, row) } -> std::same_as<void>;
                     // Images of a vertex joined to one placed vertex that have the same outlook; 0: unknown.

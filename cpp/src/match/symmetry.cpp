@@ -70,23 +70,26 @@ class AutomorphismSearch {
         return refine(std::move(colors));
     }
 
-    // Gives v a colour no other vertex has; the same one for the same number of vertices told apart before.
-    Colors individualize(Colors colors, std::int32_t v, std::uint64_t told_apart) const {
-        colors[index(v)] = mix(0x9e3779b97f4a7c15U * (told_apart + 1));
+    // Gives v a colour no other vertex has; the same one for the same number of vertices individualised
+    // before.
+    Colors individualize(Colors colors, std::int32_t v, std::uint64_t individualized) const {
+        colors[index(v)] = mix(0x9e3779b97f4a7c15U * (individualized + 1));
         return refine(std::move(colors));
     }
 
     // An automorphism that takes the left colouring to the right one.
-    std::optional<Permutation> find(const Colors& left, const Colors& right, std::uint64_t told_apart) const {
+    std::optional<Permutation> find(const Colors& left, const Colors& right,
+                                    std::uint64_t individualized) const {
         const Colors classes = sorted(left);
         if (classes != sorted(right)) return std::nullopt;
         if (auto image = obvious(left, right)) return image;
         const std::int32_t x = first_in_a_shared_class(left, classes);
         if (x == kAbsent) return std::nullopt;
-        const Colors next = individualize(left, x, told_apart);
+        const Colors next = individualize(left, x, individualized);
         for (std::int32_t y = 0; y < graph_.size; ++y) {
             if (right[index(y)] != left[index(x)]) continue;
-            if (auto found = find(next, individualize(right, y, told_apart), told_apart + 1)) return found;
+            if (auto found = find(next, individualize(right, y, individualized), individualized + 1))
+                return found;
         }
         return std::nullopt;
     }
@@ -202,7 +205,7 @@ Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
 
 StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base) {
     const AutomorphismSearch search(graph);
-    // prefix[i]: colours once base[0 .. i-1] are told apart.
+    // prefix[i]: colours once base[0 .. i-1] are individualised.
     std::vector<Colors> prefix{search.initial()};
     for (std::size_t i = 0; i + 1 < base.size(); ++i)
         prefix.push_back(search.individualize(prefix[i], base[i], i));

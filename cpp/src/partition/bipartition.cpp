@@ -9,7 +9,7 @@
 // Above that, coarser levels are made until `coarsest` vertices are left: each vertex joins a neighbor, or
 // the cluster a neighbor is in, along an edge that is heavy for what the cluster weighs. At the coarsest,
 // several seeded starts are grown breadth first; the best are carried back level by level: four while levels
-// are small, one at the end. A level of up to a sixth of the graph is made coarser anew, in clusters that
+// are small, one at the end. A level of up to a sixth of the graph is made coarser again, in clusters that
 // keep the sides apart, and what was found refined again from there (`cycles` times; all cycles of one round
 // cost about half of making the levels). A coarse vertex may be too heavy for the balance: on coarse levels a
 // side may hold one vertex too many, where the start was not balanced without.

@@ -9,7 +9,7 @@
 
 namespace topoplace::partition {
 namespace {
-// A pass ends after so many moves without a new best: a quarter of the vertices, within these bounds.
+// A pass ends after a quarter of the vertices, within these bounds, moved without a new best.
 constexpr std::size_t kLeastPatience = 15;
 constexpr std::size_t kMostPatience = 300;
 
@@ -201,11 +201,11 @@ class Refiner {
         division_.score.excess = task_.excess(division_.held, slack_);
         const IntegerGraph& graph = task_.graph;
         for (std::size_t arc = graph.begin(index(vertex)); arc < graph.end(index(vertex)); ++arc)
-            tell(graph.neighbors[arc], division_.side[index(vertex)], graph.weights[arc]);
+            neighbor_moved(graph.neighbors[arc], division_.side[index(vertex)], graph.weights[arc]);
     }
 
     // A neighbor has moved to `side`: enters it in the gain of `v`, and `v` in a queue.
-    void tell(std::int32_t v, std::int8_t side, std::int64_t weight) {
+    void neighbor_moved(std::int32_t v, std::int8_t side, std::int64_t weight) {
         std::uint8_t& state = memory_.state[index(v)];
         if (state == kUnknown) {
             know(v);
