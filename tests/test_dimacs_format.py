@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from flow_instances import FAMILIES, workload
 from topoplace import dimacs_format, kernels
-from topoplace.kernels.min_cost_flow import Algorithm
 from topoplace.cli import flow as command
+from topoplace.kernels.min_cost_flow import Algorithm
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))
 SMALL = b"""c four nodes, two ways
