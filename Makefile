@@ -83,7 +83,7 @@ hooks: $(VENV)/.dependencies  ## check each commit with the tools of .venv
 
 cpp-test: $(VENV)/.dependencies  ## the C++ library alone, without Python
 	cmake --preset release --log-level=WARNING
-	cmake --build --preset release --target all all_verify_interface_header_sets
+	cmake --build --preset release --target all all_verify_interface_header_sets private_headers
 	ctest --preset release
 
 sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -1,5 +1,5 @@
+// Binds capacity planning: prices of nodes, lists of nodes, search and verification.
 #include <pybind11/stl.h>
-#include <pybind11/typing.h>
 
 #include "convert.hpp"
 #include "register.hpp"
@@ -18,9 +18,19 @@ using capacity::Node;
 using capacity::Problem;
 using Jobs = std::vector<std::pair<std::int32_t, std::int32_t>>;
 using NodeTuple = std::pair<std::int32_t, Jobs>;
+// Cost, reduced cost, type, jobs: a tuple because lists hold up to a million of them.
 using Priced = std::tuple<double, double, std::int32_t, Jobs>;
-using Found = py::typing::Tuple<std::vector<NodeTuple>, double, double, bool, std::uint64_t, std::uint64_t,
-                                std::uint64_t>;
+
+// SearchResult as Python sees it.
+struct SearchAnswer {
+    std::vector<NodeTuple> nodes;
+    double cost;
+    double bound;
+    bool complete;
+    std::uint64_t rounds;
+    std::uint64_t improvements;
+    std::uint64_t knapsacks;
+};
 
 capacity::Tables to_tables(const Array<std::int32_t>& gpus, const Array<double>& open,
                            const Array<double>& run, const Array<double>& pay, const Array<double>& wait) {
@@ -29,8 +39,12 @@ capacity::Tables to_tables(const Array<std::int32_t>& gpus, const Array<double>&
     check_shape(wait, "wait", {-1});
     check_shape(run, "run", {wait.shape(0), gpus.shape(0), -1});
     check_shape(pay, "pay", {wait.shape(0), gpus.shape(0), run.shape(2)});
-    return {as_span(gpus), as_span(open), as_span(run),
-            as_span(pay),  as_span(wait), std::int32_t(run.shape(2))};
+    return {.gpus = as_span(gpus),
+            .open = as_span(open),
+            .run = as_span(run),
+            .pay = as_span(pay),
+            .wait = as_span(wait),
+            .most_gpus = static_cast<std::int32_t>(run.shape(2))};
 }
 
 std::unique_ptr<Problem> problem(const Array<std::int32_t>& gpus, const Array<double>& open,
@@ -48,7 +62,7 @@ Jobs to_jobs(const Node& node) {
 std::vector<Node> to_nodes(const std::vector<NodeTuple>& given) {
     std::vector<Node> nodes;
     for (const auto& [type, jobs] : given) {
-        Node& node = nodes.emplace_back(Node{type, {}, 0});
+        Node& node = nodes.emplace_back(Node{.type = type});
         for (const auto& [job, gpus] : jobs) node.jobs.push_back({job, gpus});
     }
     return nodes;
@@ -71,14 +85,14 @@ std::optional<std::vector<Priced>> list(const Problem& problem, const Array<doub
                                         std::size_t most, std::optional<double> timeout) {
     using Listed = std::optional<std::vector<capacity::PricedNode>>;
     const auto found = without_gil<Listed>(
-        [&] { return capacity::list(problem, as_span(price), limit, most, to_deadline(timeout)); });
+        [&] { return capacity::list(problem, as_span(price), limit, most, to_stop_condition(timeout)); });
     if (!found) return std::nullopt;
     return to_priced(*found);
 }
 
-Found search(const Problem& problem, std::int32_t num_nodes, const std::vector<NodeTuple>& start,
-             std::uint64_t price_steps, std::uint64_t rounds, std::uint64_t seed,
-             std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+SearchAnswer search(const Problem& problem, std::int32_t num_nodes, const std::vector<NodeTuple>& start,
+                    std::uint64_t price_steps, std::uint64_t rounds, std::uint64_t seed,
+                    std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
     const auto nodes = to_nodes(start);
     capacity::SearchParams params;
     params.num_nodes = num_nodes;
@@ -86,18 +100,23 @@ Found search(const Problem& problem, std::int32_t num_nodes, const std::vector<N
     params.price_steps = price_steps;
     params.rounds = rounds;
     params.seed = seed;
-    params.deadline = to_deadline(timeout, max_nodes);
+    params.stop = to_stop_condition(timeout, max_nodes);
     const auto result =
         without_gil<capacity::SearchResult>([&] { return capacity::search(problem, params); });
     std::vector<NodeTuple> found;
     for (const Node& node : result.nodes) found.emplace_back(node.type, to_jobs(node));
-    return py::make_tuple(found, result.cost, result.bound, result.complete, result.rounds,
-                          result.improvements, result.knapsacks);
+    return {.nodes = std::move(found),
+            .cost = result.cost,
+            .bound = result.bound,
+            .complete = result.complete,
+            .rounds = result.rounds,
+            .improvements = result.improvements,
+            .knapsacks = result.knapsacks};
 }
 
-bool verify(const Array<std::int32_t>& gpus, const Array<double>& open, const Array<double>& run,
-            const Array<double>& pay, const Array<double>& wait, const std::vector<NodeTuple>& nodes,
-            double cost) {
+Fault verify(const Array<std::int32_t>& gpus, const Array<double>& open, const Array<double>& run,
+             const Array<double>& pay, const Array<double>& wait, const std::vector<NodeTuple>& nodes,
+             double cost) {
     return capacity::verify(to_tables(gpus, open, run, pay, wait), to_nodes(nodes), cost);
 }
 
@@ -107,6 +126,14 @@ void register_capacity(py::module_& module) {
     py::class_<Problem>(module, "CapacityTables", "What nodes and jobs cost, as searches read it.")
         .def(py::init(&problem), py::arg("gpus").noconvert(), py::arg("open").noconvert(),
              py::arg("run").noconvert(), py::arg("pay").noconvert(), py::arg("wait").noconvert());
+    py::class_<SearchAnswer>(module, "CapacityAnswer", "The answer of `search_capacity`.")
+        .def_readonly("nodes", &SearchAnswer::nodes)
+        .def_readonly("cost", &SearchAnswer::cost)
+        .def_readonly("bound", &SearchAnswer::bound)
+        .def_readonly("complete", &SearchAnswer::complete)
+        .def_readonly("rounds", &SearchAnswer::rounds)
+        .def_readonly("improvements", &SearchAnswer::improvements)
+        .def_readonly("knapsacks", &SearchAnswer::knapsacks);
     module.def("price_nodes", &price, py::arg("problem"), py::arg("price").noconvert());
     module.def("list_nodes", &list, py::arg("problem"), py::arg("price").noconvert(), py::arg("limit"),
                py::arg("most"), py::arg("timeout"));
@@ -115,7 +142,8 @@ void register_capacity(py::module_& module) {
                py::arg("max_nodes"));
     module.def("verify_capacity", &verify, py::arg("gpus").noconvert(), py::arg("open").noconvert(),
                py::arg("run").noconvert(), py::arg("pay").noconvert(), py::arg("wait").noconvert(),
-               py::arg("nodes"), py::arg("cost"));
+               py::arg("nodes"), py::arg("cost"),
+               "None where the plan is right, else the reason why it is not.");
 }
 
 }  // namespace topoplace::bindings

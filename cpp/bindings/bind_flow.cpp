@@ -1,6 +1,5 @@
-// Python bindings of minimum-cost flow and its verifiers.
+// Binds minimum-cost flow and its verifiers.
 #include <pybind11/stl.h>
-#include <pybind11/typing.h>
 
 #include "convert.hpp"
 #include "flow_convert.hpp"
@@ -42,19 +41,19 @@ flow::Network to_network(std::int32_t num_nodes, const Ends& tail, const Ends& h
             .supply = one_dimensional(supply, "supply")};
 }
 
-Solved min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
-                     const Units& capacity, const Units& cost, const Units& supply,
-                     const std::string& algorithm, bool structure, const MaybeUnits& start_flow,
-                     const MaybeUnits& start_potential, std::optional<double> timeout,
-                     std::optional<std::uint64_t> max_nodes) {
+FlowAnswer min_cost_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
+                         const Units& capacity, const Units& cost, const Units& supply,
+                         const std::string& algorithm, bool structure, const MaybeUnits& start_flow,
+                         const MaybeUnits& start_potential, std::optional<double> timeout,
+                         std::optional<std::uint64_t> max_nodes) {
     const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
     flow::FlowParams params;
     params.algorithm = to_algorithm(algorithm);
     params.structure = structure;
     if (start_flow) params.start_flow = one_dimensional(*start_flow, "start_flow");
     if (start_potential) params.start_potential = one_dimensional(*start_potential, "start_potential");
-    params.deadline = to_deadline(timeout, max_nodes);
-    return to_tuple(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
+    params.stop = to_stop_condition(timeout, max_nodes);
+    return to_answer(without_gil<flow::FlowResult>([&] { return flow::min_cost_flow(network, params); }));
 }
 
 bool verify_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
@@ -89,6 +88,15 @@ void define(py::module_& module, const char* name, Function* function, const Res
 }  // namespace
 
 void register_flow(py::module_& module) {
+    py::class_<FlowAnswer>(module, "FlowAnswer", "The answer of `min_cost_flow`.")
+        .def_readonly("status", &FlowAnswer::status, "optimal, infeasible, unbounded or timeout.")
+        .def_readonly("flow", &FlowAnswer::flow)
+        .def_readonly("potential", &FlowAnswer::potential)
+        .def_readonly("cost", &FlowAnswer::cost)
+        .def_readonly("cut", &FlowAnswer::cut)
+        .def_readonly("cycle", &FlowAnswer::cycle)
+        .def_readonly("algorithm", &FlowAnswer::algorithm)
+        .def_readonly("steps", &FlowAnswer::steps);
     define(module, "min_cost_flow", &min_cost_flow, py::arg("algorithm"), py::arg("structure"),
            py::arg("start_flow").noconvert(), py::arg("start_potential").noconvert(), py::arg("timeout"),
            py::arg("max_nodes"));

@@ -1,4 +1,4 @@
-// Python bindings of networks that are kept and changed between solutions.
+// Binds networks that are kept and changed between solutions.
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace topoplace::bindings {
 // One thread at a time: `solve` runs without the GIL.
 class SharedNetwork {
   public:
-    // What `use` does with the network; RuntimeError where another thread is at it.
+    // Applies `use` to the network; RuntimeError while another thread uses it.
     template <class Use>
     auto with(Use&& use) {
         if (busy_.test_and_set()) throw std::runtime_error("the network is in use in another thread");
@@ -68,13 +68,13 @@ Columns columns(SharedNetwork& shared) {
     });
 }
 
-Solved solve(SharedNetwork& shared, const std::string& algorithm, std::optional<double> timeout,
-             std::optional<std::uint64_t> max_nodes) {
+FlowAnswer solve(SharedNetwork& shared, const std::string& algorithm, std::optional<double> timeout,
+                 std::optional<std::uint64_t> max_nodes) {
     flow::FlowParams params;
     params.algorithm = to_algorithm(algorithm);
-    params.deadline = to_deadline(timeout, max_nodes);
+    params.stop = to_stop_condition(timeout, max_nodes);
     return shared.with([&](FlowNetwork& network) {
-        return to_tuple(without_gil<flow::FlowResult>([&] { return network.solve(params); }));
+        return to_answer(without_gil<flow::FlowResult>([&] { return network.solve(params); }));
     });
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::bindings {
 
@@ -72,6 +72,12 @@ pybind11::array_t<T> to_array(std::vector<T>&& values, std::vector<pybind11::ssi
     return pybind11::array_t<T>(std::move(shape), held->data(), owner);
 }
 
+template <class T>
+pybind11::array_t<T> to_row(std::vector<T>&& values) {
+    const auto size = static_cast<pybind11::ssize_t>(values.size());
+    return to_array(std::move(values), {size});
+}
+
 // Ctrl-C during a kernel: asked from the searching thread, which has released the GIL.
 inline bool signal_pending() {
     const pybind11::gil_scoped_acquire gil;
@@ -79,11 +85,12 @@ inline bool signal_pending() {
     return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
-inline Deadline to_deadline(std::optional<double> timeout, std::optional<std::uint64_t> max_nodes = {}) {
-    Deadline deadline = timeout ? Deadline::in(*timeout) : Deadline{};
-    if (max_nodes) deadline.max_nodes = *max_nodes;
-    deadline.interrupted = signal_pending;
-    return deadline;
+inline StopCondition to_stop_condition(std::optional<double> timeout,
+                                       std::optional<std::uint64_t> max_nodes = {}) {
+    StopCondition stop = timeout ? StopCondition::in(*timeout) : StopCondition{};
+    if (max_nodes) stop.max_nodes = *max_nodes;
+    stop.interrupted = signal_pending;
+    return stop;
 }
 
 inline void raise_pending() {

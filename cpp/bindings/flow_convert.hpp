@@ -1,8 +1,7 @@
-// What a solution of minimum-cost flow is in Python.
+// Converts solutions of minimum-cost flow for Python.
 #pragma once
 
 #include <pybind11/stl.h>
-#include <pybind11/typing.h>
 
 #include <array>
 #include <string>
@@ -17,9 +16,18 @@ namespace topoplace::bindings {
 
 using Numbers = pybind11::array_t<std::int64_t>;
 using Indices = pybind11::array_t<std::int32_t>;
-// Status, flow, potential, cost, cut, cycle, algorithm, steps.
-using Solved = pybind11::typing::Tuple<std::string, Numbers, Numbers, pybind11::int_, Indices, Indices,
-                                       std::string, std::uint64_t>;
+
+// FlowResult as Python sees it.
+struct FlowAnswer {
+    std::string status;
+    Numbers flow;
+    Numbers potential;
+    pybind11::int_ cost;
+    Indices cut;
+    Indices cycle;
+    std::string algorithm;
+    std::uint64_t steps;
+};
 
 inline constexpr std::array<std::pair<std::string_view, flow::Algorithm>, 5> kAlgorithms{
     {{"auto", flow::Algorithm::automatic},
@@ -48,17 +56,15 @@ inline pybind11::int_ to_int(flow::Total total) {
     return pybind11::int_((high << pybind11::int_(64)) + low);
 }
 
-template <class T>
-pybind11::array_t<T> to_row(std::vector<T>&& values) {
-    const auto size = static_cast<pybind11::ssize_t>(values.size());
-    return to_array(std::move(values), {size});
-}
-
-inline Solved to_tuple(flow::FlowResult&& result) {
-    return pybind11::make_tuple(kStatus.at(static_cast<std::size_t>(result.status)),
-                                to_row(std::move(result.flow)), to_row(std::move(result.potential)),
-                                to_int(result.cost), to_row(std::move(result.cut)),
-                                to_row(std::move(result.cycle)), to_name(result.algorithm), result.steps);
+inline FlowAnswer to_answer(flow::FlowResult&& result) {
+    return {.status = kStatus.at(static_cast<std::size_t>(result.status)),
+            .flow = to_row(std::move(result.flow)),
+            .potential = to_row(std::move(result.potential)),
+            .cost = to_int(result.cost),
+            .cut = to_row(std::move(result.cut)),
+            .cycle = to_row(std::move(result.cycle)),
+            .algorithm = to_name(result.algorithm),
+            .steps = result.steps};
 }
 
 }  // namespace topoplace::bindings

@@ -3,10 +3,12 @@
 
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     module.doc() = "Native core of topoplace: graphs and kernels. Use it through topoplace, not directly.";
-    topoplace::bindings::register_capacity(module);
+    topoplace::bindings::register_graph(module);
+    topoplace::bindings::register_match(module);
+    topoplace::bindings::register_partition(module);
+    topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_flow(module);
     topoplace::bindings::register_flow_network(module);
-    topoplace::bindings::register_kernels(module);
-    topoplace::bindings::register_mapping(module);
-    topoplace::bindings::register_place(module);
+    topoplace::bindings::register_capacity(module);
+    topoplace::bindings::register_cluster(module);
 }

@@ -65,8 +65,8 @@ void check_search(const oracle::Capacity& c, const capacity::Problem& problem,
     const auto found = capacity::search(problem, params);
     const double best = oracle::best_plan(c, params.num_nodes);
     REQUIRE(found.complete && found.nodes.size() == std::size_t(params.num_nodes));
-    REQUIRE(capacity::verify(c.tables(), found.nodes, found.cost));
-    REQUIRE(!capacity::verify(c.tables(), found.nodes, found.cost + 1));
+    REQUIRE(!capacity::verify(c.tables(), found.nodes, found.cost));
+    REQUIRE(capacity::verify(c.tables(), found.nodes, found.cost + 1));
     REQUIRE(found.bound <= best + 1e-9 && best <= found.cost + 1e-9);
     REQUIRE(capacity::search(problem, params).cost == found.cost);
     params.start = found.nodes;

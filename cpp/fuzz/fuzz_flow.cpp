@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (expected) REQUIRE(found.cost == *expected);
         check_proof(c.network.view(), found);
         flow::FlowParams limited = params;
-        limited.deadline.max_nodes = std::uint64_t(1 + bytes.below(20));
+        limited.stop.max_nodes = std::uint64_t(1 + bytes.below(20));
         const auto soon = flow::min_cost_flow(c.network.view(), limited);
         REQUIRE(soon.status == Status::timeout || (soon.status == first.status && soon.cost == first.cost));
         check_proof(c.network.view(), soon);

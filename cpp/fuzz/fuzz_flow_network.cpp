@@ -137,7 +137,7 @@ class Case {
 
     void limited() {
         flow::FlowParams params;
-        params.deadline.max_nodes = std::uint64_t(1 + bytes_.below(64));
+        params.stop.max_nodes = std::uint64_t(1 + bytes_.below(64));
         check_proof(kept_.network(), kept_.solve(params));
     }
     void check() {

@@ -30,7 +30,7 @@ oracle::MapCase read_case(fuzz::Bytes& bytes) {
 
 bool verified(const oracle::MapCase& c, const mapping::MapParams& params, const mapping::MapResult& found,
               double cost) {
-    return mapping::verify_map(c.source, c.size, c.distance, params, found.target_of, cost);
+    return !mapping::verify_mapping(c.source, c.size, c.distance, params, found.target_of, cost);
 }
 
 void check_found(const oracle::MapCase& c, const mapping::MapParams& params, const mapping::MapResult& found,

@@ -65,7 +65,7 @@ inline std::vector<capacity::Node> nodes(const Capacity& c) {
     return found;
 }
 
-// The least cost of a plan with so many nodes.
+// The least cost of a plan with `num_nodes` nodes.
 inline double best_plan(const Capacity& c, std::int32_t num_nodes) {
     const std::vector<double> free(c.wait.size());
     // By the set of its jobs, the best node.

@@ -55,7 +55,19 @@ TEST(the_verifier_reads_no_tables_that_are_not_there) {
     Capacity c = example();
     c.gpus[1] = 1000;
     const std::vector<capacity::Node> nodes{{1, {{2, 1000}}, 0}};
-    CHECK(!capacity::verify(c.tables(), nodes, 0));
+    CHECK_EQ(capacity::verify(c.tables(), nodes, 0).value_or("none"), "node 0 has job 2 on 1000 GPUs");
+}
+
+TEST(a_verifier_says_what_is_wrong) {
+    const Capacity c = example();
+    const auto fault = [&](const std::vector<capacity::Node>& nodes) {
+        return capacity::verify(c.tables(), nodes, -1).value_or("none");
+    };
+    CHECK_EQ(fault({{7, {{0, 1}}, 0}}), "node 0 has a type that does not exist");
+    CHECK_EQ(fault({{0, {}, 0}}), "node 0 has no job");
+    CHECK_EQ(fault({{0, {{0, 1}}, 0}, {0, {{0, 1}}, 0}}), "node 1 has job 0, which is placed twice");
+    CHECK_EQ(fault({{0, {{9, 1}}, 0}}), "node 0 has job 9, which does not exist");
+    CHECK(fault({{0, {{0, 1}}, 0}}).starts_with("the cost is "));
 }
 
 TEST(the_first_job_to_end_pays_for_the_node) {
@@ -79,8 +91,8 @@ TEST(the_search_finds_what_brute_force_finds) {
         const auto found = capacity::search(problem, params);
         CHECK_EQ(found.cost, oracle::best_plan(c, count));
         CHECK(found.complete && found.nodes.size() == std::size_t(count));
-        CHECK(capacity::verify(c.tables(), found.nodes, found.cost));
-        CHECK(!capacity::verify(c.tables(), found.nodes, found.cost + 1));
+        CHECK(!capacity::verify(c.tables(), found.nodes, found.cost));
+        CHECK(capacity::verify(c.tables(), found.nodes, found.cost + 1));
     }
 }
 
@@ -107,10 +119,10 @@ TEST(a_deadline_leaves_a_plan) {
     capacity::SearchParams params;
     params.num_nodes = 2;
     params.rounds = ~std::uint64_t(0);
-    params.deadline.max_nodes = 2000;
+    params.stop.max_nodes = 2000;
     const auto found = capacity::search(problem, params);
     CHECK(!found.complete && found.knapsacks < 4000);
-    CHECK(capacity::verify(c.tables(), found.nodes, found.cost));
+    CHECK(!capacity::verify(c.tables(), found.nodes, found.cost));
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ TEST(a_limit_on_the_work_stops_at_the_same_place) {
     for (const Algorithm algorithm : kAlgorithms) {
         flow::FlowParams params;
         params.algorithm = algorithm;
-        params.deadline.max_nodes = 500;
+        params.stop.max_nodes = 500;
         const auto found = flow::min_cost_flow(network.view(), params);
         CHECK(found.status == Status::timeout && found.flow.empty() && found.potential.empty());
         CHECK_EQ(found.steps, flow::min_cost_flow(network.view(), params).steps);

@@ -133,7 +133,7 @@ TEST(few_places_of_many_tasks_stop_at_the_deadline_and_go_on) {
         kept.arc(task, sink, 1, 900 + i % 7);
     }
     flow::FlowParams late;
-    late.deadline.when = std::chrono::steady_clock::now();
+    late.stop.when = std::chrono::steady_clock::now();
     CHECK(flow::min_cost_flow(kept.network.network(), late).status == Status::timeout);
     CHECK(kept.network.solve(late).status == Status::timeout);
     CHECK(kept.right());

@@ -169,10 +169,10 @@ TEST(work_stops_at_its_limit_with_a_true_bound) {
     const mapping::Target target(20, distance);
     mapping::MapParams params;
     params.method = mapping::Method::exact;
-    params.deadline.max_nodes = 50;
+    params.stop.max_nodes = 50;
     const auto early = mapping::map_graph(source, target, params);
     CHECK(!early.complete && !early.optimal && early.nodes <= 50);
-    params.deadline.max_nodes = 2'000'000;
+    params.stop.max_nodes = 2'000'000;
     const auto late = mapping::map_graph(source, target, params);
     CHECK(late.optimal && early.bound <= late.cost && late.cost <= early.cost);
 }
@@ -201,4 +201,21 @@ TEST(what_is_out_of_range_is_refused_by_name) {
     CHECK_EQ(refused_distance({0, nan, 0, 0}), "target_distance[0, 1] = nan is not a finite number");
     CHECK_EQ(refused_distance({0, 1, 2, 0}), "target_distance[0, 1] = 1 but target_distance[1, 0] = 2");
     CHECK_EQ(refused_distance({0, 1, 1}), "target_distance does not have n x n entries");
+}
+
+TEST(a_verifier_says_what_is_wrong) {
+    const Graph job(2, std::vector<Edge>{{0, 1, 3}});
+    const std::vector<double> distance{0, 1, 2, 1, 0, 1, 2, 1, 0};
+    const std::vector<std::int32_t> free{0, 1};
+    mapping::MapParams params;
+    params.free = free;
+    const auto fault = [&](const std::vector<std::int32_t>& target_of, double cost) {
+        return mapping::verify_mapping(job, 3, distance, params, target_of, cost).value_or("none");
+    };
+    CHECK_EQ(fault({0, 1}, 3), "none");
+    CHECK_EQ(fault({0}, 3), "1 tasks are mapped; the source has 2");
+    CHECK_EQ(fault({0, 3}, 3), "task 1 is mapped to 3; the target has 3 vertices");
+    CHECK_EQ(fault({2, 0}, 6), "task 0 is mapped to 2, which is not free");
+    CHECK_EQ(fault({1, 1}, 0), "task 0 and task 1 are both mapped to 1");
+    CHECK_EQ(fault({1, 0}, 4), "the cost is 3.000000, not 4.000000");
 }

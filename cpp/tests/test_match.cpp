@@ -96,7 +96,7 @@ TEST(symmetry_keeps_to_the_free_vertices) {
 TEST(a_deadline_that_has_passed_stops_a_search_within_a_stride) {
     const match::Target target(complete(40));
     match::EnumerateParams params;
-    params.deadline = topoplace::Deadline::in(0);
+    params.stop = topoplace::StopCondition::in(0);
     const auto counted = match::count_subgraphs(match::Pattern(ring(16)), target, params);
     CHECK(!counted.complete);
     CHECK(counted.nodes <= 2048);
@@ -109,4 +109,20 @@ TEST(counts_beyond_63_bits_saturate) {
     match::EnumerateParams images;
     images.distinct = match::Distinct::images;
     CHECK_EQ(match::count_subgraphs(lonely, target, images).count, 435);
+}
+
+TEST(a_verifier_says_what_is_wrong) {
+    const Graph path(3, std::vector<Edge>{{0, 1}, {1, 2}});
+    const Graph square(4, std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}, {0, 3}});
+    const auto fault = [&](const Vertices& images, bool induced = false) {
+        return match::verify_embedding(path, square, images, induced).value_or("none");
+    };
+    CHECK_EQ(fault({0, 1, 2}), "none");
+    CHECK_EQ(fault({0, 1}), "2 vertices are mapped; the pattern has 3");
+    CHECK_EQ(fault({0, 1, 4}), "vertex 2 is mapped to 4; the target has 4 vertices");
+    CHECK_EQ(fault({1, 0, 1}), "vertex 0 and vertex 2 are both mapped to 1");
+    CHECK_EQ(fault({0, 2, 3}), "edge (0, 1) is mapped to (0, 2), which is no edge");
+    const Graph triangle(3, std::vector<Edge>{{0, 1}, {1, 2}, {0, 2}});
+    CHECK_EQ(match::verify_embedding(path, triangle, Vertices{0, 1, 2}, true).value_or("none"),
+             "(0, 2) is no edge, but is mapped to the edge (0, 2)");
 }

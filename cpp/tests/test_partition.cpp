@@ -100,7 +100,7 @@ TEST(coarser_levels_keep_fixed_vertices_and_balance) {
     for (const std::int32_t coarsest : {1, 30, 120, 1000}) {
         params.coarsest = coarsest;
         const auto found = partition::bipartition(graph, params);
-        CHECK(partition::verify_bipartition(graph, params, found.side, found.cut));
+        CHECK(!partition::verify_bipartition(graph, params, found.side, found.cut));
         CHECK(found.cut <= found.start_cut);
     }
 }
@@ -121,7 +121,7 @@ TEST(coarse_levels_may_lean_where_only_the_finest_can_be_balanced) {
     for (const std::int32_t cycles : {0, 1, 4}) {
         params.cycles = cycles;
         const auto found = partition::bipartition(graph, params);
-        CHECK(partition::verify_bipartition(graph, params, found.side, found.cut));
+        CHECK(!partition::verify_bipartition(graph, params, found.side, found.cut));
         CHECK(found.cut >= 60 && found.cut <= 75);
     }
 }
@@ -144,11 +144,11 @@ TEST(a_workspace_changes_nothing_but_the_memory) {
 
 TEST(work_stops_at_its_limit) {
     partition::BipartitionParams params;
-    params.deadline.max_nodes = 500;
+    params.stop.max_nodes = 500;
     const Graph graph = grid(40);
     const auto found = partition::bipartition(graph, params);
     CHECK(!found.complete && found.moves <= 500);
-    CHECK(partition::verify_bipartition(graph, params, found.side, found.cut));
+    CHECK(!partition::verify_bipartition(graph, params, found.side, found.cut));
     topoplace::Random random(2);
     const auto proof = partition::bipartition(random_graph(random, 24), params);
     CHECK(!proof.complete && !proof.optimal && proof.nodes == 500);
@@ -185,4 +185,20 @@ TEST(what_is_out_of_range_is_refused_by_name) {
     const std::array<std::int8_t, 4> fixed{0, 1, 2, 0};
     params.fixed = fixed;
     CHECK_EQ(refusal(graph, params), "fixed[2] = 2 is not -1, 0 or 1");
+}
+
+TEST(a_verifier_says_what_is_wrong) {
+    const Graph path(4, std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}});
+    partition::BipartitionParams params;
+    const std::vector<std::int8_t> fixed{-1, -1, -1, 1};
+    params.fixed = fixed;
+    const auto fault = [&](const std::vector<std::int8_t>& side, double cut) {
+        return partition::verify_bipartition(path, params, side, cut).value_or("none");
+    };
+    CHECK_EQ(fault({0, 0, 1, 1}, 1), "none");
+    CHECK_EQ(fault({0, 0, 1}, 1), "side has 3 entries; the graph has 4 vertices");
+    CHECK_EQ(fault({0, 2, 1, 1}, 1), "side[1] = 2 is neither 0 nor 1");
+    CHECK_EQ(fault({0, 1, 1, 0}, 2), "side[3] = 0, but the vertex is fixed to side 1");
+    CHECK_EQ(fault({0, 1, 1, 1}, 1), "side 1 holds 3; at most 2.000000 are allowed");
+    CHECK_EQ(fault({0, 0, 1, 1}, 2), "the cut is 1.000000, not 2.000000");
 }

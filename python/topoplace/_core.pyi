@@ -6,12 +6,209 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['CapacityTables', 'ClusterState', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_flow', 'verify_infeasible', 'verify_map', 'verify_mapping', 'verify_unbounded']
-class CapacityTables:
+__all__: list[str] = ['BestAnswer', 'BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'CountAnswer', 'EnumerateAnswer', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'MapAnswer', 'RemainderAnswer', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+class Graph:
     """
-    What nodes and jobs cost, as searches read it.
+    An undirected, simple, weighted graph.
     """
-    def __init__(self, gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64]) -> None:
+    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, edges: numpy.typing.NDArray[numpy.int32], weights: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    @property
+    def num_automorphisms(self) -> float:
+        """
+        The number of permutations of the vertices that keep every edge, whatever its weight; exact up to 2**53.
+        """
+    @property
+    def num_edges(self) -> int:
+        """
+        The number of edges.
+        """
+    @property
+    def num_vertices(self) -> int:
+        """
+        The number of vertices.
+        """
+class EnumerateAnswer:
+    """
+    The answer of `enumerate_subgraphs`.
+    """
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def nodes(self) -> int:
+        ...
+    @property
+    def rows(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+class CountAnswer:
+    """
+    The answer of `count_subgraphs`.
+    """
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def count(self) -> int:
+        ...
+    @property
+    def nodes(self) -> int:
+        ...
+class BestAnswer:
+    """
+    The answer of `best_subgraph`.
+    """
+    @property
+    def bound(self) -> float:
+        ...
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def nodes(self) -> int:
+        ...
+    @property
+    def optimal(self) -> bool:
+        ...
+    @property
+    def score(self) -> float:
+        ...
+    @property
+    def vertices(self) -> numpy.typing.NDArray[numpy.int32] | None:
+        """
+        None where no embedding was found.
+        """
+class RemainderAnswer:
+    """
+    The answer of `best_remainder`.
+    """
+    @property
+    def nodes(self) -> int:
+        ...
+    @property
+    def optimal(self) -> bool:
+        ...
+    @property
+    def remainder(self) -> float:
+        ...
+    @property
+    def score(self) -> float:
+        ...
+    @property
+    def vertices(self) -> numpy.typing.NDArray[numpy.int32] | None:
+        """
+        None where no embedding was found.
+        """
+class LinkCountScore:
+    """
+    Scores by link counts, tabulated.
+    """
+    def __init__(self, target: Graph, link_class: numpy.typing.NDArray[numpy.uint8], num_classes: typing.SupportsInt | typing.SupportsIndex, num_edges: typing.SupportsInt | typing.SupportsIndex, scores: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+class BipartitionAnswer:
+    """
+    The answer of `bipartition`.
+    """
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def cut(self) -> float:
+        ...
+    @property
+    def moves(self) -> int:
+        ...
+    @property
+    def nodes(self) -> int:
+        ...
+    @property
+    def optimal(self) -> bool:
+        ...
+    @property
+    def passes(self) -> int:
+        ...
+    @property
+    def rollbacks(self) -> int:
+        ...
+    @property
+    def side(self) -> numpy.typing.NDArray[numpy.int8]:
+        ...
+    @property
+    def start_cut(self) -> float:
+        ...
+    @property
+    def status(self) -> str:
+        """
+        optimal, feasible, infeasible or not_found.
+        """
+class TargetDistance:
+    """
+    Distances between the vertices of a target.
+    """
+    def __init__(self, distance: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    @property
+    def num_vertices(self) -> int:
+        """
+        The number of vertices.
+        """
+class MapAnswer:
+    """
+    The answer of `map_graph`.
+    """
+    @property
+    def bound(self) -> float:
+        ...
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def cost(self) -> float:
+        ...
+    @property
+    def descents(self) -> int:
+        ...
+    @property
+    def exchanges(self) -> int:
+        ...
+    @property
+    def nodes(self) -> int:
+        ...
+    @property
+    def optimal(self) -> bool:
+        ...
+    @property
+    def target_of(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+class FlowAnswer:
+    """
+    The answer of `min_cost_flow`.
+    """
+    @property
+    def algorithm(self) -> str:
+        ...
+    @property
+    def cost(self) -> int:
+        ...
+    @property
+    def cut(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    @property
+    def cycle(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    @property
+    def flow(self) -> numpy.typing.NDArray[numpy.int64]:
+        ...
+    @property
+    def potential(self) -> numpy.typing.NDArray[numpy.int64]:
+        ...
+    @property
+    def status(self) -> str:
+        """
+        optimal, infeasible, unbounded or timeout.
+        """
+    @property
+    def steps(self) -> int:
         ...
 class FlowNetwork:
     """
@@ -35,7 +232,7 @@ class FlowNetwork:
         ...
     def set_supply(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
         ...
-    def solve(self, arg0: str, arg1: typing.SupportsFloat | typing.SupportsIndex | None, arg2: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[str, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], str, int]:
+    def solve(self, arg0: str, arg1: typing.SupportsFloat | typing.SupportsIndex | None, arg2: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
         ...
     @property
     def num_arcs(self) -> int:
@@ -46,44 +243,37 @@ class FlowNetwork:
     @property
     def version(self) -> int:
         ...
-class Graph:
+class CapacityTables:
     """
-    An undirected, simple, weighted graph.
+    What nodes and jobs cost, as searches read it.
     """
-    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, edges: numpy.typing.NDArray[numpy.int32], weights: numpy.typing.NDArray[numpy.float64]) -> None:
+    def __init__(self, gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+class CapacityAnswer:
+    """
+    The answer of `search_capacity`.
+    """
+    @property
+    def bound(self) -> float:
         ...
     @property
-    def num_automorphisms(self) -> float:
-        """
-        How many permutations of the vertices keep every edge, whatever its weight; exact up to 2**53.
-        """
-    @property
-    def num_edges(self) -> int:
-        """
-        How many edges the graph has.
-        """
-    @property
-    def num_vertices(self) -> int:
-        """
-        How many vertices the graph has.
-        """
-class LinkCountScore:
-    """
-    Scores by link counts, tabulated.
-    """
-    def __init__(self, target: Graph, link_class: numpy.typing.NDArray[numpy.uint8], num_classes: typing.SupportsInt | typing.SupportsIndex, num_edges: typing.SupportsInt | typing.SupportsIndex, scores: numpy.typing.NDArray[numpy.float64]) -> None:
-        ...
-class TargetDistance:
-    """
-    Distances between the vertices of a target.
-    """
-    def __init__(self, distance: numpy.typing.NDArray[numpy.float64]) -> None:
+    def complete(self) -> bool:
         ...
     @property
-    def num_vertices(self) -> int:
-        """
-        How many vertices the target has.
-        """
+    def cost(self) -> float:
+        ...
+    @property
+    def improvements(self) -> int:
+        ...
+    @property
+    def knapsacks(self) -> int:
+        ...
+    @property
+    def nodes(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        ...
+    @property
+    def rounds(self) -> int:
+        ...
 class ClusterState:
     """
     Which job holds which GPU; see topoplace.Cluster.
@@ -145,43 +335,51 @@ class ClusterState:
     @property
     def num_gpus(self) -> int:
         ...
-def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
+def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> RemainderAnswer:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
+def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> BestAnswer:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
+def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> BestAnswer:
     ...
-def bipartition(graph: Graph, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None, starts: typing.SupportsInt | typing.SupportsIndex, cycles: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, exact_up_to: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[str, tuple[numpy.typing.NDArray[numpy.int8], float, bool, bool, float, int, int, int, int]]:
+def bipartition(graph: Graph, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None, starts: typing.SupportsInt | typing.SupportsIndex, cycles: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, exact_up_to: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> BipartitionAnswer:
     ...
-def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, bool, int]:
+def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> CountAnswer:
     ...
 def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
     ...
-def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
+def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> EnumerateAnswer:
     ...
 def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
     ...
-def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
+def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> MapAnswer | None:
     ...
-def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], algorithm: str, structure: bool, start_flow: numpy.typing.NDArray[numpy.int64] | None, start_potential: numpy.typing.NDArray[numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[str, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], str, int]:
+def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], algorithm: str, structure: bool, start_flow: numpy.typing.NDArray[numpy.int64] | None, start_potential: numpy.typing.NDArray[numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
     ...
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
-def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[list[tuple[int, list[tuple[int, int]]]], float, float, bool, int, int, int]:
+def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
-def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> bool:
-    ...
-def verify_capacity(gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64], nodes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cost: typing.SupportsFloat | typing.SupportsIndex) -> bool:
-    ...
+def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> str | None:
+    """
+    None where the bipartition is right, else the reason why it is not.
+    """
+def verify_capacity(gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64], nodes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cost: typing.SupportsFloat | typing.SupportsIndex) -> str | None:
+    """
+    None where the plan is right, else the reason why it is not.
+    """
+def verify_embedding(pattern: Graph, target: Graph, vertices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex) -> str | None:
+    """
+    None where the vertices are an embedding, else the reason why they are not.
+    """
 def verify_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], flow: numpy.typing.NDArray[numpy.int64], potential: numpy.typing.NDArray[numpy.int64], total: int) -> bool:
     ...
 def verify_infeasible(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int32]) -> bool:
     ...
-def verify_map(source: Graph, target: TargetDistance, target_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], cost: typing.SupportsFloat | typing.SupportsIndex, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None) -> bool:
-    ...
-def verify_mapping(pattern: Graph, target: Graph, vertices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex) -> bool:
-    ...
+def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], cost: typing.SupportsFloat | typing.SupportsIndex, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None) -> str | None:
+    """
+    None where the mapping is right, else the reason why it is not.
+    """
 def verify_unbounded(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], cycle: numpy.typing.NDArray[numpy.int32]) -> bool:
     ...

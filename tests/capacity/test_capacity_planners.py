@@ -98,7 +98,7 @@ def problems(draw: st.DrawFn, most_jobs: int = 4, most_nodes: int = 3) -> Proble
 def check(problem: Problem, plan: Plan) -> None:
     """By the definition, in C++: nothing twice, nothing too much, and the cost is the plan's."""
     assert len(plan.nodes) == problem.used_nodes
-    assert _core.verify_capacity(*arrays_of(problem), to_native(plan.nodes), plan.cost.total)
+    assert _core.verify_capacity(*arrays_of(problem), to_native(plan.nodes), plan.cost.total) is None
     assert plan.bound <= plan.cost.total
     assert plan_of(problem, plan.nodes).cost == plan.cost
 
@@ -310,7 +310,8 @@ def test_threads_that_share_tables_get_the_same_plans() -> None:
     tables = _core.CapacityTables(*arrays_of(problem))
 
     def ask(_: int) -> object:
-        return _core.search_capacity(tables, 5, [], 200, 100, 7, None, None)
+        found = _core.search_capacity(tables, 5, [], 200, 100, 7, None, None)
+        return found.nodes, found.cost, found.bound, found.complete, found.rounds, found.improvements
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ask, range(8))) == [ask(0)] * 8

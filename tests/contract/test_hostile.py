@@ -154,8 +154,10 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     },
     "side": lambda value: kernels.verify_bipartition(JOB.graph, value, 1.0),
     "cut": lambda value: kernels.verify_bipartition(JOB.graph, [0, 1, 1], value),
-    "target_of": lambda value: kernels.verify_map(JOB.graph, TOPOLOGY.distance_matrix(), value, 1.0),
-    "cost": lambda value: kernels.verify_map(JOB.graph, TOPOLOGY.distance_matrix(), [0, 1, 2], value),
+    "target_of": lambda value: kernels.verify_task_mapping(JOB.graph, TOPOLOGY.distance_matrix(), value, 1.0),
+    "cost": lambda value: kernels.verify_task_mapping(
+        JOB.graph, TOPOLOGY.distance_matrix(), [0, 1, 2], value
+    ),
     "simulate topology": lambda value: tp.simulate(value, ONE_JOB, tp.policies.Greedy()),
     "simulate workload": lambda value: tp.simulate(TOPOLOGY, value, tp.policies.Greedy()),
     "simulate policy": lambda value: tp.simulate(TOPOLOGY, ONE_JOB, value),

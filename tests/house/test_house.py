@@ -87,9 +87,9 @@ INCLUDE = re.compile(r'#include [<"]([^">]+)[">]')
 FORBIDDEN = {
     "include": r"pybind11|Python\.h|fstream|iostream|filesystem",
     "src": r"pybind11|Python\.h|fstream|iostream|filesystem",
-    "src/match": r".*(cluster_state|place|partition)\.hpp",
-    "src/partition": r".*(cluster_state|place|match)\.hpp",
-    "src/flow": r".*(cluster_state|place|match|partition|mapping|capacity)\.hpp",
+    "src/match": r".*(cluster_state|cluster/.*|partition)\.hpp",
+    "src/partition": r".*(cluster_state|cluster/.*|match)\.hpp",
+    "src/flow": r".*(cluster_state|cluster/.*|match|partition|mapping|capacity)\.hpp",
     "src/flow/general": r"flow/(?!general/)",
     "src/flow/scheduling": r"flow/(?!scheduling/|general/arc_lists)",
     "src/flow/scheduling/assignment": r"flow/(?!scheduling/assignment/)",

@@ -155,7 +155,7 @@ def test_best_at_the_deadline_has_a_true_bound(objective):
     assert found.score == pytest.approx(min(used) if objective == "bottleneck" else sum(used), rel=1e-9)
     assert found.bound >= found.score
     assert found.optimal == (found.bound == found.score) or not found.optimal
-    assert kernels.verify_mapping(ring(24), HARD, images)
+    assert kernels.verify_embedding(ring(24), HARD, images)
 
 
 def test_a_remainder_at_the_deadline_is_what_was_found():
@@ -377,3 +377,16 @@ def test_a_handle_whose_constructor_threw_is_a_type_error():
         Kept([[0, 1], [2, 0]])
     with pytest.raises(TypeError, match=r"TargetDistance\.__init__ has not been run"):
         repr(kept[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("verify_map", "verify_task_mapping"), ("verify_mapping", "verify_embedding")]
+)
+def test_a_renamed_function_is_found_by_its_old_name(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
+        assert getattr(kernels, old) is getattr(kernels, new)
+
+
+def test_an_unknown_kernel_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'verify'"):
+        _ = kernels.verify

@@ -76,7 +76,7 @@ def test_the_proof_is_brute_forces_answer(problem):
     assert found.optimal
     assert found.complete
     assert found.target_of.dtype == np.int32
-    assert kernels.verify_map(weights, distance, found.target_of, found.cost, **options)
+    assert kernels.verify_task_mapping(weights, distance, found.target_of, found.cost, **options)
 
 
 @given(problem=problems(8, 12), seed=st.integers(0, 2**64 - 1))
@@ -91,7 +91,7 @@ def test_descents_keep_their_promises(problem, seed):
     assert found.cost <= cost_of(weights, distance, first_fit, options["target_cost"]) + 1e-9
     assert found.bound <= found.cost
     assert found.optimal == (found.cost == pytest.approx(found.bound))
-    assert kernels.verify_map(weights, distance, found.target_of, found.cost, **options)
+    assert kernels.verify_task_mapping(weights, distance, found.target_of, found.cost, **options)
     again = kernels.map_graph(weights, kernels.TargetDistance(distance), seed=seed, **options)
     assert again.target_of.tolist() == places
     assert again[1:] == found[1:]
@@ -128,7 +128,7 @@ def test_larger_jobs(data, seed):
     assert found.cost == pytest.approx(cost_of(weights, distance, places, None))
     assert found.cost <= cost_of(weights, distance, range(k), None) + 1e-9
     assert found.bound <= found.cost
-    assert kernels.verify_map(weights, distance, places, found.cost)
+    assert kernels.verify_task_mapping(weights, distance, places, found.cost)
     assert kernels.map_graph(weights, distance, seed=seed).target_of.tolist() == places
 
 
@@ -156,7 +156,7 @@ def test_a_packed_machine_is_found_in_a_cluster():
     assert found.target_of.tolist() == [3108, 3109, 3110, 3111]
     assert found.optimal
     large = kernels.map_graph(tp.JobGraph.ring(256).graph, target)
-    assert kernels.verify_map(tp.JobGraph.ring(256).graph, target, large.target_of, large.cost)
+    assert kernels.verify_task_mapping(tp.JobGraph.ring(256).graph, target, large.target_of, large.cost)
     assert large.cost <= 192 + 48 * 20 + 16 * 90
 
 
@@ -235,14 +235,14 @@ def test_answers_do_not_depend_on_threads():
 
 def test_the_verifier_refuses():
     job, distance = np.array([[0, 2], [2, 0]]), np.array([[0, 1, 3], [1, 0, 5], [3, 5, 0]])
-    assert kernels.verify_map(job, distance, [0, 1], 2)
-    assert not kernels.verify_map(job, distance, [0, 1], 3)
-    assert not kernels.verify_map(job, distance, [1, 1], 0)
-    assert not kernels.verify_map(job, distance, [0, 3], 2)
-    assert not kernels.verify_map(job, distance, [0, 1, 2], 2)
-    assert not kernels.verify_map(job, distance, [0, 1], 2, free=[1, 2])
-    assert not kernels.verify_map(job, distance, [0, 1], 2, target_cost=[1, 0, 0])
-    assert kernels.verify_map(job, distance, [0, 1], 3, target_cost=[1, 0, 0], free=[1, 0])
+    assert kernels.verify_task_mapping(job, distance, [0, 1], 2)
+    assert not kernels.verify_task_mapping(job, distance, [0, 1], 3)
+    assert not kernels.verify_task_mapping(job, distance, [1, 1], 0)
+    assert not kernels.verify_task_mapping(job, distance, [0, 3], 2)
+    assert not kernels.verify_task_mapping(job, distance, [0, 1, 2], 2)
+    assert not kernels.verify_task_mapping(job, distance, [0, 1], 2, free=[1, 2])
+    assert not kernels.verify_task_mapping(job, distance, [0, 1], 2, target_cost=[1, 0, 0])
+    assert kernels.verify_task_mapping(job, distance, [0, 1], 3, target_cost=[1, 0, 0], free=[1, 0])
 
 
 def spoiled(entry, value):

@@ -79,7 +79,7 @@ def test_enumeration_is_complete_and_canonical(pattern, target, distinct, induce
     assert sorted(map(tuple, rows.tolist())) == sorted(smallest.values())
     assert kernels.count_subgraphs(pattern, target, **options) == len(smallest)
     for row in rows.tolist():
-        assert kernels.verify_mapping(pattern, target, row, induced=induced, min_weight=min_weight)
+        assert kernels.verify_embedding(pattern, target, row, induced=induced, min_weight=min_weight)
     if distinct == "vertex_sets":
         assert [sorted(row) for row in rows.tolist()] == sorted(sorted(row) for row in rows.tolist())
     limit = data.draw(st.integers(0, len(smallest) + 1))

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from instances.flow_instances import FAMILIES, workload
 from topoplace import kernels
-from topoplace._flow import Algorithm
 from topoplace.cli.commands import flow as command
+from topoplace.kernels.min_cost_flow import Algorithm
 from topoplace.text_formats import dimacs
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))

@@ -3,8 +3,11 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+
+#include "topoplace/assert.hpp"
 
 namespace topoplace {
 
@@ -15,6 +18,7 @@ struct Bits {
     static constexpr int kBits = 64 * W;
 
     static Bits first(int count) {
+        TOPOPLACE_ASSERT(count >= 0 && count <= kBits);
         Bits bits;
         for (int i = 0; i < W; ++i) {
             const int inside = count - 64 * i;
@@ -30,8 +34,14 @@ struct Bits {
         return bits;
     }
 
-    std::uint64_t& at(int i) { return word[static_cast<std::size_t>(i)]; }
-    std::uint64_t at(int i) const { return word[static_cast<std::size_t>(i)]; }
+    std::uint64_t& at(int i) {
+        TOPOPLACE_ASSERT(i >= 0 && i < W);
+        return word[static_cast<std::size_t>(i)];
+    }
+    std::uint64_t at(int i) const {
+        TOPOPLACE_ASSERT(i >= 0 && i < W);
+        return word[static_cast<std::size_t>(i)];
+    }
 
     bool test(int v) const { return (at(v >> 6) >> (v & 63)) & 1; }
     void set(int v) { at(v >> 6) |= std::uint64_t{1} << (v & 63); }
@@ -47,14 +57,16 @@ struct Bits {
         for (int i = 0; i < W; ++i) total += std::popcount(at(i));
         return total;
     }
-    // The smallest member; the set must not be empty.
+    // The smallest member of a set that is not empty.
     int lowest() const {
+        TOPOPLACE_ASSERT(any());
         int i = 0;
         while (i < W - 1 && at(i) == 0) ++i;
         return 64 * i + std::countr_zero(at(i));
     }
     // The members greater than v.
     Bits above(int v) const {
+        TOPOPLACE_ASSERT(v >= 0 && v < kBits);
         Bits bits = *this;
         const int edge = v >> 6;
         for (int i = 0; i < edge; ++i) bits.at(i) = 0;
@@ -63,13 +75,14 @@ struct Bits {
     }
     // The members smaller than v.
     Bits below(int v) const {
+        TOPOPLACE_ASSERT(v >= 0 && v < kBits);
         Bits bits = *this;
         const int edge = v >> 6;
         for (int i = edge + 1; i < W; ++i) bits.at(i) = 0;
         bits.at(edge) &= (std::uint64_t{1} << (v & 63)) - 1;
         return bits;
     }
-    template <class Visit>
+    template <std::invocable<int> Visit>
     void for_each(Visit&& visit) const {
         for (int i = 0; i < W; ++i) {
             for (std::uint64_t rest = at(i); rest != 0; rest &= rest - 1) {

@@ -1,4 +1,4 @@
-// Capacity planning: let a given number of nodes, each as one of several types, and put jobs on them.
+// Capacity planning: rent a given number of nodes, each as one of several types, and put jobs on them.
 //
 // A node of type v has gpus[v] GPUs. A job that runs on g of them costs run[job, v, g - 1], a job on no node
 // costs wait[job]. A node costs open[v], and of its jobs' payments pay[job, v, g - 1] the least: its price
@@ -16,8 +16,8 @@
 // on the Lagrangian of "a job is on at most one node", which also bounds the cost from below. Then a large
 // neighbourhood search (Shaw, CP 1998): it clears a few nodes and fills them again one after the other, each
 // as well as can be for jobs whose prices are disturbed at random, the last for free, and keeps what is no
-// dearer. Of equal sets the one found first stays; seeded, so that every machine finds the same. The deadline
-// is looked at after every step and round, but there is always a first plan.
+// dearer. Of equal sets the one found first stays; seeded, so that every machine finds the same. The stop
+// condition is checked after every step and round, but there is always a first plan.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::capacity {
 
@@ -51,8 +52,8 @@ struct Placed {
 
 struct Node {
     std::int32_t type = 0;
-    std::vector<Placed> jobs;  // ascending
-    double cost = 0;           // what it adds to the cost of all jobs waiting
+    std::vector<Placed> jobs{};  // ascending
+    double cost = 0;             // what it adds to the cost of all jobs waiting
 };
 
 // The tables in the order in which the searches read them. Immutable; calls may share it between threads.
@@ -79,10 +80,10 @@ struct PricedNode {
 // `price`: of each job, what a node gets for it; of equal nodes any, the same one every time.
 std::vector<PricedNode> price(const Problem& problem, std::span<const double> price);
 
-// All nodes whose reduced cost is at most `limit`; nothing where there are more than `most`, or the deadline
-// passes. Depth first over jobs, and down no branch that has no such node.
+// All nodes whose reduced cost is at most `limit`; nothing where there are more than `most`, or the search is
+// stopped. Depth first over jobs, and down no branch that has no such node.
 std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
-                                            double limit, std::size_t most, const Deadline& deadline = {});
+                                            double limit, std::size_t most, const StopCondition& stop = {});
 
 struct SearchParams {
     std::int32_t num_nodes = 1;       // at most as many as there are jobs
@@ -90,14 +91,14 @@ struct SearchParams {
     std::uint64_t price_steps = 400;  // of the volume algorithm
     std::uint64_t rounds = 250;       // how often nodes are cleared and filled again
     std::uint64_t seed = 0;
-    Deadline deadline{};  // nodes of it are knapsacks
+    StopCondition stop{};  // nodes of it are knapsacks
 };
 
 struct SearchResult {
     std::vector<Node> nodes;
     double cost = 0;       // of the nodes and of the jobs that wait
     double bound = 0;      // no plan costs less
-    bool complete = true;  // false: the deadline ended the search early
+    bool complete = true;  // false: the search was stopped early
     std::uint64_t rounds = 0;
     std::uint64_t improvements = 0;
     std::uint64_t knapsacks = 0;
@@ -108,6 +109,6 @@ SearchResult search(const Problem& problem, const SearchParams& params);
 
 // Checks nodes by the definition alone: jobs at most once, GPUs and types that exist, at least one job each,
 // and `cost`, of everything, theirs to within 1e-9 of the sum of its parts.
-bool verify(const Tables& tables, std::span<const Node> nodes, double cost);
+Fault verify(const Tables& tables, std::span<const Node> nodes, double cost);
 
 }  // namespace topoplace::capacity

@@ -110,6 +110,7 @@ class ClusterState {
     static bool test(const Bits& bits, std::int32_t gpu);
     static std::vector<std::int32_t> members(const Bits& bits);
 
+    bool is_consistent() const;
     AllocationStatus refusal(std::int32_t gpu) const;
     void set_free(std::int32_t gpu, bool free);
     void take(const Job& job);

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
@@ -56,14 +56,14 @@ struct FlowParams {
     // Where to start from: flow and potentials of a similar network. Empty: from scratch.
     std::span<const std::int64_t> start_flow{};
     std::span<const std::int64_t> start_potential{};
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 enum class Status {
     optimal,     // flow and potential prove each other
     infeasible,  // proven by `cut`; send less, or allow more
     unbounded,   // proven by `cycle`; limit the capacity of one of its arcs
-    timeout,     // the deadline passed first; flow and potential are empty
+    timeout,     // time or work ran out first; flow and potential are empty
 };
 
 struct FlowResult {

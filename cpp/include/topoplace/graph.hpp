@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace {
 
 struct Edge {
@@ -31,8 +33,10 @@ class Graph {
     double weight(std::int32_t u, std::int32_t v) const;
 
   private:
+    bool is_consistent() const;
     template <class T>
     std::span<const T> row(const std::vector<T>& values, std::int32_t v) const {
+        TOPOPLACE_ASSERT(v >= 0 && v < num_vertices());
         const auto begin = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v)]);
         const auto end = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v) + 1]);
         return std::span<const T>(values).subspan(begin, end - begin);

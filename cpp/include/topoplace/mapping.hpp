@@ -6,36 +6,7 @@
 // itself; they need not obey the triangle inequality. Costs are sums of doubles in a fixed order; two costs
 // that differ by less than 1e-12 of what the dearest mapping could cost count as equal.
 //
-// Method drb, dual recursive bipartitioning: the target is halved again and again along its largest
-// distances (by partition::bipartition on similarity = largest distance - distance, once for each Target).
-// Tasks go down this tree together: at each part the one most tied to those placed is taken first, and goes
-// to the half where it costs less - to tasks whose half is known, inside the part and outside it - and where
-// a vertex is left. More than 8 tasks are divided at once instead, by partition::bipartition of their graph,
-// with two fixed vertices for what draws them to either half. A half may stay empty. The descent is repeated
-// for packed regions: the vertices around each vertex that are nearest to it, the parts of the tree that just
-// fit, and the regions of the caller. The best mappings are refined by exchanges: one task moves to a vertex
-// that is not used, or two tasks swap, until no exchange lowers the cost. Where that leaves a gap to a simple
-// lower bound, a job of up to 16 tasks is tried with a few steps of branch and bound, and what is still open
-// gets some seeded kicks, each refined again.
-//
-// Method exact, branch and bound from the refined mapping: tasks are placed in a fixed order, the heaviest
-// first, then always the one most tied to those before it (of equal ones the heavier, then the smaller
-// number). The cost of placing a task on a vertex is bounded from below by what it exchanges with placed
-// tasks, plus half of its other weights, largest first, times the vertex's distances to unused vertices,
-// smallest first (Gilmore, Lawler); the least assignment of tasks to vertices at these costs bounds the node,
-// and the reduced costs of that assignment its children. Mappings that differ by an automorphism of the
-// source or by vertices with equal distances to all others are searched once, and where the search proves
-// hard one root is tried for each orbit of the target's automorphisms. Of all mappings of least cost the one
-// is returned whose vertices, read in the order of placing, are lexicographically smallest. Where tasks *
-// tasks * vertices exceed 2^26 nothing is searched beyond what drb finds.
-//
-// The deadline is looked at between and within all searches, but not while the target is halved, tasks are on
-// one way down, or a proof is prepared: tenths of a second for a thousand vertices, seconds for thousands.
-//
-// References: Amaral et al., "Topology-aware GPU scheduling for learning workloads in cloud environments",
-// SC 2017, algorithms 2 and 3; Pellegrini, "Static mapping by dual recursive bipartitioning of process and
-// architecture graphs", SHPCC 1994; Gilmore, J. SIAM 10 (1962); Lawler, Management Science 9 (1963); Jonker
-// and Volgenant, Computing 38 (1987), for the assignment.
+// The entry point is `map_graph`; cpp/src/mapping/map.cpp describes its method and gives the references.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::mapping {
 
@@ -94,16 +66,16 @@ struct MapParams {
     std::int32_t kicks = 30;                               // seeded perturbations after refinement
     std::uint64_t proof_nodes = 100;  // drb: steps of branch and bound where refinement leaves a gap
     std::uint64_t seed = 0;           // what the kicks are drawn from
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 struct MapResult {
-    bool found = false;                   // false: more tasks than vertices that may be used
-    std::vector<std::int32_t> target_of;  // the vertex of each task
+    bool found = false;                     // false: more tasks than vertices that may be used
+    std::vector<std::int32_t> target_of{};  // the vertex of each task
     double cost = 0;
     double bound = 0;             // no mapping costs less
     bool optimal = false;         // none costs less than `target_of`
-    bool complete = true;         // false: the deadline ended the search early
+    bool complete = true;         // false: the search was stopped early
     std::int32_t descents = 0;    // regions that tasks were sent down the halves of
     std::uint64_t exchanges = 0;  // moves and swaps made by refinement
     std::uint64_t nodes = 0;      // partial mappings visited by the proof; a large one counts for several
@@ -114,7 +86,7 @@ MapResult map_graph(const Source& source, const Target& target, const MapParams&
 
 // Checks a result by the definition alone: distinct vertices that may be used, one for each task, and `cost`
 // theirs to within 1e-9 of the dearest mapping's.
-bool verify_map(const Graph& source, std::int32_t num_vertices, std::span<const double> distance,
-                const MapParams& params, std::span<const std::int32_t> target_of, double cost);
+Fault verify_mapping(const Graph& source, std::int32_t num_vertices, std::span<const double> distance,
+                     const MapParams& params, std::span<const std::int32_t> target_of, double cost);
 
 }  // namespace topoplace::mapping

@@ -23,8 +23,9 @@
 #include <span>
 #include <vector>
 
-#include "topoplace/deadline.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::match {
 
@@ -73,17 +74,17 @@ struct EnumerateParams {
     Distinct distinct = Distinct::mappings;  // what counts as different
     bool induced = false;                    // must non-edges fall on non-edges?
     double min_weight = 0;                   // target edges lighter than this do not exist
-    std::int64_t limit = kNoLimit;           // stop after so many
+    std::int64_t limit = kNoLimit;           // stop after this number of matches
     std::span<const std::uint8_t>
         candidates{};  // pattern x target, row-major, 1 = allowed; empty: everything is
-    Deadline deadline{};
+    StopCondition stop{};
 };
 
 struct EnumerateResult {
     std::vector<std::int32_t> vertices;  // row-major, one row of num_vertices() images for each match
     std::int64_t count = 0;
     std::uint64_t nodes = 0;  // partial mappings visited
-    bool complete = true;     // false: the deadline or the limit ended the search early
+    bool complete = true;     // false: the search was stopped early, or ended by the limit
 };
 
 EnumerateResult enumerate_subgraphs(const Pattern& pattern, const Target& target,
@@ -118,20 +119,19 @@ enum class Objective {
 
 struct BestParams {
     std::span<const std::int32_t> required{};  // target vertices the embedding must contain
-    std::span<const std::int32_t> kept{};      // best_remainder: vertices not to be used, but left over
     double min_weight = 0;                     // target edges lighter than this do not exist
-    Deadline deadline{};
+    StopCondition stop{};
     std::uint64_t polish_after = 256;     // nodes after which local search may improve the incumbent
     std::uint64_t symmetry_after = 4096;  // nodes after which the target's automorphisms are worth computing
 };
 
 struct BestResult {
     bool found = false;
-    std::vector<std::int32_t> vertices;  // image of each pattern vertex
-    double score = 0;                    // of `vertices`; for bottleneck_sum the sum
-    double bound = 0;                    // no embedding scores more
-    bool optimal = false;                // score == bound was proven
-    bool complete = false;               // and ties were broken to the end
+    std::vector<std::int32_t> vertices{};  // image of each pattern vertex
+    double score = 0;                      // of `vertices`; for bottleneck_sum the sum
+    double bound = 0;                      // no embedding scores more
+    bool optimal = false;                  // score == bound was proven
+    bool complete = false;                 // and ties were broken to the end
     std::uint64_t nodes = 0;
 };
 
@@ -141,22 +141,29 @@ BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          const LinkCountScore& score, const BestParams& params);
 
+struct RemainderParams {
+    std::span<const std::int32_t> required{};  // target vertices the embedding must contain
+    std::span<const std::int32_t> kept{};      // vertices that may not be used but count as left over
+    StopCondition stop{};
+};
+
 struct RemainderResult {
     bool found = false;
-    std::vector<std::int32_t> vertices;
-    double remainder = 0;  // weight of the edges among the free vertices that are left
-    double score = 0;      // sum over the pattern's edges
-    bool optimal = false;  // both were proven
+    std::vector<std::int32_t> vertices{};  // image of each pattern vertex
+    double remainder = 0;                  // weight of the edges among the free vertices that are left
+    double score = 0;                      // sum over the pattern's edges
+    bool optimal = false;                  // both were proven
     std::uint64_t nodes = 0;
 };
 
 // Places the pattern so that the free vertices it leaves keep the largest total weight among them; ties go to
 // the largest sum over the pattern's edges. (Ranganath et al., "MAPA", SC'21, eq. 3.)
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
-                               std::span<const std::int32_t> free, const BestParams& params);
+                               std::span<const std::int32_t> free, const RemainderParams& params);
 
-// Checks a mapping by the definition alone: in range, distinct, every edge (and for `induced` non-edge) kept.
-bool verify_mapping(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,
-                    bool induced = false, double min_weight = 0);
+// Checks an embedding by the definition alone: images in range and distinct, every edge (and for `induced`
+// non-edge) kept.
+Fault verify_embedding(const Graph& pattern, const Graph& target, std::span<const std::int32_t> vertices,
+                       bool induced = false, double min_weight = 0);
 
 }  // namespace topoplace::match

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "topoplace/assert.hpp"
+
 namespace topoplace {
 
 class Random {
@@ -17,8 +19,9 @@ class Random {
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
         return z ^ (z >> 31);
     }
-    // In 0 .. bound-1; `bound` is positive. The bias is below bound / 2^32.
+    // In 0 .. bound-1; the bias is below bound / 2^32.
     std::int32_t below(std::int32_t bound) {
+        TOPOPLACE_ASSERT(bound > 0);
         return static_cast<std::int32_t>(((next() >> 32) * static_cast<std::uint64_t>(bound)) >> 32);
     }
 

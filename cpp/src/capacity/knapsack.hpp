@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capacity/problem.hpp"
+#include "graph/index.hpp"
 
 namespace topoplace::capacity {
 
@@ -16,13 +17,13 @@ class Knapsack {
 
     // Solves a type for these jobs. `price`: of each job of the problem, taken off its cost.
     void fill(std::int32_t type, std::span<const std::int32_t> jobs, std::span<const double> price);
-    // Of the last `fill`: the least reduced cost of a node that gives away exactly so many GPUs, infinite
+    // Of the last `fill`: the least reduced cost of a node that gives away exactly `given` GPUs, infinite
     // where there is none; and its jobs.
     double reduced(std::int32_t given) const { return level(given).paid; }
     Node node(std::int32_t given) const;
 
   private:
-    // The least cost of the jobs so far on so many GPUs: of those where none has paid, and where one has.
+    // The least cost of the jobs so far on a number of GPUs: of those where none has paid, and where one has.
     struct Level {
         double unpaid;
         double paid;
@@ -33,7 +34,10 @@ class Knapsack {
         std::int16_t paid;
         bool pays;
     };
-    const Level& level(std::int32_t given) const { return levels_[std::size_t(given)]; }
+    const Level& level(std::int32_t given) const {
+        TOPOPLACE_ASSERT(given >= 0 && given <= size_);
+        return levels_[index(given)];
+    }
     void add(std::span<const double> gain, std::span<const double> pay, double price, Choice* chosen);
 
     const Problem::Impl& problem_;
@@ -46,6 +50,6 @@ class Knapsack {
 
 // The node of least reduced cost over all types; of equal ones the first type's with the fewest GPUs.
 Node best_node(Knapsack& knapsack, const Problem::Impl& problem, std::span<const std::int32_t> jobs,
-               std::span<const double> price, NodeCounter& counter);
+               std::span<const double> price, WorkMeter& meter);
 
 }  // namespace topoplace::capacity

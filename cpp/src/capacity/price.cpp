@@ -1,15 +1,16 @@
+// Prices nodes: a knapsack for each type, and its best node for each number of GPUs.
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "capacity/knapsack.hpp"
+#include "graph/index.hpp"
 
 namespace topoplace::capacity {
 
 void check_price(const Problem::Impl& problem, std::span<const double> price) {
-    if (price.size() != std::size_t(problem.num_jobs)) {
+    if (price.size() != index(problem.num_jobs)) {
         throw std::invalid_argument("price: one value per job needed");
     }
     for (std::size_t i = 0; i < price.size(); ++i) {
@@ -27,10 +28,9 @@ std::vector<PricedNode> price(const Problem& problem, std::span<const double> pr
     std::vector<PricedNode> found;
     for (std::int32_t type = 0; type < impl.num_types; ++type) {
         knapsack.fill(type, jobs, price);
-        for (std::int32_t given = 1; given <= impl.gpus[std::size_t(type)]; ++given) {
+        for (std::int32_t given = 1; given <= impl.gpus[index(type)]; ++given) {
             const double reduced = knapsack.reduced(given);
-            if (reduced < std::numeric_limits<double>::infinity())
-                found.push_back({knapsack.node(given), reduced});
+            if (reduced < kNever) found.push_back({.node = knapsack.node(given), .reduced = reduced});
         }
     }
     return found;

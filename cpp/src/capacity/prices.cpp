@@ -1,8 +1,13 @@
+// The volume algorithm on the prices of jobs.
+//
+// Reference: Barahona and Anbil, Mathematical Programming 87 (2000).
 #include "capacity/prices.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <numeric>
+
+#include "graph/index.hpp"
 
 namespace topoplace::capacity {
 namespace {
@@ -18,28 +23,34 @@ constexpr std::int32_t kPatience = 5;
 Prices::Prices(const Problem::Impl& problem, std::int32_t num_nodes)
     : problem_(problem),
       num_nodes_(num_nodes),
-      jobs_(std::size_t(problem.num_jobs)),
+      jobs_(index(problem.num_jobs)),
       best_(jobs_.size()),
       taken_(jobs_.size()),
-      bound_(-std::numeric_limits<double>::infinity()) {
+      bound_(-kNever) {
     std::iota(jobs_.begin(), jobs_.end(), 0);
     for (std::int32_t type = 0; type < problem.num_types; ++type) {
         for (const std::int32_t job : jobs_) {
-            double& price = best_[std::size_t(job)];
+            double& price = best_[index(job)];
             for (const double gain : problem.gain(type, job)) price = std::min(price, gain);
         }
     }
     trial_ = best_;
+    TOPOPLACE_ASSERT(none_positive(best_));
 }
 
-void Prices::step(double target, Knapsack& knapsack, NodeCounter& counter) {
+bool Prices::none_positive(const std::vector<double>& prices) {
+    return std::ranges::all_of(prices, [](double price) { return price <= 0; });
+}
+
+void Prices::step(double target, Knapsack& knapsack, WorkMeter& meter) {
     if (!average_.empty()) move(target);
-    const double bound = evaluate(knapsack, counter);
+    const double bound = evaluate(knapsack, meter);
     if (average_.empty()) average_ = taken_;
     for (std::size_t j = 0; j < average_.size(); ++j) {
         average_[j] = kNewest * taken_[j] + (1 - kNewest) * average_[j];
     }
     if (bound > bound_) {
+        TOPOPLACE_ASSERT(none_positive(trial_) && std::isfinite(bound));
         bound_ = bound;
         best_ = trial_;
         failures_ = 0;
@@ -52,6 +63,7 @@ void Prices::step(double target, Knapsack& knapsack, NodeCounter& counter) {
 
 // Along what the average node leaves of each job, as far as the target lets hope for.
 void Prices::move(double target) {
+    TOPOPLACE_ASSERT(stride_ > 0 && stride_ <= kLongest);
     double norm = 0;
     for (std::size_t j = 0; j < best_.size(); ++j) {
         const double left = 1 - average_[j];
@@ -62,15 +74,16 @@ void Prices::move(double target) {
     for (std::size_t j = 0; j < best_.size(); ++j) {
         trial_[j] = std::min(0.0, best_[j] + length * trial_[j]);
     }
+    TOPOPLACE_ASSERT(none_positive(trial_));
 }
 
-double Prices::evaluate(Knapsack& knapsack, NodeCounter& counter) {
-    const Node node = best_node(knapsack, problem_, jobs_, trial_, counter);
+double Prices::evaluate(Knapsack& knapsack, WorkMeter& meter) {
+    const Node node = best_node(knapsack, problem_, jobs_, trial_, meter);
     std::fill(taken_.begin(), taken_.end(), 0.0);
     double reduced = node.cost;
     for (const Placed& placed : node.jobs) {
-        taken_[std::size_t(placed.job)] = num_nodes_;
-        reduced -= trial_[std::size_t(placed.job)];
+        taken_[index(placed.job)] = num_nodes_;
+        reduced -= trial_[index(placed.job)];
     }
     return problem_.all_wait + std::accumulate(trial_.begin(), trial_.end(), 0.0) + num_nodes_ * reduced;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "capacity/knapsack.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::capacity {
 
@@ -16,7 +16,7 @@ class Prices {
     Prices(const Problem::Impl& problem, std::int32_t num_nodes);
 
     // One step towards the prices of the best bound. `target`: the cost of a plan.
-    void step(double target, Knapsack& knapsack, NodeCounter& counter);
+    void step(double target, Knapsack& knapsack, WorkMeter& meter);
 
     // Of each job, for the best bound so far.
     const std::vector<double>& best() const { return best_; }
@@ -24,8 +24,9 @@ class Prices {
 
   private:
     // The bound at `trial_`, whose node goes into `taken_`.
-    double evaluate(Knapsack& knapsack, NodeCounter& counter);
+    double evaluate(Knapsack& knapsack, WorkMeter& meter);
     void move(double target);
+    static bool none_positive(const std::vector<double>& prices);
 
     const Problem::Impl& problem_;
     double num_nodes_;

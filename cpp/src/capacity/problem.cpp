@@ -1,3 +1,4 @@
+// Checks the tables and puts them in the order in which searches read them.
 #include "capacity/problem.hpp"
 
 #include <algorithm>
@@ -7,10 +8,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "graph/index.hpp"
+
 namespace topoplace::capacity {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // What a knapsack can note in 16 bits.
 constexpr std::int32_t kMostGpus = std::numeric_limits<std::int16_t>::max();
 
@@ -25,7 +27,7 @@ void check_finite(std::span<const double> values, const char* table) {
 }
 
 void check_lengths(const Tables& tables) {
-    const std::size_t entries = tables.wait.size() * tables.gpus.size() * std::size_t(tables.most_gpus);
+    const std::size_t entries = tables.wait.size() * tables.gpus.size() * index(tables.most_gpus);
     if (tables.open.size() != tables.gpus.size())
         throw std::invalid_argument("open: one value per type needed");
     if (tables.run.size() != entries) throw std::invalid_argument("run: jobs x types x GPUs values needed");
@@ -49,7 +51,7 @@ void check(const Tables& tables) {
         if (!runs && (tables.run[i] != kNever || tables.pay[i] != kNever))
             refuse("run", i, "and pay: both finite, or both infinite");
     }
-    const std::size_t ways = tables.gpus.size() * std::size_t(tables.most_gpus);
+    const std::size_t ways = tables.gpus.size() * index(tables.most_gpus);
     for (std::size_t j = 0; j < tables.wait.size(); ++j) {
         const auto runs = [](double cost) { return std::isfinite(cost); };
         if (std::ranges::none_of(tables.run.subspan(j * ways, ways), runs))
@@ -69,10 +71,13 @@ Problem::Impl::Impl(const Tables& tables)
       all_wait(std::accumulate(wait.begin(), wait.end(), 0.0)),
       gain_(tables.run.size()),
       pay_(tables.run.size()) {
-    const auto jobs = std::size_t(num_jobs), types = std::size_t(num_types), most = std::size_t(most_gpus);
+    const std::size_t jobs = index(num_jobs);
+    const std::size_t types = index(num_types);
+    const std::size_t most = index(most_gpus);
     for (std::size_t j = 0; j < jobs; ++j) {
         for (std::size_t v = 0; v < types; ++v) {
-            const std::size_t from = (j * types + v) * most, to = (v * jobs + j) * most;
+            const std::size_t from = (j * types + v) * most;
+            const std::size_t to = (v * jobs + j) * most;
             for (std::size_t g = 0; g < most; ++g) {
                 gain_[to + g] = tables.run[from + g] - wait[j];
                 pay_[to + g] = tables.pay[from + g];
@@ -82,12 +87,14 @@ Problem::Impl::Impl(const Tables& tables)
 }
 
 double Problem::Impl::cost(const Node& node) const {
-    double gains = 0, least = kNever;
+    double gains = 0;
+    double least = kNever;
     for (const auto& [job, given] : node.jobs) {
-        gains += gain(node.type, job)[std::size_t(given - 1)];
-        least = std::min(least, pay(node.type, job)[std::size_t(given - 1)]);
+        TOPOPLACE_ASSERT(given >= 1 && given <= gpus[index(node.type)]);
+        gains += gain(node.type, job)[index(given - 1)];
+        least = std::min(least, pay(node.type, job)[index(given - 1)]);
     }
-    return open[std::size_t(node.type)] + gains + least;
+    return open[index(node.type)] + gains + least;
 }
 
 Problem::Problem(const Tables& tables) {

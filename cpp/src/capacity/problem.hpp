@@ -1,12 +1,17 @@
 // The tables as the searches read them: by type, then by job.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "topoplace/capacity.hpp"
 
 namespace topoplace::capacity {
+
+// What cannot run costs this.
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Problem::Impl {
   public:
@@ -28,9 +33,9 @@ class Problem::Impl {
 
   private:
     std::span<const double> row(const std::vector<double>& table, std::int32_t type, std::int32_t job) const {
-        const auto begin =
-            (std::size_t(type) * std::size_t(num_jobs) + std::size_t(job)) * std::size_t(most_gpus);
-        return {table.data() + begin, std::size_t(gpus[std::size_t(type)])};
+        TOPOPLACE_ASSERT(type >= 0 && type < num_types && job >= 0 && job < num_jobs);
+        const auto begin = (index(type) * index(num_jobs) + index(job)) * index(most_gpus);
+        return {table.data() + begin, index(gpus[index(type)])};
     }
 
     std::vector<double> gain_;

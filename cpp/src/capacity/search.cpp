@@ -1,12 +1,16 @@
+// Large neighbourhood search over plans, with prices of jobs for a guide and a bound.
+//
+// References: Barahona and Anbil, Mathematical Programming 87 (2000); Shaw, CP 1998.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "capacity/knapsack.hpp"
 #include "capacity/prices.hpp"
+#include "graph/index.hpp"
 #include "topoplace/random.hpp"
 
 namespace topoplace::capacity {
@@ -16,17 +20,19 @@ using Jobs = std::vector<std::int32_t>;
 
 constexpr double kNoise = 0.4;  // of prices, at most
 constexpr std::uint64_t kStepsBetweenPlans = 25;
+// How many nodes a round clears, drawn evenly from these: most often two.
+constexpr std::array<std::size_t, 8> kCleared{1, 1, 2, 2, 2, 2, 3, 3};
 
 class Search {
   public:
     Search(const Problem::Impl& problem, const SearchParams& params)
         : problem_(problem),
           params_(params),
-          counter_(params.deadline),
+          meter_(params.stop),
           random_(params.seed),
           knapsack_(problem),
           prices_(problem, params.num_nodes),
-          price_(std::size_t(problem.num_jobs)) {}
+          price_(index(problem.num_jobs)) {}
 
     SearchResult run();
 
@@ -41,6 +47,7 @@ class Search {
     // The best node for some of the jobs that wait, so that each node after it can have one.
     Node next_node(Jobs jobs);
     Jobs waiting() const;
+    bool is_plan(const std::vector<Node>& nodes) const;
     // `trial_` becomes the plan if it is no dearer.
     void accept();
     double uniform() { return double(random_.next() >> 11) * 0x1p-53; }
@@ -48,7 +55,7 @@ class Search {
 
     const Problem::Impl& problem_;
     const SearchParams& params_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     Random random_;
     Knapsack knapsack_;
     Prices prices_;
@@ -65,44 +72,60 @@ double Search::cost_of(const std::vector<Node>& nodes) {
 }
 
 Jobs Search::waiting() const {
-    std::vector<bool> runs(std::size_t(problem_.num_jobs));
+    std::vector<bool> runs(index(problem_.num_jobs));
     for (const Node& node : trial_) {
-        for (const Placed& placed : node.jobs) runs[std::size_t(placed.job)] = true;
+        for (const Placed& placed : node.jobs) runs[index(placed.job)] = true;
     }
     Jobs jobs;
     for (std::int32_t job = 0; job < problem_.num_jobs; ++job) {
-        if (!runs[std::size_t(job)]) jobs.push_back(job);
+        if (!runs[index(job)]) jobs.push_back(job);
     }
+    TOPOPLACE_ASSERT(is_plan(trial_));
     return jobs;
 }
 
+// No job twice, no node empty or with more GPUs given away than it has.
+bool Search::is_plan(const std::vector<Node>& nodes) const {
+    std::vector<bool> runs(index(problem_.num_jobs), false);
+    for (const Node& node : nodes) {
+        std::int32_t left = problem_.gpus[index(node.type)];
+        for (const Placed& placed : node.jobs) {
+            left -= placed.gpus;
+            if (runs[index(placed.job)] || placed.gpus < 1 || left < 0) return false;
+            runs[index(placed.job)] = true;
+        }
+        if (node.jobs.empty()) return false;
+    }
+    return std::ssize(nodes) <= params_.num_nodes;
+}
+
 Node Search::next_node(Jobs jobs) {
-    const std::size_t most = jobs.size() - (std::size_t(params_.num_nodes) - trial_.size() - 1);
-    Node node = best_node(knapsack_, problem_, jobs, price_, counter_);
+    TOPOPLACE_ASSERT(!jobs.empty() && jobs.size() + trial_.size() >= index(params_.num_nodes));
+    const std::size_t most = jobs.size() - (index(params_.num_nodes) - trial_.size() - 1);
+    Node node = best_node(knapsack_, problem_, jobs, price_, meter_);
     if (node.jobs.size() <= most) return node;
     for (std::size_t i = 0; i < most; ++i) {
-        std::swap(jobs[i], jobs[i + std::size_t(random_.below(std::int32_t(jobs.size() - i)))]);
+        std::swap(jobs[i], jobs[i + index(random_.below(std::int32_t(jobs.size() - i)))]);
     }
     jobs.resize(most);
     std::ranges::sort(jobs);
-    return best_node(knapsack_, problem_, jobs, price_, counter_);
+    return best_node(knapsack_, problem_, jobs, price_, meter_);
 }
 
 void Search::fill(double noise) {
-    while (trial_.size() < std::size_t(params_.num_nodes)) {
+    while (trial_.size() < index(params_.num_nodes)) {
         Jobs jobs = waiting();
-        const bool last = trial_.size() + 1 == std::size_t(params_.num_nodes);
+        const bool last = trial_.size() + 1 == index(params_.num_nodes);
         for (const std::int32_t job : jobs) {
-            const double worth = last ? 0 : prices_.best()[std::size_t(job)];
-            price_[std::size_t(job)] = worth * (1 + noise * (2 * uniform() - 1));
+            const double worth = last ? 0 : prices_.best()[index(job)];
+            price_[index(job)] = worth * (1 + noise * (2 * uniform() - 1));
         }
         trial_.push_back(next_node(std::move(jobs)));
     }
 }
 
 void Search::clear() {
-    const auto draw = random_.below(8);
-    const std::size_t wanted = draw < 2 ? 1 : draw < 6 ? 2 : 3;
+    const std::size_t wanted = kCleared[index(random_.below(std::int32_t{kCleared.size()}))];
     for (std::size_t i = 0; i < wanted && !trial_.empty(); ++i) {
         const auto at = random_.below(std::int32_t(trial_.size()));
         trial_.erase(trial_.begin() + at);
@@ -110,6 +133,7 @@ void Search::clear() {
 }
 
 void Search::accept() {
+    TOPOPLACE_ASSERT(is_plan(trial_) && trial_.size() == index(params_.num_nodes));
     const double cost = cost_of(trial_);
     if (cost < result_.cost) ++result_.improvements;
     if (cost <= result_.cost) {
@@ -132,8 +156,8 @@ void Search::begin() {
     fill(0);
     nodes_ = trial_;
     result_.cost = cost_of(nodes_);
-    for (std::uint64_t i = 1; i <= params_.price_steps && !counter_.look_at_clock(); ++i) {
-        prices_.step(result_.cost + problem_.all_wait, knapsack_, counter_);
+    for (std::uint64_t i = 1; i <= params_.price_steps && !meter_.look_at_clock(); ++i) {
+        prices_.step(result_.cost + problem_.all_wait, knapsack_, meter_);
         if (i % kStepsBetweenPlans != 0) continue;
         trial_.clear();
         fill(0);
@@ -143,11 +167,12 @@ void Search::begin() {
 
 SearchResult Search::run() {
     begin();
-    while (result_.rounds < params_.rounds && !counter_.stopped() && !counter_.look_at_clock()) round();
-    result_.complete = !counter_.stopped();
-    result_.knapsacks = counter_.nodes();
+    while (result_.rounds < params_.rounds && !meter_.stopped() && !meter_.look_at_clock()) round();
+    result_.complete = !meter_.stopped();
+    result_.knapsacks = meter_.nodes();
     result_.cost += problem_.all_wait;
     result_.bound = prices_.bound();
+    TOPOPLACE_ASSERT(result_.bound <= result_.cost + 1e-6 * (1 + std::abs(result_.cost)));
     result_.nodes = std::move(nodes_);
     return std::move(result_);
 }
@@ -157,21 +182,21 @@ void check_start(const Problem::Impl& problem, const SearchParams& params) {
     const auto refuse = [](std::size_t i, const char* why) {
         throw std::invalid_argument("start[" + std::to_string(i) + "] " + why);
     };
-    if (params.start.size() != std::size_t(params.num_nodes))
+    if (params.start.size() != index(params.num_nodes))
         throw std::invalid_argument("start: num_nodes nodes needed");
-    std::vector<bool> runs(std::size_t(problem.num_jobs));
+    std::vector<bool> runs(index(problem.num_jobs));
     for (std::size_t i = 0; i < params.start.size(); ++i) {
         const Node& node = params.start[i];
         if (node.type < 0 || node.type >= problem.num_types) refuse(i, "has no type there is");
         if (node.jobs.empty()) refuse(i, "has no job");
-        std::int64_t left = problem.gpus[std::size_t(node.type)];
+        std::int64_t left = problem.gpus[index(node.type)];
         for (const auto& [job, gpus] : node.jobs) {
-            if (job < 0 || job >= problem.num_jobs || runs[std::size_t(job)])
+            if (job < 0 || job >= problem.num_jobs || runs[index(job)])
                 refuse(i, "has a job twice, or one there is not");
             if (gpus < 1 || (left -= gpus) < 0) refuse(i, "gives away more GPUs than it has, or none");
-            if (!std::isfinite(problem.gain(node.type, job)[std::size_t(gpus - 1)]))
+            if (!std::isfinite(problem.gain(node.type, job)[index(gpus - 1)]))
                 refuse(i, "has a job that cannot run there");
-            runs[std::size_t(job)] = true;
+            runs[index(job)] = true;
         }
     }
 }

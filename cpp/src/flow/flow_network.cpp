@@ -182,9 +182,9 @@ FlowResult FlowNetwork::Impl::solve_in_general(FlowParams params) {
 
 FlowResult FlowNetwork::solve(const FlowParams& params) {
     if (params.algorithm == Algorithm::automatic && params.structure) {
-        NodeCounter counter(params.deadline);
-        if (auto result = impl_->kept.solve(impl_->lists, counter)) {
-            result->steps = counter.nodes();
+        WorkMeter meter(params.stop);
+        if (auto result = impl_->kept.solve(impl_->lists, meter)) {
+            result->steps = meter.nodes();
             assert_proven(network(), *result);
             return std::move(*result);
         }

@@ -22,38 +22,38 @@ struct Solved {
     Solution solution;
 };
 
-Solution run(Algorithm algorithm, const Problem& problem, NodeCounter& counter) {
+Solution run(Algorithm algorithm, const Problem& problem, WorkMeter& meter) {
     switch (algorithm) {
         case Algorithm::automatic:
         case Algorithm::network_simplex:
             break;
         case Algorithm::cost_scaling:
-            return cost_scaling(problem, counter);
+            return cost_scaling(problem, meter);
         case Algorithm::successive_shortest_path:
-            return successive_shortest_path(problem, counter);
+            return successive_shortest_path(problem, meter);
         case Algorithm::cycle_canceling:
-            return cycle_canceling(problem, counter);
+            return cycle_canceling(problem, meter);
     }
-    return network_simplex(problem, counter);
+    return network_simplex(problem, meter);
 }
 
 // Runs the fastest of the general algorithms on the families of networks measured (benchmarks/bench_flow.py),
 // and with a start the one that makes use of it. Cost scaling took at most 13 steps for a node or an arc
 // there: where it takes many more, as on long paths, the network simplex gets the rest of the time.
-Solved run_fastest(const Problem& problem, const Deadline& deadline, NodeCounter& counter) {
+Solved run_fastest(const Problem& problem, const StopCondition& stop, WorkMeter& meter) {
     constexpr std::uint64_t kStepsForEach = 50;
     const bool scaling = problem.start_flow.empty() ? prefers_scaling(problem) : scalable(problem);
     if (scaling) {
-        Deadline limited = deadline;
-        const std::uint64_t left = deadline.max_nodes - std::min(deadline.max_nodes, counter.nodes());
+        StopCondition limited = stop;
+        const std::uint64_t left = stop.max_nodes - std::min(stop.max_nodes, meter.nodes());
         limited.max_nodes = std::min(left, kStepsForEach * (1 + problem.supply.size() + problem.tail.size()));
-        NodeCounter trial(limited);
+        WorkMeter trial(limited);
         Solution solution = cost_scaling(problem, trial);
-        const bool over = counter.visit(trial.nodes());
+        const bool over = meter.visit(trial.nodes());
         if (solution.status != Status::timeout || over)
             return {.algorithm = Algorithm::cost_scaling, .solution = std::move(solution)};
     }
-    return {.algorithm = Algorithm::network_simplex, .solution = network_simplex(problem, counter)};
+    return {.algorithm = Algorithm::network_simplex, .solution = network_simplex(problem, meter)};
 }
 
 FlowResult infeasible(std::vector<std::int32_t>&& cut) {
@@ -63,26 +63,26 @@ FlowResult infeasible(std::vector<std::int32_t>&& cut) {
     return result;
 }
 
-// Proves that not all can be sent, if that is so; `timeout` if `counter` stops first.
-FlowResult prove_infeasible(const Network& network, const Problem& problem, NodeCounter& counter) {
-    auto cut = blocking_cut(problem, counter);
+// Proves that not all can be sent, if that is so; `timeout` if `meter` stops first.
+FlowResult prove_infeasible(const Network& network, const Problem& problem, WorkMeter& meter) {
+    auto cut = blocking_cut(problem, meter);
     if (cut.empty()) return {};
     std::erase_if(cut, [&](std::int32_t v) { return v >= network.num_nodes; });
     return infeasible(std::move(cut));
 }
 
-FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& counter) {
+FlowResult solve(const Network& network, const FlowParams& params, WorkMeter& meter) {
     const NormalForm normal(network, params);
     if (normal.oversupplied()) {
         std::vector<std::int32_t> all(index(network.num_nodes));
         std::iota(all.begin(), all.end(), 0);
         return infeasible(std::move(all));
     }
-    auto cycle = endless_cycle(network, counter);
-    if (counter.stopped()) return {};
+    auto cycle = endless_cycle(network, meter);
+    if (meter.stopped()) return {};
     if (!cycle.empty()) {
-        FlowResult result = prove_infeasible(network, normal.problem(), counter);
-        if (counter.stopped() || result.status == Status::infeasible) return result;
+        FlowResult result = prove_infeasible(network, normal.problem(), meter);
+        if (meter.stopped() || result.status == Status::infeasible) return result;
         result.status = Status::unbounded;
         result.cycle = std::move(cycle);
         return result;
@@ -90,10 +90,10 @@ FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& 
     const Problem& problem = normal.problem();
     Solved solved =
         params.algorithm == Algorithm::automatic
-            ? run_fastest(problem, params.deadline, counter)
-            : Solved{.algorithm = params.algorithm, .solution = run(params.algorithm, problem, counter)};
+            ? run_fastest(problem, params.stop, meter)
+            : Solved{.algorithm = params.algorithm, .solution = run(params.algorithm, problem, meter)};
     FlowResult result = solved.solution.status == Status::infeasible
-                            ? prove_infeasible(network, problem, counter)
+                            ? prove_infeasible(network, problem, meter)
                             : normal.restore(std::move(solved.solution));
     result.algorithm = solved.algorithm;
     return result;
@@ -103,18 +103,18 @@ FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& 
 
 FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
     check(network, params);
-    NodeCounter counter(params.deadline);
+    WorkMeter meter(params.stop);
     const bool warm = !params.start_flow.empty() || !params.start_potential.empty();
     if (params.algorithm == Algorithm::automatic && params.structure && !warm) {
-        if (auto result = solve_structure(network, counter)) {
-            result->steps = counter.nodes();
+        if (auto result = solve_structure(network, meter)) {
+            result->steps = meter.nodes();
             assert_proven(network, *result);
             return std::move(*result);
         }
     }
-    FlowResult result = solve(network, params, counter);
+    FlowResult result = solve(network, params, meter);
     if (result.algorithm == Algorithm::automatic) result.algorithm = params.algorithm;  // settled without one
-    result.steps = counter.nodes();
+    result.steps = meter.nodes();
     assert_proven(network, result);
     return result;
 }

@@ -1,9 +1,12 @@
+// Builds the rows: both directions of every edge, sorted by tail and head.
 #include "topoplace/graph.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+
+#include "graph/index.hpp"
 
 namespace topoplace {
 namespace {
@@ -32,7 +35,7 @@ void check(std::int32_t n, std::span<const Edge> edges) {
 
 Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges) {
     check(num_vertices, edges);
-    offsets_.assign(static_cast<std::size_t>(num_vertices) + 1, 0);
+    offsets_.assign(index(num_vertices) + 1, 0);
     std::vector<Edge> arcs;
     arcs.reserve(2 * edges.size());
     for (const Edge& edge : edges) {
@@ -46,11 +49,25 @@ Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges) {
             throw std::invalid_argument("edge (" + std::to_string(arcs[i].u) + ", " +
                                         std::to_string(arcs[i].v) + ") is listed twice");
         }
-        ++offsets_[static_cast<std::size_t>(arcs[i].u) + 1];
+        ++offsets_[index(arcs[i].u) + 1];
         neighbors_.push_back(arcs[i].v);
         weights_.push_back(arcs[i].weight);
     }
     for (std::size_t v = 1; v < offsets_.size(); ++v) offsets_[v] += offsets_[v - 1];
+    TOPOPLACE_ASSERT(is_consistent());
+}
+
+// Rows ascend, hold no loop, and every edge is in the rows of both its ends with one weight.
+bool Graph::is_consistent() const {
+    if (offsets_.back() != std::ssize(neighbors_) || neighbors_.size() != weights_.size()) return false;
+    for (std::int32_t v = 0; v < num_vertices(); ++v) {
+        const auto row = neighbors(v);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const bool ascends = i == 0 || row[i - 1] < row[i];
+            if (!ascends || row[i] == v || weight(row[i], v) != weights(v)[i]) return false;
+        }
+    }
+    return true;
 }
 
 double Graph::weight(std::int32_t u, std::int32_t v) const {

@@ -1,8 +1,14 @@
+// Dual recursive bipartitioning of tasks along the tree of a target's halves.
+//
+// References: Amaral et al., SC 2017, algorithms 2 and 3; Pellegrini, SHPCC 1994.
 #include "mapping/descent.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+
+#include "graph/index.hpp"
 
 namespace topoplace::mapping {
 namespace {
@@ -12,6 +18,7 @@ constexpr std::int32_t kExact = 16;  // tasks up to which the least cut between 
 // As many tasks to each half as there is room for, at most. That is no less than its rounded share.
 void set_limits(const std::array<std::int32_t, 2>& room, std::int32_t tasks,
                 partition::BipartitionParams& params) {
+    TOPOPLACE_ASSERT(room[0] > 0 && room[1] > 0 && room[0] + room[1] >= tasks);
     const double zero = room[0];
     const double one = room[1];
     params.fraction = zero / (zero + one);
@@ -49,20 +56,22 @@ double distance_of_neighbors(const Problem& problem, std::span<const std::int32_
 TreeOrder::TreeOrder(const Problem& problem, const Halves& halves)
     : halves_(halves), leaf_of_(problem.vertices.size()) {
     std::vector<std::int32_t> leaf(halves.order.size());
-    for (std::size_t i = 0; i < leaf.size(); ++i) leaf[at(halves.order[i])] = static_cast<std::int32_t>(i);
-    for (std::size_t i = 0; i < leaf_of_.size(); ++i) leaf_of_[i] = leaf[at(problem.vertices[i])];
+    for (std::size_t i = 0; i < leaf.size(); ++i) leaf[index(halves.order[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < leaf_of_.size(); ++i) leaf_of_[i] = leaf[index(problem.vertices[i])];
 }
 
 void TreeOrder::restrict_to(std::span<const std::int32_t> region) {
     vertices_.assign(region.begin(), region.end());
     std::sort(vertices_.begin(), vertices_.end(),
-              [this](std::int32_t u, std::int32_t v) { return leaf_of_[at(u)] < leaf_of_[at(v)]; });
+              [this](std::int32_t u, std::int32_t v) { return leaf_of_[index(u)] < leaf_of_[index(v)]; });
     leaves_.clear();
-    for (const std::int32_t v : vertices_) leaves_.push_back(leaf_of_[at(v)]);
+    for (const std::int32_t v : vertices_) leaves_.push_back(leaf_of_[index(v)]);
+    TOPOPLACE_ASSERT(std::adjacent_find(leaves_.begin(), leaves_.end(), std::greater_equal<>()) ==
+                     leaves_.end());
 }
 
 std::span<const std::int32_t> TreeOrder::below(std::int32_t part) const {
-    const Part& bounds = halves_.parts[at(part)];
+    const Part& bounds = halves_.parts[index(part)];
     const auto begin = std::lower_bound(leaves_.begin(), leaves_.end(), bounds.begin);
     const auto end = std::lower_bound(begin, leaves_.end(), bounds.end);
     return std::span(vertices_).subspan(static_cast<std::size_t>(begin - leaves_.begin()),
@@ -70,20 +79,23 @@ std::span<const std::int32_t> TreeOrder::below(std::int32_t part) const {
 }
 
 Descent::Descent(const Problem& problem, const Halves& halves)
-    : problem_(problem), tree_(problem, halves), place_in_span_(at(problem.source.size())) {}
+    : problem_(problem), tree_(problem, halves), place_in_span_(index(problem.source.size())) {}
 
 const Places& Descent::run(std::span<const std::int32_t> region, Dividing dividing) {
+    TOPOPLACE_ASSERT(std::ssize(region) >= problem_.source.size());
     dividing_ = dividing;
     tree_.restrict_to(region);
     tasks_ = problem_.source.order();
     part_of_.assign(tasks_.size(), 0);
-    places_.assign(tasks_.size(), -1);
+    places_.assign(tasks_.size(), kAbsent);
     descend(0, tasks_);
+    TOPOPLACE_ASSERT(problem_.is_injective(places_));
     return places_;
 }
 
 void Descent::descend(std::int32_t part, Tasks tasks) {
     if (tasks.empty()) return;
+    TOPOPLACE_ASSERT(tasks.size() <= tree_.below(part).size());
     if (tasks.size() == 1) {
         settle(tasks.front(), tree_.below(part));
     } else {
@@ -92,19 +104,21 @@ void Descent::descend(std::int32_t part, Tasks tasks) {
 }
 
 void Descent::divide(std::int32_t part, Tasks tasks) {
-    Division division{part, {}, {}, {}, 0};
+    Division division{.part = part, .half = {}, .room = {}, .within = {}, .across = 0};
     std::array<Vertices, 2> below;
     for (const std::size_t side : {0U, 1U}) {
-        division.half[side] = tree_.halves().parts[at(part)].half[side];
+        division.half[side] = tree_.halves().parts[index(part)].half[side];
+        TOPOPLACE_ASSERT(division.half[side] > part);
         below[side] = tree_.below(division.half[side]);
         division.room[side] = static_cast<std::int32_t>(below[side].size());
         division.within[side] = distance_of_neighbors(problem_, below[side]);
     }
+    TOPOPLACE_ASSERT(below[0].size() + below[1].size() == tree_.below(part).size());
     division.across = mean_distance(problem_, below[0], below[1]);
     const bool at_once = dividing_ == Dividing::cut && tasks.size() > kFew && cut(division, tasks);
     if (!at_once) assign(division, tasks);
     const auto middle = std::stable_partition(tasks.begin(), tasks.end(), [&](std::int32_t task) {
-        return part_of_[at(task)] == division.half[0];
+        return part_of_[index(task)] == division.half[0];
     });
     const auto first = static_cast<std::size_t>(middle - tasks.begin());
     descend(division.half[0], tasks.first(first));
@@ -115,9 +129,10 @@ void Descent::divide(std::int32_t part, Tasks tasks) {
 void Descent::assign(Division& division, Tasks tasks) {
     auto left = static_cast<std::int32_t>(tasks.size());
     for (const std::int32_t task : tasks) {
-        const auto side = static_cast<std::size_t>(cheaper_half(task, division, left--));
+        const auto side = index(cheaper_half(task, division, left--));
         --division.room[side];
-        part_of_[at(task)] = division.half[side];
+        TOPOPLACE_ASSERT(division.room[side] >= 0);
+        part_of_[index(task)] = division.half[side];
     }
 }
 
@@ -130,7 +145,7 @@ bool Descent::cut(const Division& division, Tasks tasks) {
     const auto size = static_cast<std::int32_t>(tasks.size());
     const auto edges = ties(division, tasks, gap);
     std::vector<std::int64_t> weights(tasks.size() + 2, 1);
-    std::vector<std::int8_t> fixed(tasks.size() + 2, -1);
+    std::vector<std::int8_t> fixed(tasks.size() + 2, partition::kFreeVertex);
     weights[tasks.size()] = weights[tasks.size() + 1] = 0;
     fixed[tasks.size()] = 0;
     fixed[tasks.size() + 1] = 1;
@@ -141,19 +156,22 @@ bool Descent::cut(const Division& division, Tasks tasks) {
     params.exact_up_to = kExact;
     const auto found = partition::bipartition(Graph(size + 2, edges), params, &workspace_);
     if (found.side.empty()) return false;
+    TOPOPLACE_ASSERT(found.side[tasks.size()] == 0 && found.side[tasks.size() + 1] == 1);
+    TOPOPLACE_ASSERT(std::count(found.side.begin(), found.side.end() - 2, 0) <= division.room[0]);
+    TOPOPLACE_ASSERT(std::count(found.side.begin(), found.side.end() - 2, 1) <= division.room[1]);
     for (std::size_t i = 0; i < tasks.size(); ++i)
-        part_of_[at(tasks[i])] = division.half[static_cast<std::size_t>(found.side[i])];
+        part_of_[index(tasks[i])] = division.half[index(found.side[i])];
     return true;
 }
 
 // Among the tasks, by their place in the span, and to the two vertices after them.
 std::vector<Edge> Descent::ties(const Division& division, Tasks tasks, double gap) {
     const auto size = static_cast<std::int32_t>(tasks.size());
-    for (std::int32_t i = 0; i < size; ++i) place_in_span_[at(tasks[at(i)])] = i;
+    for (std::int32_t i = 0; i < size; ++i) place_in_span_[index(tasks[index(i)])] = i;
     const Graph& graph = problem_.source.graph();
     std::vector<Edge> edges;
     for (std::int32_t i = 0; i < size; ++i) {
-        const std::int32_t task = tasks[at(i)];
+        const std::int32_t task = tasks[index(i)];
         std::array<double, 2> cost{};
         for (const std::size_t side : {0U, 1U}) cost[side] = cost_outside(task, division, side);
         if (std::abs(cost[0] - cost[1]) > problem_.tolerance)
@@ -162,14 +180,14 @@ std::vector<Edge> Descent::ties(const Division& division, Tasks tasks, double ga
             const std::int32_t other = graph.neighbors(task)[j];
             const double apart = graph.weights(task)[j] * gap;
             if (other < task && apart > 0 && is_open(other, division))
-                edges.push_back({i, place_in_span_[at(other)], apart});
+                edges.push_back({i, place_in_span_[index(other)], apart});
         }
     }
     return edges;
 }
 
 bool Descent::is_open(std::int32_t task, const Division& division) const {
-    return places_[at(task)] < 0 && part_of_[at(task)] == division.part;
+    return places_[index(task)] == kAbsent && part_of_[index(task)] == division.part;
 }
 
 // In a half, to the tasks outside the part.
@@ -195,7 +213,7 @@ int Descent::cheaper_half(std::int32_t task, const Division& division, std::int3
 // A neighbour whose half is not chosen yet is taken to follow the task as far as there is room.
 double Descent::cost_in(std::int32_t task, int side, const Division& division,
                         std::int32_t tasks_left) const {
-    const auto s = static_cast<std::size_t>(side);
+    const auto s = index(side);
     const Vertices here = tree_.below(division.half[s]);
     const double share = std::min(1.0, static_cast<double>(division.room[s]) / tasks_left);
     const double ahead = share * division.within[s] + (1 - share) * division.across;
@@ -203,7 +221,7 @@ double Descent::cost_in(std::int32_t task, int side, const Division& division,
     double cost = mean_price(here);
     for (std::size_t i = 0; i < graph.neighbors(task).size(); ++i) {
         const std::int32_t& other = graph.neighbors(task)[i];
-        const std::int32_t part = places_[at(other)] < 0 ? part_of_[at(other)] : -1;
+        const std::int32_t part = places_[index(other)] == kAbsent ? part_of_[index(other)] : kAbsent;
         const double distance = part == division.part      ? ahead
                                 : part == division.half[s] ? division.within[s]
                                                            : mean_distance(problem_, here, around(other));
@@ -213,24 +231,25 @@ double Descent::cost_in(std::int32_t task, int side, const Division& division,
 }
 
 std::span<const std::int32_t> Descent::around(const std::int32_t& task) const {
-    const std::int32_t& place = places_[at(task)];
-    return place >= 0 ? Vertices(&place, 1) : tree_.below(part_of_[at(task)]);
+    const std::int32_t& place = places_[index(task)];
+    return place != kAbsent ? Vertices(&place, 1) : tree_.below(part_of_[index(task)]);
 }
 
 double Descent::mean_price(Vertices vertices) const {
     double sum = 0;
-    for (const std::int32_t v : vertices) sum += problem_.price[at(v)];
+    for (const std::int32_t v : vertices) sum += problem_.price[index(v)];
     return vertices.empty() ? 0 : sum / static_cast<double>(vertices.size());
 }
 
 // On the vertex where it costs least; of equal ones the smallest.
 void Descent::settle(std::int32_t task, Vertices vertices) {
+    TOPOPLACE_ASSERT(!vertices.empty() && places_[index(task)] == kAbsent);
     const Graph& graph = problem_.source.graph();
     double least = std::numeric_limits<double>::infinity();
     std::int32_t chosen = vertices.front();
     for (const std::int32_t& v : vertices) {
         if (vertices.size() == 1) break;
-        double cost = problem_.price[at(v)];
+        double cost = problem_.price[index(v)];
         for (std::size_t i = 0; i < graph.neighbors(task).size(); ++i) {
             cost += graph.weights(task)[i] *
                     mean_distance(problem_, Vertices(&v, 1), around(graph.neighbors(task)[i]));
@@ -240,7 +259,7 @@ void Descent::settle(std::int32_t task, Vertices vertices) {
             chosen = v;
         }
     }
-    places_[at(task)] = chosen;
+    places_[index(task)] = chosen;
 }
 
 }  // namespace topoplace::mapping

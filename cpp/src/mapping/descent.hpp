@@ -84,7 +84,7 @@ class Descent {
     TreeOrder tree_;
     std::vector<std::int32_t> tasks_;
     std::vector<std::int32_t> part_of_;  // by task: the smallest part it is known to be in
-    Places places_;                      // -1: not settled
+    Places places_;                      // kAbsent: not settled
     std::vector<std::int32_t> place_in_span_;
     partition::BipartitionWorkspace workspace_;
 };

@@ -1,28 +1,33 @@
+// Branch and bound over the places of tasks, bounded by assignments.
+//
+// References: Gilmore, J. SIAM 10 (1962); Lawler, Management Science 9 (1963).
 #include "mapping/exact.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
+#include "graph/index.hpp"
 #include "mapping/assignment.hpp"
 #include "match/symmetry.hpp"
 
 namespace topoplace::mapping {
 namespace {
 
-// By vertex, the one before it among those with the same price and the same distances to all others; -1 for
-// the first of them. Unused ones of a class are interchangeable: the smallest is as good as any.
+// By vertex, the one before it among those with the same price and the same distances to all others; kAbsent
+// for the first of them. Unused ones of a class are interchangeable: the smallest is as good as any.
 std::vector<std::int32_t> twins_before(const Problem& problem) {
     const auto twins = [&](std::int32_t u, std::int32_t v) {
-        if (problem.price[at(u)] != problem.price[at(v)]) return false;
+        if (problem.price[index(u)] != problem.price[index(v)]) return false;
         for (std::int32_t x = 0; x < problem.size(); ++x) {
             if (x != u && x != v && problem.row(u)[x] != problem.row(v)[x]) return false;
         }
         return true;
     };
-    std::vector<std::int32_t> before(problem.vertices.size(), -1);
+    std::vector<std::int32_t> before(problem.vertices.size(), kAbsent);
     std::vector<std::int32_t> last;  // of each class
     for (std::int32_t v = 0; v < problem.size(); ++v) {
         const auto known =
@@ -30,7 +35,7 @@ std::vector<std::int32_t> twins_before(const Problem& problem) {
         if (known == last.end()) {
             last.push_back(v);
         } else {
-            before[at(v)] = *known;
+            before[index(v)] = *known;
             *known = v;
         }
     }
@@ -44,12 +49,12 @@ std::vector<std::int32_t> orbits(const Problem& problem) {
     match::ColoredGraph graph{size, {}};
     for (std::int32_t u = 0; u < size; ++u) {
         for (std::int32_t v = 0; v < size; ++v) {
-            const std::pair value{u == v, u == v ? problem.price[at(u)] : problem.row(u)[v]};
+            const std::pair value{u == v, u == v ? problem.price[index(u)] : problem.row(u)[v]};
             const auto next = static_cast<std::uint32_t>(color.size());
             graph.color.push_back(color.emplace(value, next).first->second);
         }
     }
-    std::vector<std::int32_t> base(at(size));
+    std::vector<std::int32_t> base(index(size));
     std::iota(base.begin(), base.end(), 0);
     return match::orbits_of(size, match::stabilizer_chain(graph, base).generators);
 }
@@ -57,14 +62,14 @@ std::vector<std::int32_t> orbits(const Problem& problem) {
 // Tasks are numbered in the order of placing.
 class Search {
   public:
-    Search(const Problem& problem, const Places& start, Ties wanted_ties, NodeCounter& counter)
+    Search(const Problem& problem, const Places& start, Ties wanted_ties, WorkMeter& meter)
         : problem_(problem),
           source_(problem.source),
           proof_(problem.source.proof()),
-          counter_(counter),
+          meter_(meter),
           nearest_(problem, 2 * source_.size()),
           twin_before_(twins_before(problem)),
-          places_(start.size(), -1),
+          places_(start.size(), kAbsent),
           used_(problem.vertices.size(), 0),
           levels_(start.size() + 1),
           best_cost_(problem.cost(start)),
@@ -76,9 +81,11 @@ class Search {
 
     Proven run(const Places& start) {
         explore(0, 0, 0);
-        Proven proven{start, 0, !counter_.stopped()};
-        for (std::size_t i = 0; i < best_.size(); ++i) proven.places[at(source_.order()[i])] = best_[i];
+        TOPOPLACE_ASSERT(std::ranges::count(used_, 1) == 0);
+        Proven proven{.places = start, .bound = 0, .complete = !meter_.stopped()};
+        if (!best_.empty()) proven.places = by_task(best_);
         const double cost = problem_.cost(proven.places);
+        TOPOPLACE_ASSERT(cost <= problem_.cost(start) + problem_.tolerance);
         proven.bound = proven.complete ? cost : std::min(cost, left_);
         return proven;
     }
@@ -93,31 +100,37 @@ class Search {
     };
 
     double* ties(std::int32_t depth, std::int32_t task) {
-        return levels_[at(depth)].ties.data() + at(task) * problem_.vertices.size();
+        return levels_[index(depth)].ties.data() + index(task) * problem_.vertices.size();
     }
-    // Whether nothing below is wanted: once a leaf of this cost was reached, only cheaper ones are.
+    // True if nothing below is wanted: once a leaf of this cost was reached, only cheaper ones are.
     bool hopeless(double bound) const {
         return reached_ ? bound >= best_cost_ - problem_.tolerance : bound > best_cost_ + problem_.tolerance;
     }
 
     void explore(std::int32_t depth, double cost, double bound) {
-        if (depth == source_.size()) return accept(cost);
-        const std::size_t rows = at(source_.size() - depth);
-        if (counter_.visit(steps(rows * rows * used_.size()))) return leave(bound);
-        Level& level = levels_[at(depth)];
+        TOPOPLACE_ASSERT(std::ranges::count(used_, 1) == depth);
+        if (depth == source_.size()) {
+            TOPOPLACE_ASSERT(bound <= cost + 1e3 * problem_.tolerance);
+            return accept(cost);
+        }
+        const std::size_t rows = index(source_.size() - depth);
+        if (meter_.visit(steps(rows * rows * used_.size()))) return leave(bound);
+        Level& level = levels_[index(depth)];
         fill(depth, level);
+        TOPOPLACE_ASSERT(level.open.size() >= rows && level.assign.size() == rows * level.open.size());
         if (hopeless(cost + row_minima(level, rows))) return;
         const double here = cost + level.assignment.solve(level.assign, rows, level.open.size());
+        TOPOPLACE_ASSERT(here >= cost + row_minima(level, rows) - 1e3 * problem_.tolerance);
         bound = std::max(bound, here);
         if (hopeless(bound)) return;
         for (std::size_t i = 0; i < level.open.size(); ++i) {
             const std::int32_t vertex = level.open[i];
             const double least = std::max(bound, here + level.assignment.reduced(0, i));
             if (!wanted(depth, vertex) || hopeless(least)) continue;
-            if (counter_.stopped()) return leave(bound);
+            if (meter_.stopped()) return leave(bound);
             place(depth, vertex);
             explore(depth + 1, cost + ties(depth, depth)[vertex], least);
-            used_[at(vertex)] = 0;
+            used_[index(vertex)] = 0;
         }
     }
 
@@ -132,32 +145,41 @@ class Search {
         return sum;
     }
 
-    // The deadline has passed before what lies below was searched.
+    // The search is stopped before what lies below was searched.
     void leave(double bound) { left_ = std::min(left_, bound); }
 
     void accept(double cost) {
         if (hopeless(cost)) return;
+        TOPOPLACE_ASSERT(std::abs(cost - problem_.cost(by_task(places_))) <= 1e3 * problem_.tolerance);
         reached_ = true;
         best_ = places_;
         best_cost_ = std::min(cost, best_cost_);
     }
 
+    // From the order of placing to the source's numbers.
+    Places by_task(const Places& by_depth) const {
+        Places places(by_depth.size());
+        for (std::size_t i = 0; i < by_depth.size(); ++i) places[index(source_.order()[i])] = by_depth[i];
+        return places;
+    }
+
     // At the root, once the search has proved hard, one vertex of each orbit is enough.
     bool wanted(std::int32_t task, std::int32_t vertex) {
-        if (task == 0 && counter_.nodes() >= kHard && problem_.size() <= kMostSymmetric) {
+        if (task == 0 && meter_.nodes() >= kHard && problem_.size() <= kMostSymmetric) {
             if (orbit_.empty()) orbit_ = orbits(problem_);
-            if (orbit_[at(vertex)] != vertex) return false;
+            if (orbit_[index(vertex)] != vertex) return false;
         }
-        const std::int32_t twin = twin_before_[at(vertex)];
-        if (twin >= 0 && used_[at(twin)] == 0) return false;
-        const auto& above = proof_.above[at(task)];
+        const std::int32_t twin = twin_before_[index(vertex)];
+        if (twin != kAbsent && used_[index(twin)] == 0) return false;
+        const auto& above = proof_.above[index(task)];
         return std::all_of(above.begin(), above.end(),
-                           [&](std::int32_t other) { return places_[at(other)] < vertex; });
+                           [&](std::int32_t other) { return places_[index(other)] < vertex; });
     }
 
     void place(std::int32_t task, std::int32_t vertex) {
-        places_[at(task)] = vertex;
-        used_[at(vertex)] = 1;
+        TOPOPLACE_ASSERT(used_[index(vertex)] == 0);
+        places_[index(task)] = vertex;
+        used_[index(vertex)] = 1;
         const std::size_t n = problem_.vertices.size();
         std::copy(ties(task, task) + n, ties(task, source_.size() - 1) + n, ties(task + 1, task) + n);
         const auto others = proof_.graph.neighbors(task);
@@ -171,15 +193,15 @@ class Search {
     }
 
     void fill(std::int32_t depth, Level& level) {
-        const auto& halves = proof_.open_halves[at(depth)];
+        const auto& halves = proof_.open_halves[index(depth)];
         std::size_t longest = 0;
         for (std::int32_t task = depth; task < source_.size(); ++task)
-            longest = std::max(longest, halves[at(task)].size());
+            longest = std::max(longest, halves[index(task)].size());
         find_open(level, longest);
         level.assign.clear();
         for (std::int32_t task = depth; task < source_.size(); ++task) {
             const double* known = ties(depth, task);
-            const auto& weights = halves[at(task)];
+            const auto& weights = halves[index(task)];
             for (std::size_t i = 0; i < level.open.size(); ++i) {
                 double least = known[level.open[i]];
                 const double* near = level.near.data() + i * longest;
@@ -194,16 +216,17 @@ class Search {
         level.open.clear();
         level.near.clear();
         for (std::int32_t v = 0; v < problem_.size(); ++v) {
-            if (used_[at(v)] != 0) continue;
+            if (used_[index(v)] != 0) continue;
             level.open.push_back(v);
             std::size_t missing = longest;
             const auto near = nearest_.of(v);
             for (std::size_t i = 0; i < near.size() && missing > 0; ++i) {
-                if (used_[at(near[i])] != 0) continue;
+                if (used_[index(near[i])] != 0) continue;
                 level.near.push_back(problem_.row(v)[near[i]]);
                 --missing;
             }
             level.near.insert(level.near.end(), missing, 0);
+            TOPOPLACE_ASSERT(level.near.size() == level.open.size() * longest);
         }
     }
 
@@ -212,7 +235,7 @@ class Search {
     const Problem& problem_;
     const Source::Impl& source_;
     const Proof& proof_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     const Nearest nearest_;
     const std::vector<std::int32_t> twin_before_;
     Places places_;
@@ -227,8 +250,8 @@ class Search {
 
 }  // namespace
 
-Proven prove(const Problem& problem, const Places& start, Ties ties, NodeCounter& counter) {
-    return Search(problem, start, ties, counter).run(start);
+Proven prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter) {
+    return Search(problem, start, ties, meter).run(start);
 }
 
 }  // namespace topoplace::mapping

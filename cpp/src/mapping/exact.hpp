@@ -2,7 +2,7 @@
 #pragma once
 
 #include "mapping/problem.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::mapping {
 
@@ -18,6 +18,6 @@ struct Proven {
 };
 
 // `start`: some mapping.
-Proven prove(const Problem& problem, const Places& start, Ties ties, NodeCounter& counter);
+Proven prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter);
 
 }  // namespace topoplace::mapping

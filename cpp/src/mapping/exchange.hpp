@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "mapping/problem.hpp"
-#include "topoplace/deadline.hpp"
 #include "topoplace/random.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::mapping {
 
@@ -14,10 +15,10 @@ class Exchange {
   public:
     explicit Exchange(const Problem& problem);
 
-    // False where the deadline has passed: then nothing is known of `places`.
-    bool start(const Places& places, NodeCounter& counter);
-    // Until no exchange lowers the cost, or the deadline has passed.
-    void improve(NodeCounter& counter);
+    // False where the search was stopped: then nothing is known of `places`.
+    bool start(const Places& places, WorkMeter& meter);
+    // Until no exchange lowers the cost, or the search is stopped.
+    void improve(WorkMeter& meter);
     // Exchanges some tasks at random.
     void kick(Random& random);
 
@@ -26,19 +27,22 @@ class Exchange {
     std::uint64_t exchanges() const { return exchanges_; }
 
   private:
+    bool is_consistent() const;
     // What the cost changes by when `task` goes to `vertex`, and the task there, if any, to its.
     double change(std::int32_t task, std::int32_t vertex) const;
     bool improve(std::int32_t task);
     void exchange(std::int32_t task, std::int32_t vertex);
     void put(std::int32_t task, std::int32_t vertex);
 
-    double* ties(std::int32_t task) { return ties_.data() + at(task) * problem_.vertices.size(); }
-    const double* ties(std::int32_t task) const { return ties_.data() + at(task) * problem_.vertices.size(); }
+    double* ties(std::int32_t task) { return ties_.data() + index(task) * problem_.vertices.size(); }
+    const double* ties(std::int32_t task) const {
+        return ties_.data() + index(task) * problem_.vertices.size();
+    }
 
     const Problem& problem_;
     const Graph& graph_;
     Places places_;
-    std::vector<std::int32_t> task_on_;  // by vertex; -1 where there is none
+    std::vector<std::int32_t> task_on_;  // by vertex; kAbsent where there is none
     std::vector<double> ties_;           // by task and vertex: what the task would cost there
     std::vector<double> weight_to_;      // by task, of the one looked at
     double cost_ = 0;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "graph/index.hpp"
 #include "mapping/target.hpp"
 #include "topoplace/partition.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 // Halves may differ by so much that three machines of equal size are split between machines.
 constexpr double kImbalance = 0.34;
-// Above, a vertex is tied to so many of its nearest ones only, so that a split takes time linear in them.
+// Above, a vertex is tied to this number of its nearest ones only, so that a split takes time linear in them.
 constexpr std::int32_t kDense = 64;
 
 class Builder {
@@ -20,20 +21,22 @@ class Builder {
     explicit Builder(const Target::Impl& target) : target_(target) {}
 
     Halves build() {
-        halves_.order.resize(at(target_.size()));
+        halves_.order.resize(index(target_.size()));
         std::iota(halves_.order.begin(), halves_.order.end(), 0);
-        halves_.parts.push_back({0, target_.size(), {-1, -1}});
+        halves_.parts.push_back({.begin = 0, .end = target_.size()});
         for (std::size_t part = 0; part < halves_.parts.size(); ++part) {
             if (halves_.parts[part].size() > 1) split(part);
         }
+        TOPOPLACE_ASSERT(target_.size() == 0 || std::ssize(halves_.parts) == 2 * target_.size() - 1);
         return std::move(halves_);
     }
 
   private:
     void split(std::size_t part) {
         const Part whole = halves_.parts[part];
-        const std::span<std::int32_t> members(halves_.order.data() + whole.begin, at(whole.size()));
+        const std::span<std::int32_t> members(halves_.order.data() + whole.begin, index(whole.size()));
         const auto side = sides(members);
+        TOPOPLACE_ASSERT(std::ranges::count(side, 0) + std::ranges::count(side, 1) == whole.size());
         std::size_t place = 0;
         sorted_.assign(members.begin(), members.end());
         for (const std::int8_t wanted : {std::int8_t{0}, std::int8_t{1}}) {
@@ -43,7 +46,8 @@ class Builder {
             }
             const auto end = whole.begin + static_cast<std::int32_t>(place);
             halves_.parts[part].half[wanted] = static_cast<std::int32_t>(halves_.parts.size());
-            halves_.parts.push_back({begin, end, {-1, -1}});
+            TOPOPLACE_ASSERT(begin < end);
+            halves_.parts.push_back({.begin = begin, .end = end});
         }
     }
 
@@ -74,7 +78,8 @@ class Builder {
             near_.clear();
             for (std::int32_t j = 1; j < size; ++j) {
                 const std::int32_t other = i + j < size ? i + j : i + j - size;
-                const double distance = target_.distance(members[at(i)], members[at(other)]);
+                const double distance = target_.distance(members[index(i)], members[index(other)]);
+                TOPOPLACE_ASSERT(distance <= largest);
                 if (distance < largest) near_.push_back({i, other, largest - distance});
             }
             if (size > kDense) keep_nearest(size);
@@ -85,13 +90,13 @@ class Builder {
 
     // Of equally near ones the next in the round, so that they form rings and not stars.
     void keep_nearest(std::int32_t size) {
-        if (near_.size() <= at(kDense)) return;
+        if (near_.size() <= index(kDense)) return;
         const auto ahead = [size](const Edge& edge) { return edge.v > edge.u ? edge.v : edge.v + size; };
         const auto nearer = [&](const Edge& a, const Edge& b) {
             return a.weight != b.weight ? a.weight > b.weight : ahead(a) < ahead(b);
         };
         std::nth_element(near_.begin(), near_.begin() + kDense, near_.end(), nearer);
-        near_.resize(at(kDense));
+        near_.resize(index(kDense));
     }
 
     // Each pair once.

@@ -1,3 +1,36 @@
+// Mapping: chooses regions, sends tasks down the tree of halves, refines, proves and kicks.
+//
+// Method drb, dual recursive bipartitioning: the target is halved again and again along its largest
+// distances (by partition::bipartition on similarity = largest distance - distance, once for each Target).
+// Tasks go down this tree together: at each part the one most tied to those placed is taken first, and goes
+// to the half where it costs less - to tasks whose half is known, inside the part and outside it - and where
+// a vertex is left. More than 8 tasks are divided at once instead, by partition::bipartition of their graph,
+// with two fixed vertices for what draws them to either half. A half may stay empty. The descent is repeated
+// for packed regions: the vertices around each vertex that are nearest to it, the parts of the tree that just
+// fit, and the regions of the caller. The best mappings are refined by exchanges: one task moves to a vertex
+// that is not used, or two tasks swap, until no exchange lowers the cost. Where that leaves a gap to a simple
+// lower bound, a job of up to 16 tasks is tried with a few steps of branch and bound, and what is still open
+// gets some seeded kicks, each refined again.
+//
+// Method exact, branch and bound from the refined mapping: tasks are placed in a fixed order, the heaviest
+// first, then always the one most tied to those before it (of equal ones the heavier, then the smaller
+// number). The cost of placing a task on a vertex is bounded from below by what it exchanges with placed
+// tasks, plus half of its other weights, largest first, times the vertex's distances to unused vertices,
+// smallest first (Gilmore, Lawler); the least assignment of tasks to vertices at these costs bounds the node,
+// and the reduced costs of that assignment its children. Mappings that differ by an automorphism of the
+// source or by vertices with equal distances to all others are searched once, and where the search proves
+// hard one root is tried for each orbit of the target's automorphisms. Of all mappings of least cost the one
+// is returned whose vertices, read in the order of placing, are lexicographically smallest. Where tasks *
+// tasks * vertices exceed 2^26 nothing is searched beyond what drb finds.
+//
+// The stop condition is checked between and within all searches, but not while the target is halved, tasks
+// are on one way down, or a proof is prepared: tenths of a second for a thousand vertices, seconds for
+// thousands.
+//
+// References: Amaral et al., "Topology-aware GPU scheduling for learning workloads in cloud environments",
+// SC 2017, algorithms 2 and 3; Pellegrini, "Static mapping by dual recursive bipartitioning of process and
+// architecture graphs", SHPCC 1994; Gilmore, J. SIAM 10 (1962); Lawler, Management Science 9 (1963); Jonker
+// and Volgenant, Computing 38 (1987), for the assignment.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -8,6 +41,7 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/index.hpp"
 #include "mapping/descent.hpp"
 #include "mapping/exact.hpp"
 #include "mapping/exchange.hpp"
@@ -27,19 +61,19 @@ constexpr std::size_t kBounded = std::size_t{1} << 28;     // additions that a s
 constexpr std::size_t kEffort = std::size_t{1} << 24;      // additions that kicks may take, more or less
 
 void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
-    std::vector<bool> seen(at(size), false);
+    std::vector<bool> seen(index(size), false);
     for (std::size_t i = 0; i < vertices.size(); ++i) {
         const std::int32_t v = vertices[i];
         const std::string entry = name + "[" + std::to_string(i) + "] = " + std::to_string(v);
         if (v < 0 || v >= size)
             throw std::invalid_argument(entry + ": vertices are 0.." + std::to_string(size - 1));
-        if (seen[at(v)]) throw std::invalid_argument(entry + " is there twice");
-        seen[at(v)] = true;
+        if (seen[index(v)]) throw std::invalid_argument(entry + " is there twice");
+        seen[index(v)] = true;
     }
 }
 
 void check_prices(std::span<const double> prices, std::int32_t size) {
-    if (!prices.empty() && prices.size() != at(size)) {
+    if (!prices.empty() && prices.size() != index(size)) {
         throw std::invalid_argument("target_cost has " + std::to_string(prices.size()) +
                                     " entries; the target has " + std::to_string(size) + " vertices");
     }
@@ -66,7 +100,7 @@ void check(const Source::Impl& source, const Target::Impl& target, const MapPara
 
 Region free_vertices(const Target::Impl& target, const MapParams& params) {
     if (!params.free) {
-        Region everyone(at(target.size()));
+        Region everyone(index(target.size()));
         std::iota(everyone.begin(), everyone.end(), 0);
         return everyone;
     }
@@ -88,7 +122,7 @@ std::vector<Region> choose_regions(const Source::Impl& source, const Target::Imp
         Region& usable = regions.emplace_back();
         std::set_intersection(sorted.begin(), sorted.end(), free.begin(), free.end(),
                               std::back_inserter(usable));
-        if (usable.size() < at(source.size())) regions.pop_back();
+        if (usable.size() < index(source.size())) regions.pop_back();
     }
     regions.emplace_back(free.begin(), free.begin() + source.size());
     return regions;
@@ -108,78 +142,87 @@ double crude_bound(const Source::Impl& source, const Target::Impl& target, const
     double bound = source.total_weight() * target.least();
     if (target_cost.empty()) return bound;
     std::vector<double> prices;
-    for (const std::int32_t v : free) prices.push_back(target_cost[at(v)]);
+    for (const std::int32_t v : free) prices.push_back(target_cost[index(v)]);
     std::sort(prices.begin(), prices.end());
-    for (std::int32_t a = 0; a < source.size(); ++a) bound += prices[at(a)];
+    for (std::int32_t a = 0; a < source.size(); ++a) bound += prices[index(a)];
     return bound;
 }
 
-struct Attempt {
+// A mapping and its cost; of equal costs the lexicographically smaller one comes first.
+struct Costed {
     double cost = 0;
-    Places places;
+    Places places{};
 
-    friend bool operator<(const Attempt& a, const Attempt& b) {
+    friend bool operator<(const Costed& a, const Costed& b) {
         return std::tie(a.cost, a.places) < std::tie(b.cost, b.places);
     }
 };
 
+// The best mapping so far, and what is known of it.
+struct Attempt {
+    Places places{};
+    double bound = 0;      // no mapping costs less
+    bool complete = true;  // false: a step was stopped early
+};
+
 class Heuristic {
   public:
-    Heuristic(const Problem& problem, const MapParams& params, MapResult& result)
-        : problem_(problem),
-          exchange_(problem),
-          counter_(params.deadline),
-          params_(params),
-          result_(result) {}
+    // `bound`: no mapping costs less.
+    Heuristic(const Problem& problem, const MapParams& params, double bound)
+        : problem_(problem), exchange_(problem), meter_(params.stop), params_(params), bound_(bound) {}
+
+    std::int32_t descents() const { return descents_; }
+    std::uint64_t exchanges() const { return exchange_.exchanges(); }
 
     // Task i on the i-th vertex: what no answer is dearer than.
-    const Places& first_fit() {
-        Places places(at(problem_.source.size()));
+    Attempt first_fit() {
+        Places places(index(problem_.source.size()));
         std::iota(places.begin(), places.end(), 0);
         try_out(places);
-        return best_.places;
+        return best_so_far();
     }
 
-    const Places& run(const std::vector<Region>& regions, const Halves& halves) {
+    Attempt run(const std::vector<Region>& regions, const Halves& halves) {
         descent_.emplace(problem_, halves);
         for (const Region& region : regions) descend(numbered(region));
         Region whole(problem_.vertices.size());
         std::iota(whole.begin(), whole.end(), 0);
         descend(whole);
-        if (at(problem_.source.size()) > Descent::kFew) descend(whole, Dividing::one_by_one);
+        if (index(problem_.source.size()) > Descent::kFew) descend(whole, Dividing::one_by_one);
         refine();
-        return report();
+        return best_so_far();
     }
 
-    // From `places`, a mapping not worse than the best so far; goes on from those as good as the best, so
-    // that a plateau is crossed.
-    const Places& kick(Places places) {
+    // From a mapping not worse than the best so far; goes on from those as good as the best, so that a
+    // plateau is crossed.
+    Attempt kick(const Attempt& start) {
+        TOPOPLACE_ASSERT(start.bound >= bound_);
+        TOPOPLACE_ASSERT(problem_.cost(start.places) <= best_.cost + problem_.tolerance);
+        bound_ = start.bound;
         Random random(params_.seed);
+        Places places = start.places;
         best_ = {problem_.cost(places), places};
         const std::size_t arcs = 2 * static_cast<std::size_t>(problem_.source.graph().num_edges());
         const std::size_t most = kEffort / ((places.size() + arcs) * problem_.vertices.size());
-        const std::size_t kicks = std::min(static_cast<std::size_t>(params_.kicks), most);
+        const std::size_t kicks = std::min(index(params_.kicks), most);
         for (std::size_t i = 0; i < kicks && !done(); ++i) {
-            if (!exchange_.start(places, counter_)) break;
+            if (!exchange_.start(places, meter_)) break;
             exchange_.kick(random);
-            exchange_.improve(counter_);
+            exchange_.improve(meter_);
             if (exchange_.cost() > best_.cost + problem_.tolerance) continue;
             places = exchange_.places();
             keep({problem_.cost(places), places});
         }
-        return report();
+        return best_so_far();
     }
 
   private:
-    const Places& report() {
-        result_.exchanges = exchange_.exchanges();
-        result_.complete = !counter_.stopped();
-        return best_.places;
+    Attempt best_so_far() const {
+        return {.places = best_.places, .bound = bound_, .complete = !meter_.stopped()};
     }
 
     bool done() const {
-        return !best_.places.empty() &&
-               (best_.cost <= result_.bound + problem_.tolerance || counter_.stopped());
+        return !best_.places.empty() && (best_.cost <= bound_ + problem_.tolerance || meter_.stopped());
     }
 
     Region numbered(const Region& region) const {
@@ -187,102 +230,139 @@ class Heuristic {
         const auto begin = problem_.vertices.begin();
         for (const std::int32_t v : region) {
             const auto found = std::lower_bound(begin, problem_.vertices.end(), v);
+            TOPOPLACE_ASSERT(found != problem_.vertices.end() && *found == v);
             result.push_back(static_cast<std::int32_t>(found - begin));
         }
         return result;
     }
 
-    void keep(Attempt attempt) {
-        if (best_.places.empty() || attempt.cost < best_.cost - problem_.tolerance)
-            best_ = std::move(attempt);
+    void keep(Costed found) {
+        TOPOPLACE_ASSERT(found.cost == problem_.cost(found.places));
+        if (best_.places.empty() || found.cost < best_.cost - problem_.tolerance) best_ = std::move(found);
     }
 
     void descend(const Region& region, Dividing dividing = Dividing::cut) {
         if (done()) return;
         try_out(descent_->run(region, dividing));
-        ++result_.descents;
-        counter_.visit();
-        counter_.look_at_clock();
+        ++descents_;
+        meter_.visit();
+        meter_.look_at_clock();
     }
 
     void try_out(const Places& places) {
-        attempts_.push_back({problem_.cost(places), places});
-        keep(attempts_.back());
+        tried_.push_back({problem_.cost(places), places});
+        keep(tried_.back());
     }
 
     void refine() {
-        std::sort(attempts_.begin(), attempts_.end());
-        for (std::size_t i = 0; i < std::min(kRefined, attempts_.size()) && !done(); ++i)
-            improve(attempts_[i].places);
+        std::sort(tried_.begin(), tried_.end());
+        for (std::size_t i = 0; i < std::min(kRefined, tried_.size()) && !done(); ++i)
+            improve(tried_[i].places);
     }
 
     void improve(const Places& places) {
-        if (!exchange_.start(places, counter_)) return;
-        exchange_.improve(counter_);
+        if (!exchange_.start(places, meter_)) return;
+        exchange_.improve(meter_);
         keep({problem_.cost(exchange_.places()), exchange_.places()});
     }
 
     const Problem& problem_;
     std::optional<Descent> descent_;
     Exchange exchange_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     const MapParams& params_;
-    MapResult& result_;
-    std::vector<Attempt> attempts_;
-    Attempt best_;
+    double bound_;
+    std::vector<Costed> tried_;
+    Costed best_;
+    std::int32_t descents_ = 0;
+};
+
+struct ProofAttempt {
+    Attempt attempt;
+    std::uint64_t nodes = 0;
 };
 
 // From what was found until it is proven, or, where the proof is not asked for, until it is too much work.
-Places prove(const Problem& problem, const Places& start, const MapParams& params, MapResult& result) {
+ProofAttempt prove(const Problem& problem, const Attempt& start, const MapParams& params) {
     const bool exact = params.method == Method::exact;
-    Deadline deadline = params.deadline;
-    if (!exact) deadline.max_nodes = std::min(deadline.max_nodes, params.proof_nodes);
-    NodeCounter counter(deadline);
-    const Proven proven = prove(problem, start, exact ? Ties::broken : Ties::keep, counter);
-    result.nodes = counter.nodes();
-    if (exact) result.complete = proven.complete;
-    result.bound = std::max(result.bound, proven.bound);
-    return proven.places;
-}
-
-void answer(const Problem& problem, const Places& places, MapResult& result) {
-    for (const std::int32_t place : places) result.target_of.push_back(problem.vertices[at(place)]);
-    result.cost = problem.cost(places);
-    result.bound = std::min(result.bound, result.cost);
-    result.optimal = result.cost <= result.bound + problem.tolerance;
+    StopCondition stop = params.stop;
+    if (!exact) stop.max_nodes = std::min(stop.max_nodes, params.proof_nodes);
+    WorkMeter meter(stop);
+    Proven proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, meter);
+    Attempt attempt{.places = std::move(proven.places),
+                    .bound = std::max(start.bound, proven.bound),
+                    .complete = exact ? proven.complete : start.complete};
+    return {.attempt = std::move(attempt), .nodes = meter.nodes()};
 }
 
 // Nothing is searched where the proof would not fit into memory, let alone end, or where there is no time to
 // prepare it.
-Places prove_or_stop(const Problem& problem, const Places& start, const MapParams& params,
-                     MapResult& result) {
-    const std::size_t tasks = start.size();
+ProofAttempt prove_or_stop(const Problem& problem, const Attempt& start, const MapParams& params) {
+    const std::size_t tasks = start.places.size();
     const bool fits = tasks * tasks * problem.vertices.size() <= kProvable;
-    if (fits && !params.deadline.passed()) return prove(problem, start, params, result);
-    result.complete = false;
-    return start;
+    if (fits && !params.stop.time_is_up()) return prove(problem, start, params);
+    return {.attempt = {.places = start.places, .bound = start.bound, .complete = false}};
 }
 
-// `regions`: what the problem's vertices are of; empty where they are all that are free, for then they are
-// asked for when needed. Without all of them nothing can be proven but what `result.bound` says.
-Places search(const Problem& problem, const Target::Impl& target, std::vector<Region> regions,
-              const MapParams& params, MapResult& result) {
+// Which of the free vertices a problem holds.
+enum class Scope {
+    all_free,  // every one: a proof is possible, and regions are chosen only when they are needed
+    regions,   // those of regions chosen beforehand: nothing is proven but the bound that is known
+};
+
+struct Outcome {
+    Attempt best;
+    std::int32_t descents = 0;
+    std::uint64_t exchanges = 0;
+    std::uint64_t nodes = 0;
+};
+
+// `regions`: read where the scope is `regions`. `bound`: no mapping costs less.
+Outcome search(const Problem& problem, const Target::Impl& target, Scope scope, std::vector<Region> regions,
+               const MapParams& params, double bound) {
     const bool exact = params.method == Method::exact;
-    const bool whole = regions.empty();
-    Heuristic heuristic(problem, params, result);
-    const auto open = [&](const Places& places) {
-        return result.complete && problem.cost(places) > result.bound + problem.tolerance;
+    Heuristic heuristic(problem, params, bound);
+    const auto open = [&](const Attempt& attempt) {
+        return attempt.complete && problem.cost(attempt.places) > attempt.bound + problem.tolerance;
     };
-    Places best = heuristic.first_fit();
+    Attempt best = heuristic.first_fit();
     if (open(best)) {
-        if (whole) regions = choose_regions(problem.source, target, params, problem.vertices);
+        if (scope == Scope::all_free)
+            regions = choose_regions(problem.source, target, params, problem.vertices);
         best = heuristic.run(regions, target.halves());
     }
-    const bool small = whole && problem.source.size() <= kSmall && params.proof_nodes > 0;
-    if (!exact && small && open(best)) best = prove(problem, best, params, result);
-    if (open(best)) best = heuristic.kick(std::move(best));
-    if (exact) best = prove_or_stop(problem, best, params, result);
-    return best;
+    ProofAttempt proof;
+    const bool small = problem.source.size() <= kSmall && params.proof_nodes > 0;
+    if (!exact && scope == Scope::all_free && small && open(best)) {
+        proof = prove(problem, best, params);
+        best = proof.attempt;
+    }
+    if (open(best)) best = heuristic.kick(best);
+    if (exact) {
+        proof = prove_or_stop(problem, best, params);
+        best = proof.attempt;
+    }
+    return {.best = std::move(best),
+            .descents = heuristic.descents(),
+            .exchanges = heuristic.exchanges(),
+            .nodes = proof.nodes};
+}
+
+MapResult answer(const Problem& problem, const Outcome& outcome) {
+    const auto& [places, bound, complete] = outcome.best;
+    const double cost = problem.cost(places);
+    TOPOPLACE_ASSERT(bound <= cost + 1e3 * problem.tolerance);
+    const double least = std::min(bound, cost);
+    MapResult result{.found = true,
+                     .cost = cost,
+                     .bound = least,
+                     .optimal = cost <= least + problem.tolerance,
+                     .complete = complete,
+                     .descents = outcome.descents,
+                     .exchanges = outcome.exchanges,
+                     .nodes = outcome.nodes};
+    for (const std::int32_t place : places) result.target_of.push_back(problem.vertices[index(place)]);
+    return result;
 }
 
 }  // namespace
@@ -291,21 +371,20 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     const Source::Impl& source = the_source.impl();
     const Target::Impl& target = the_target.impl();
     check(source, target, params);
-    MapResult result;
     const Region free = free_vertices(target, params);
-    result.found = at(source.size()) <= free.size();
-    result.optimal = result.found && source.size() == 0;
-    if (!result.found || result.optimal) return result;
+    if (index(source.size()) > free.size()) return {};
+    if (source.size() == 0) return {.found = true, .optimal = true};
     const bool whole = free.size() <= kWhole || params.method == Method::exact;
+    const Scope scope = whole ? Scope::all_free : Scope::regions;
     std::vector<Region> regions;
-    if (!whole) regions = choose_regions(source, target, params, free);
-    const Problem problem(source, target, whole ? free : united(regions), params.target_cost);
+    if (scope == Scope::regions) regions = choose_regions(source, target, params, free);
+    const Problem problem(source, target, scope == Scope::all_free ? free : united(regions),
+                          params.target_cost);
     const auto arcs = 2 * static_cast<std::size_t>(source.graph().num_edges());
-    result.bound = whole && arcs * free.size() <= kBounded
-                       ? simple_bound(problem)
-                       : crude_bound(source, target, free, params.target_cost);
-    answer(problem, search(problem, target, std::move(regions), params, result), result);
-    return result;
+    const double bound = whole && arcs * free.size() <= kBounded
+                             ? simple_bound(problem)
+                             : crude_bound(source, target, free, params.target_cost);
+    return answer(problem, search(problem, target, scope, std::move(regions), params, bound));
 }
 
 }  // namespace topoplace::mapping

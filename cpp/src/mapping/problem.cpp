@@ -1,9 +1,16 @@
+// The dense problem that searches share: distances, prices and simple bounds.
+//
+// Reference for the bound: Gilmore, J. SIAM 10 (1962).
 #include "mapping/problem.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
+
+#include "graph/index.hpp"
 
 namespace topoplace::mapping {
 
@@ -20,43 +27,58 @@ Problem::Problem(const Source::Impl& the_source, const Target::Impl& target,
       distance(vertices.size() * vertices.size()),
       price(vertices.size(), 0),
       tolerance(1e-12 * dearest(source, target, target_cost)) {
+    TOPOPLACE_ASSERT(std::is_sorted(vertices.begin(), vertices.end(), std::less_equal<>()));
+    TOPOPLACE_ASSERT(tolerance >= 0 && std::isfinite(tolerance));
     double* out = distance.data();
     for (const std::int32_t u : vertices) {
         const double* from = target.row(u);
         for (const std::int32_t v : vertices) *out++ = from[v];
     }
     if (target_cost.empty()) return;
-    for (std::size_t i = 0; i < vertices.size(); ++i) price[i] = target_cost[at(vertices[i])];
+    for (std::size_t i = 0; i < vertices.size(); ++i) price[i] = target_cost[index(vertices[i])];
+}
+
+bool Problem::is_injective(const Places& places) const {
+    std::vector<bool> used(vertices.size(), false);
+    for (const std::int32_t place : places) {
+        if (place < 0 || place >= size() || used[index(place)]) return false;
+        used[index(place)] = true;
+    }
+    return std::ssize(places) == source.size();
 }
 
 double Problem::cost(const Places& places) const {
+    TOPOPLACE_ASSERT(is_injective(places));
     const Graph& graph = source.graph();
     double sum = 0;
     for (std::int32_t a = 0; a < source.size(); ++a) {
-        const double* from = row(places[at(a)]);
+        const double* from = row(places[index(a)]);
         const auto others = graph.neighbors(a);
         const auto weights = graph.weights(a);
         for (std::size_t i = 0; i < others.size() && others[i] < a; ++i)
-            sum += weights[i] * from[places[at(others[i])]];
+            sum += weights[i] * from[places[index(others[i])]];
     }
-    for (const std::int32_t place : places) sum += price[at(place)];
+    for (const std::int32_t place : places) sum += price[index(place)];
     return sum;
 }
 
 Nearest::Nearest(const Problem& problem, std::int32_t count)
-    : count_(std::max(0, std::min(count, problem.size() - 1))), near_(problem.vertices.size() * at(count_)) {
+    : count_(std::max(0, std::min(count, problem.size() - 1))),
+      near_(problem.vertices.size() * index(count_)) {
     std::vector<std::int32_t> others(problem.vertices.size());
     for (std::int32_t v = 0; v < problem.size(); ++v) {
         const double* from = problem.row(v);
         std::iota(others.begin(), others.end(), 0);
-        std::swap(others[0], others[at(v)]);
+        std::swap(others[0], others[index(v)]);
         const auto nearer = [&](std::int32_t x, std::int32_t y) {
             return from[x] != from[y] ? from[x] < from[y] : x < y;
         };
         const auto end = others.begin() + 1 + count_;
         if (end != others.end()) std::nth_element(others.begin() + 1, end, others.end(), nearer);
         std::sort(others.begin() + 1, end, nearer);
-        std::copy(others.begin() + 1, end, near_.begin() + static_cast<std::ptrdiff_t>(at(v) * at(count_)));
+        TOPOPLACE_ASSERT(others[0] == v);
+        std::copy(others.begin() + 1, end,
+                  near_.begin() + static_cast<std::ptrdiff_t>(index(v) * index(count_)));
     }
 }
 
@@ -69,11 +91,13 @@ double simple_bound(const Problem& problem) {
     for (const auto& halves : problem.source.halves()) {
         double least = std::numeric_limits<double>::infinity();
         for (std::int32_t v = 0; v < problem.size(); ++v) {
-            double sum = problem.price[at(v)];
+            double sum = problem.price[index(v)];
             const auto near = nearest.of(v);
+            TOPOPLACE_ASSERT(halves.size() <= near.size());
             for (std::size_t i = 0; i < halves.size(); ++i) sum += halves[i] * problem.row(v)[near[i]];
             least = std::min(least, sum);
         }
+        TOPOPLACE_ASSERT(least >= 0 && std::isfinite(least));
         bound += least;
     }
     return bound;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "mapping/source.hpp"
 #include "mapping/target.hpp"
 
@@ -18,8 +19,10 @@ struct Problem {
             std::span<const double> target_cost);
 
     std::int32_t size() const { return static_cast<std::int32_t>(vertices.size()); }
-    const double* row(std::int32_t u) const { return distance.data() + at(u) * vertices.size(); }
+    const double* row(std::int32_t u) const { return distance.data() + index(u) * vertices.size(); }
     double cost(const Places& places) const;
+    // Every task on a vertex of its own.
+    bool is_injective(const Places& places) const;
 
     const Source::Impl& source;
     std::vector<std::int32_t> vertices;  // the target's numbers
@@ -28,7 +31,7 @@ struct Problem {
     double tolerance = 0;  // costs closer than this are equal
 };
 
-// How many usual steps of a search so many additions are.
+// The number of usual steps of a search that take as many additions.
 inline std::uint64_t steps(std::size_t additions) {
     constexpr std::size_t kUsual = 1U << 14;  // what the assignment of a usual node takes at most
     return 1 + additions / kUsual;
@@ -44,7 +47,7 @@ class Nearest {
 
     std::int32_t count() const { return count_; }
     std::span<const std::int32_t> of(std::int32_t v) const {
-        return std::span(near_).subspan(at(v) * at(count_), at(count_));
+        return std::span(near_).subspan(index(v) * index(count_), index(count_));
     }
 
   private:

@@ -1,3 +1,4 @@
+// What searches prepare of a source graph: the order of placing, halved weights, and its symmetries.
 #include "mapping/source.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/index.hpp"
 #include "match/symmetry.hpp"
 
 namespace topoplace::mapping {
@@ -19,20 +21,20 @@ std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<do
     std::priority_queue<Entry> waiting;
     std::vector<double> tie(weight.size(), 0);
     std::vector<bool> placed(weight.size(), false);
-    for (std::int32_t a = 0; a < graph.num_vertices(); ++a) waiting.push({0, weight[at(a)], -a});
+    for (std::int32_t a = 0; a < graph.num_vertices(); ++a) waiting.push({0, weight[index(a)], -a});
     std::vector<std::int32_t> order;
     while (!waiting.empty()) {
         const auto [seen, unused, negative] = waiting.top();
         const std::int32_t a = -negative;
         waiting.pop();
-        if (placed[at(a)] || seen != tie[at(a)]) continue;
-        placed[at(a)] = true;
+        if (placed[index(a)] || seen != tie[index(a)]) continue;
+        placed[index(a)] = true;
         order.push_back(a);
         for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
             const std::int32_t b = graph.neighbors(a)[i];
-            if (placed[at(b)]) continue;
-            tie[at(b)] += graph.weights(a)[i];
-            waiting.push({tie[at(b)], weight[at(b)], -b});
+            if (placed[index(b)]) continue;
+            tie[index(b)] += graph.weights(a)[i];
+            waiting.push({tie[index(b)], weight[index(b)], -b});
         }
     }
     return order;
@@ -51,25 +53,26 @@ std::vector<double> halves_of(const Graph& graph, std::int32_t task, std::int32_
 match::ColoredGraph colored(const Graph& graph) {
     const std::int32_t size = graph.num_vertices();
     std::map<double, std::uint32_t> color{{0.0, 0}};
-    match::ColoredGraph result{size, std::vector<std::uint32_t>(at(size) * at(size), 0)};
+    match::ColoredGraph result{size, std::vector<std::uint32_t>(index(size) * index(size), 0)};
     for (std::int32_t a = 0; a < size; ++a) {
         for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
             const auto next = static_cast<std::uint32_t>(color.size());
             const auto known = color.emplace(graph.weights(a)[i], next).first;
-            result.color[at(a) * at(size) + at(graph.neighbors(a)[i])] = known->second;
+            result.color[index(a) * index(size) + index(graph.neighbors(a)[i])] = known->second;
         }
     }
     return result;
 }
 
 Graph renumbered(const Graph& graph, const std::vector<std::int32_t>& order) {
+    TOPOPLACE_ASSERT(std::ssize(order) == graph.num_vertices());
     std::vector<std::int32_t> depth(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) depth[at(order[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < order.size(); ++i) depth[index(order[i])] = static_cast<std::int32_t>(i);
     std::vector<Edge> edges;
     for (std::int32_t a = 0; a < graph.num_vertices(); ++a) {
         for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
             const std::int32_t b = graph.neighbors(a)[i];
-            if (a < b) edges.push_back({depth[at(a)], depth[at(b)], graph.weights(a)[i]});
+            if (a < b) edges.push_back({depth[index(a)], depth[index(b)], graph.weights(a)[i]});
         }
     }
     return {graph.num_vertices(), edges};
@@ -79,17 +82,18 @@ Proof prepare(const Graph& given, const std::vector<std::int32_t>& order) {
     const std::int32_t size = given.num_vertices();
     Proof proof{renumbered(given, order), {}, {}};
     for (std::int32_t depth = 0; depth < size; ++depth) {
-        auto& row = proof.open_halves.emplace_back(at(size));
+        auto& row = proof.open_halves.emplace_back(index(size));
         for (std::int32_t task = depth; task < size; ++task)
-            row[at(task)] = halves_of(proof.graph, task, depth);
+            row[index(task)] = halves_of(proof.graph, task, depth);
     }
-    std::vector<std::int32_t> base(at(size));
+    std::vector<std::int32_t> base(index(size));
     std::iota(base.begin(), base.end(), 0);
-    proof.above.resize(at(size));
+    proof.above.resize(index(size));
     const auto chain = match::stabilizer_chain(colored(proof.graph), base);
     for (std::int32_t i = 0; i < size; ++i) {
-        for (const std::int32_t task : chain.orbit[at(i)]) {
-            if (task != i) proof.above[at(task)].push_back(i);
+        for (const std::int32_t task : chain.orbit[index(i)]) {
+            TOPOPLACE_ASSERT(task >= i);
+            if (task != i) proof.above[index(task)].push_back(i);
         }
     }
     return proof;
@@ -109,6 +113,7 @@ Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
         total_weight_ += weight.back();
     }
     order_ = placing_order(graph_, weight);
+    TOPOPLACE_ASSERT(total_weight_ >= 0 && std::ssize(order_) == size());
 }
 
 const Proof& Source::Impl::proof() const {

@@ -10,8 +10,6 @@
 
 namespace topoplace::mapping {
 
-inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 // What a search that places task after task knows beforehand. Tasks are numbered by their depth, which is
 // their place in the order.
 struct Proof {

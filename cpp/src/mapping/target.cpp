@@ -1,3 +1,4 @@
+// Checks a target's distances and keeps them.
 #include "mapping/target.hpp"
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "graph/index.hpp"
 
 namespace topoplace::mapping {
 namespace {
@@ -44,18 +47,19 @@ Target::Target(std::int32_t num_vertices, std::vector<double> distance)
 std::int32_t Target::num_vertices() const { return impl_->size(); }
 
 std::span<const double> Target::distance() const {
-    return {impl_->row(0), at(impl_->size()) * at(impl_->size())};
+    return {impl_->row(0), index(impl_->size()) * index(impl_->size())};
 }
 
 Target::Impl::Impl(std::int32_t size, std::vector<double> distance)
     : size_(size), distance_(std::move(distance)), least_(std::numeric_limits<double>::infinity()) {
-    if (size < 0 || distance_.size() != at(size) * at(size))
+    if (size < 0 || distance_.size() != index(size) * index(size))
         throw std::invalid_argument("target_distance does not have n x n entries");
     constexpr std::int32_t kBlock = 32;  // its mirror image is read from the cache
     for (std::int32_t top = 0; top < size; top += kBlock) {
         for (std::int32_t left = 0; left < top + kBlock; left += kBlock) check_block(top, left, kBlock);
     }
     if (size < 2) least_ = 0;
+    TOPOPLACE_ASSERT(least_ >= 0 && least_ <= largest_ && largest_ <= kLargest);
 }
 
 // Rows top .. top + block, columns left .. left + block, up to the diagonal.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "mapping/source.hpp"
 #include "topoplace/mapping.hpp"
 
@@ -15,7 +16,7 @@ namespace topoplace::mapping {
 struct Part {
     std::int32_t begin = 0;
     std::int32_t end = 0;
-    std::int32_t half[2] = {-1, -1};  // indices of parts
+    std::int32_t half[2] = {kAbsent, kAbsent};  // indices of parts
 
     std::int32_t size() const { return end - begin; }
 };
@@ -30,8 +31,11 @@ class Target::Impl {
     Impl(std::int32_t size, std::vector<double> distance);
 
     std::int32_t size() const { return size_; }
-    const double* row(std::int32_t u) const { return distance_.data() + at(u) * at(size_); }
-    double distance(std::int32_t u, std::int32_t v) const { return row(u)[at(v)]; }
+    const double* row(std::int32_t u) const {
+        TOPOPLACE_ASSERT(u < size_ || size_ == 0);
+        return distance_.data() + index(u) * index(size_);
+    }
+    double distance(std::int32_t u, std::int32_t v) const { return row(u)[index(v)]; }
     double least() const { return least_; }  // between different vertices; 0 where there is one vertex
     double largest() const { return largest_; }
     const Halves& halves() const;

@@ -2,10 +2,13 @@
 // existence.
 #pragma once
 
+#include <bit>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/pattern.hpp"
 #include "match/target.hpp"
 
@@ -29,30 +32,43 @@ struct Space {
     void filter_by_degree();
 };
 
-// Visit: bool visit(const Backtrack&, const Bits<W>& last) is given every placement of all but the last
-// vertex with the set of images the last one may take; false ends the search.
+template <int W>
+class Backtrack;
+
+// Takes every placement of all but the last vertex, with the images that the last one may take; false ends
+// the search.
+template <class V, int W>
+concept PlacementVisitor = requires(V& visit, const Backtrack<W>& search, const Bits<W>& last) {
+    { visit(search, last) } -> std::same_as<bool>;
+};
+
 template <int W>
 class Backtrack {
   public:
-    Backtrack(const Space<W>& space, const Plan& plan, bool break_symmetry, NodeCounter& counter)
+    Backtrack(const Space<W>& space, const Plan& plan, bool break_symmetry, WorkMeter& meter)
         : space_(space),
           plan_(plan),
           break_symmetry_(break_symmetry),
-          counter_(counter),
+          meter_(meter),
           last_(space.pattern.size() - 1),
-          image_(static_cast<std::size_t>(space.pattern.size())) {}
+          image_(index(space.pattern.size())) {}
 
     // Restricts the search to these vertices, and to mappings that use all of `required`.
     void restrict_to(const Bits<W>& usable, const Bits<W>& required) {
+        TOPOPLACE_ASSERT(!(required - usable).any());
         usable_ = usable;
         required_ = required;
         has_required_ = required.any();
     }
     // The image of the first vertex in the plan's order.
-    void fix_root(std::int32_t v) { root_ = v; }
+    void fix_root(std::int32_t v) {
+        TOPOPLACE_ASSERT(usable_.test(v));
+        root_ = v;
+    }
 
-    template <class Visit>
+    template <PlacementVisitor<W> Visit>
     void run(Visit&& visit) {
+        TOPOPLACE_ASSERT(last_ >= 0 && std::ssize(plan_.order) == last_ + 1);
         stopped_ = false;
         descend(0, Bits<W>{}, visit);
     }
@@ -67,8 +83,6 @@ class Backtrack {
     }
 
   private:
-    static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
     Bits<W> candidates(std::int32_t depth, const Bits<W>& used) const {
         Bits<W> set = space_.allowed[index(plan_.order[index(depth)])] & usable_;
         set -= used;
@@ -101,15 +115,17 @@ class Backtrack {
         if (count == slots) set &= missing;
     }
 
-    template <class Visit>
+    template <PlacementVisitor<W> Visit>
     void descend(std::int32_t depth, const Bits<W>& used, Visit& visit) {
+        TOPOPLACE_ASSERT(used.count() == depth && !(used - usable_).any());
         Bits<W> set = candidates(depth, used);
-        if (depth == 0 && root_ >= 0) set &= Bits<W>::single(root_);
+        TOPOPLACE_ASSERT(!(set & used).any());
+        if (depth == 0 && root_ != kAbsent) set &= Bits<W>::single(root_);
         if (depth == last_) {
             if (set.any() && !visit(*this, set)) stopped_ = true;
             return;
         }
-        if (counter_.visit()) stopped_ = true;
+        if (meter_.visit()) stopped_ = true;
         for (std::int32_t w = 0; w < W; ++w) {
             for (std::uint64_t rest = set.at(w); rest != 0 && !stopped_; rest &= rest - 1) {
                 const std::int32_t v = 64 * w + std::countr_zero(rest);
@@ -124,13 +140,13 @@ class Backtrack {
     const Space<W>& space_;
     const Plan& plan_;
     const bool break_symmetry_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     const std::int32_t last_;
     std::vector<std::int32_t> image_;
     Bits<W> usable_ = Bits<W>::first(Bits<W>::kBits);
     Bits<W> required_{};
     bool has_required_ = false;
-    std::int32_t root_ = -1;
+    std::int32_t root_ = kAbsent;
     bool stopped_ = false;
 };
 

@@ -1,15 +1,21 @@
+// The best embedding and its proof: branch and bound on the score, bisection over the distinct weights for a
+// bottleneck, then ties broken vertex by vertex, so that every machine returns the same answer.
 #include <algorithm>
+#include <concepts>
+#include <functional>
+#include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
 #include "match/link_counts.hpp"
 #include "match/used_weights.hpp"
 
 namespace topoplace::match {
 namespace {
-
-std::size_t at(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
 
 template <int W>
 Bits<W> to_bits(std::span<const std::int32_t> vertices) {
@@ -20,51 +26,61 @@ Bits<W> to_bits(std::span<const std::int32_t> vertices) {
 
 // One canonical best embedding, in three steps: the best score; the lexicographically smallest vertex set
 // that reaches it, vertex by vertex; the lexicographically smallest mapping onto that set.
-template <int W, class Score>
+template <int W, Score S>
 class Canonical {
   public:
-    using Search = BranchAndBound<W, Score>;
+    using Search = BranchAndBound<W, S>;
 
-    Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, Score score,
-              const BestParams& params, NodeCounter& counter)
+    Canonical(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency, S score,
+              const BestParams& params, const Bits<W>& usable, const Bits<W>& required, WorkMeter& meter)
         : pattern_(pattern),
           target_(target),
-          counter_(counter),
-          search_(pattern, adjacency, score, params, counter) {}
+          meter_(meter),
+          search_(pattern, adjacency, score, params, meter),
+          usable_(usable),
+          required_(required) {}
 
-    bool best(const Bits<W>& usable, const Bits<W>& required) {
-        usable_ = usable;
-        required_ = required;
-        if (usable.count() < pattern_.size() || required.count() > pattern_.size()) return false;
-        bound_ = search_.root_bound(pattern_.plan(), usable, kNone + 1);
-        if (bound_ == kNone) return false;
-        const bool found = required.any()
-                               ? anchored(Search::Goal::best, required.lowest(), usable, required, kNone + 1)
-                               : anywhere();
+    // False where none was found.
+    bool best() {
+        if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
+        bound_ = search_.root_bound(pattern_.plan(), usable_, kNoScore + 1);
+        if (bound_ == kNoScore) return false;
+        const bool found = required_.any() ? anchored(Search::Goal::best, required_.lowest(), usable_,
+                                                      required_, kNoScore + 1)
+                                           : anywhere();
         if (!found) return false;
         score_ = search_.score();
+        TOPOPLACE_ASSERT(score_ <= bound_);
         vertices_.assign(search_.found().begin(), search_.found().end());
-        if (!counter_.stopped()) bound_ = score_;
+        TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
+        if (!meter_.stopped()) bound_ = score_;
         return true;
     }
 
-    // After best(): breaks ties. False where the deadline came first.
+    // After best(): breaks ties. False where the search was stopped first.
     bool settle() {
         Bits<W> set = to_bits<W>(vertices_);
         Bits<W> usable = usable_;
         Bits<W> taken = required_;
         Bits<W> undecided = usable - required_;
-        while (taken.count() < pattern_.size() && !counter_.stopped()) {
+        while (taken.count() < pattern_.size() && !meter_.stopped()) {
+            TOPOPLACE_ASSERT(!(taken - set).any() && !(set - usable).any());
             const std::int32_t v = undecided.lowest();
             undecided.reset(v);
             Bits<W> with = taken;
             with.set(v);
             if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, score_))
                 set = to_bits<W>(search_.found());
-            (set.test(v) ? taken : usable) = set.test(v) ? with : usable - Bits<W>::single(v);
+            if (set.test(v)) {
+                taken = with;
+            } else {
+                usable.reset(v);
+            }
         }
-        if (counter_.stopped()) return false;
+        if (meter_.stopped()) return false;
+        TOPOPLACE_ASSERT(taken == set);
         if (!search_.run(pattern_.natural(), Search::Goal::first, set, set, score_, set)) return false;
+        TOPOPLACE_ASSERT(search_.score() == score_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         return true;
     }
@@ -76,46 +92,63 @@ class Canonical {
   private:
     bool anywhere() {
         typename Search::OrbitMates mates;
-        if constexpr (Score::kFollowsWeights) mates = [this] { return orbit_mates(); };
-        return search_.run(pattern_.plan(), Search::Goal::best, usable_, required_, kNone + 1, usable_,
+        if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
+        return search_.run(pattern_.plan(), Search::Goal::best, usable_, required_, kNoScore + 1, usable_,
                            bound_, std::move(mates));
     }
 
     std::vector<Bits<W>> orbit_mates() const {
-        std::vector<bool> free(at(target_.size()));
-        usable_.for_each([&](std::int32_t v) { free[at(v)] = true; });
+        std::vector<bool> free(index(target_.size()));
+        usable_.for_each([&](std::int32_t v) { free[index(v)] = true; });
         const std::vector<std::int32_t> orbit = target_.orbits(free);
-        std::vector<Bits<W>> members(at(target_.size()));
-        for (std::int32_t v = 0; v < target_.size(); ++v) members[at(orbit[at(v)])].set(v);
-        std::vector<Bits<W>> mates(at(target_.size()));
-        for (std::int32_t v = 0; v < target_.size(); ++v) mates[at(v)] = members[at(orbit[at(v)])];
+        std::vector<Bits<W>> members(index(target_.size()));
+        for (std::int32_t v = 0; v < target_.size(); ++v) members[index(orbit[index(v)])].set(v);
+        std::vector<Bits<W>> mates(index(target_.size()));
+        for (std::int32_t v = 0; v < target_.size(); ++v) mates[index(v)] = members[index(orbit[index(v)])];
         return mates;
     }
 
     // Embeddings that contain v: one search for each kind of pattern vertex that v may serve as.
     bool anchored(typename Search::Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
                   Fixed floor) {
+        TOPOPLACE_ASSERT(required.test(v) && usable.test(v));
         bool found = false;
         for (const std::int32_t u : pattern_.representatives()) {
             const bool better =
                 search_.run(pattern_.rooted(u), goal, usable, required, floor, Bits<W>::single(v), bound_);
             found = found || better;
             if (better && goal == Search::Goal::best) floor = search_.score() + 1;
-            if ((better && goal == Search::Goal::any) || floor > bound_ || counter_.stopped()) break;
+            if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
         }
         return found;
     }
 
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     Search search_;
-    Bits<W> usable_;
-    Bits<W> required_;
+    const Bits<W> usable_;
+    const Bits<W> required_;
     std::vector<std::int32_t> vertices_;
-    Fixed score_ = kNone;
-    Fixed bound_ = kNone;
+    Fixed score_ = kNoScore;
+    Fixed bound_ = kNoScore;
 };
+
+// What decides between embeddings of the same bottleneck.
+enum class Secondary {
+    none,  // the canonical order alone
+    sum,   // the larger sum of weights
+};
+
+// A proven bound is the score itself, to the last bit.
+struct Rating {
+    double score;
+    double bound;
+};
+
+Rating rated(bool proven, double score, double bound) {
+    return {.score = score, .bound = proven ? score : std::max(score, bound)};
+}
 
 // One call of best_subgraph at a compiled width.
 template <int W>
@@ -129,7 +162,7 @@ class Best {
           usable_(to_bits<W>(free)),
           required_(to_bits<W>(params.required)),
           min_weight_(target_.to_fixed(params.min_weight)),
-          counter_(params.deadline) {
+          meter_(params.stop) {
         target_.check_comparable();
     }
 
@@ -138,9 +171,9 @@ class Best {
             case Objective::sum:
                 return sum(min_weight_);
             case Objective::bottleneck:
-                return bottleneck(false);
+                return bottleneck(Secondary::none);
             case Objective::bottleneck_sum:
-                return bottleneck(true);
+                return bottleneck(Secondary::sum);
         }
         return {};
     }
@@ -153,25 +186,21 @@ class Best {
 
   private:
     // to_double: what a fixed-point score or rank means; rounded, where it is a sum.
-    template <class Score, class ToDouble>
-    BestResult search(const BitRows& adjacency, Score score, ToDouble&& to_double) {
-        BestResult result;
-        Canonical<W, Score> canonical(pattern_, target_, adjacency, score, params_, counter_);
-        result.found = canonical.best(usable_, required_);
-        result.optimal = !counter_.stopped();
-        if (result.found) {
-            result.complete = result.optimal && canonical.settle();
-            result.vertices = canonical.take_vertices();
-            rate(result, to_double(canonical.score()), to_double(canonical.bound()));
-        }
-        result.nodes = counter_.nodes();
-        return result;
-    }
-
-    // A proven bound is the score itself, to the last bit.
-    static void rate(BestResult& result, double score, double bound) {
-        result.score = score;
-        result.bound = result.optimal ? score : std::max(score, bound);
+    template <Score S, std::invocable<Fixed> ToDouble>
+    BestResult search(const BitRows& adjacency, S score, ToDouble&& to_double) {
+        Canonical<W, S> canonical(pattern_, target_, adjacency, score, params_, usable_, required_, meter_);
+        const bool found = canonical.best();
+        const bool proven = !meter_.stopped();
+        if (!found) return {.optimal = proven, .nodes = meter_.nodes()};
+        const bool complete = proven && canonical.settle();
+        const Rating rating = rated(proven, to_double(canonical.score()), to_double(canonical.bound()));
+        return {.found = true,
+                .vertices = canonical.take_vertices(),
+                .score = rating.score,
+                .bound = rating.bound,
+                .optimal = proven,
+                .complete = complete,
+                .nodes = meter_.nodes()};
     }
 
     BestResult sum(Fixed min_weight) {
@@ -180,7 +209,10 @@ class Best {
         const BitRows adjacency = target_.adjacency(min_weight, params_.min_weight);
         BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
                                    [&](Fixed sum) { return target_.to_double(sum); });
-        if (result.found) rate(result, sum_of(result.vertices), result.bound);
+        if (!result.found) return result;
+        const Rating rating = rated(result.optimal, sum_of(result.vertices), result.bound);
+        result.score = rating.score;
+        result.bound = rating.bound;
         return result;
     }
 
@@ -192,45 +224,71 @@ class Best {
         std::vector<std::int32_t> witness;
     };
 
-    BestResult bottleneck(bool then_sum) {
+    BestResult bottleneck(Secondary secondary) {
         if (pattern_.num_edges() == 0) return sum(min_weight_);
         Bracket bracket = bisect();
-        BestResult result;
-        result.nodes = counter_.nodes();
-        result.optimal = !counter_.stopped();
-        if (bracket.witness.empty()) return result;
-        const Fixed threshold = target_.distinct_weights()[at(bracket.open)];
-        if (!counter_.stopped()) result = then_sum ? sum(threshold) : at_threshold(threshold);
-        if (!result.found) result.vertices = std::move(bracket.witness);
-        if (!result.found || !then_sum) describe(result, bracket, then_sum);
-        return result;
+        if (bracket.witness.empty()) return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()};
+        return secondary == Secondary::sum ? sum_above(std::move(bracket))
+                                           : at_bottleneck(std::move(bracket));
     }
 
     Bracket bisect() {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
-        Bracket bracket{-1, end - weights.begin(), {}};
-        while (bracket.open - bracket.refuted > 1 && !counter_.stopped()) {
+        Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
+        while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
             const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
-            const bool found = exists(weights[at(middle)], bracket.witness);
-            if (!found && counter_.stopped()) break;
-            (found ? bracket.open : bracket.refuted) = middle;
+            if (auto witness = embedding_above(weights[static_cast<std::size_t>(middle)])) {
+                bracket.open = middle;
+                bracket.witness = std::move(*witness);
+            } else if (!meter_.stopped()) {
+                bracket.refuted = middle;
+            }
         }
+        TOPOPLACE_ASSERT(bracket.refuted < bracket.open);
+        TOPOPLACE_ASSERT(bracket.witness.empty() == (bracket.open == end - weights.begin()));
         return bracket;
     }
 
-    // Score and bound of result.vertices: their bottleneck, or where the deadline left the sum open, their
-    // sum.
-    void describe(BestResult& result, const Bracket& bracket, bool as_sum) const {
-        const auto weights = target_.distinct_weights();
-        result.found = true;
-        result.optimal = bracket.open - bracket.refuted == 1 && !as_sum;
-        if (as_sum) {
-            const Fixed most = pattern_.num_edges() * weights[0];
-            rate(result, sum_of(result.vertices), target_.to_double(most));
-        } else {
-            rate(result, lightest_of(result.vertices), target_.to_double(weights[at(bracket.refuted + 1)]));
+    // Of the embeddings with the best bottleneck the one of largest sum; the witness where time does not
+    // allow it.
+    BestResult sum_above(Bracket bracket) {
+        if (!meter_.stopped()) {
+            BestResult result = sum(weight_of(bracket.open));
+            if (result.found) return result;
         }
+        const Fixed most = pattern_.num_edges() * target_.distinct_weights()[0];
+        return witnessed(std::move(bracket.witness), most);
+    }
+
+    BestResult witnessed(std::vector<std::int32_t>&& witness, Fixed most) const {
+        TOPOPLACE_ASSERT(meter_.stopped());
+        const Rating rating = rated(false, sum_of(witness), target_.to_double(most));
+        return {.found = true,
+                .vertices = std::move(witness),
+                .score = rating.score,
+                .bound = rating.bound,
+                .nodes = meter_.nodes()};
+    }
+
+    // The canonical embedding with the best bottleneck; the witness where time does not allow it.
+    BestResult at_bottleneck(Bracket bracket) {
+        const BestResult tied = meter_.stopped() ? BestResult{} : above(weight_of(bracket.open));
+        const bool proven = bracket.open - bracket.refuted == 1;
+        auto vertices = tied.found ? tied.vertices : std::move(bracket.witness);
+        const Rating rating =
+            rated(proven, lightest_of(vertices), target_.to_double(weight_of(bracket.refuted + 1)));
+        return {.found = true,
+                .vertices = std::move(vertices),
+                .score = rating.score,
+                .bound = rating.bound,
+                .optimal = proven,
+                .complete = tied.complete,
+                .nodes = meter_.nodes()};
+    }
+
+    Fixed weight_of(std::ptrdiff_t rank) const {
+        return target_.distinct_weights()[static_cast<std::size_t>(rank)];
     }
 
     double sum_of(const std::vector<std::int32_t>& vertices) const {
@@ -243,16 +301,17 @@ class Best {
         return lightest;
     }
 
-    bool exists(Fixed weight, std::vector<std::int32_t>& witness) {
+    // Some embedding over edges of at least this weight.
+    std::optional<std::vector<std::int32_t>> embedding_above(Fixed weight) {
         const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
         Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
-                                          counter_);
-        if (!canonical.best(usable_, required_)) return false;
-        witness = canonical.take_vertices();
-        return true;
+                                          usable_, required_, meter_);
+        if (!canonical.best()) return std::nullopt;
+        return canonical.take_vertices();
     }
 
-    BestResult at_threshold(Fixed weight) {
+    // The canonical one of these, rated 0.
+    BestResult above(Fixed weight) {
         const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
         return search(adjacency, Existence(adjacency), [](Fixed) { return 0.0; });
     }
@@ -263,14 +322,13 @@ class Best {
     const Bits<W> usable_;
     const Bits<W> required_;
     const Fixed min_weight_;
-    NodeCounter counter_;
+    WorkMeter meter_;
 };
 
 template <class Goal>
 BestResult solve(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                  const Goal& goal, const BestParams& params) {
-    if (pattern.num_vertices() == 0)
-        return {.found = true, .vertices = {}, .optimal = true, .complete = true};
+    if (pattern.num_vertices() == 0) return {.found = true, .optimal = true, .complete = true};
     return with_width(target.num_vertices(),
                       [&](auto width) { return Best<width()>(pattern, target, free, params).solve(goal); });
 }

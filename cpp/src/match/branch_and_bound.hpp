@@ -11,16 +11,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/polish.hpp"
 #include "match/scores.hpp"
 
 namespace topoplace::match {
 
-template <int W, class Score>
+template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
@@ -33,13 +35,13 @@ class BranchAndBound {
         first,  // of those that reach the floor, the lexicographically smallest in the plan's order
     };
 
-    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, Score score,
-                   const BestParams& params, NodeCounter& counter)
+    BranchAndBound(const Pattern::Impl& pattern, const BitRows& adjacency, S score, const BestParams& params,
+                   WorkMeter& meter)
         : pattern_(pattern),
           adjacency_(adjacency),
           score_(score),
           params_(params),
-          counter_(counter),
+          meter_(meter),
           size_(pattern.size()),
           frames_(index(size_) + 1),
           image_(index(size_)),
@@ -51,6 +53,8 @@ class BranchAndBound {
     // target's symmetries: one root of an orbit is enough.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
              const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {}) {
+        TOPOPLACE_ASSERT(std::ssize(plan.order) == size_ && size_ > 0);
+        TOPOPLACE_ASSERT(floor > kNoScore && branches_.empty());
         plan_ = &plan;
         goal_ = goal;
         usable_ = usable;
@@ -58,26 +62,28 @@ class BranchAndBound {
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
-        hard_after_ = counter_.nodes() + params_.symmetry_after;
-        polish_after_ = counter_.nodes() + params_.polish_after;
+        hard_after_ = meter_.nodes() + params_.symmetry_after;
+        polish_after_ = meter_.nodes() + params_.polish_after;
         need_ = floor;
         enough_ = enough;
         success_ = done_ = false;
         frames_[0].used = Bits<W>{};
         frames_[0].state = score_.root(pattern_, usable);
         descend(0);
+        TOPOPLACE_ASSERT(branches_.empty());
+        TOPOPLACE_ASSERT(!success_ || (found_score_ >= floor && need_ > found_score_));
         return success_;
     }
 
     // Of the last run that succeeded: images by pattern vertex, and the score.
     std::span<const std::int32_t> found() const { return found_; }
     Fixed score() const { return found_score_; }
-    // No embedding scores more than this, whatever was searched; kNone where none exists.
+    // No embedding scores more than this, whatever was searched; kNoScore where none exists.
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
         plan_ = &plan;
         required_ = Bits<W>{};
         frames_[0].used = Bits<W>{};
-        typename Score::State state = score_.root(pattern_, usable);
+        typename S::State state = score_.root(pattern_, usable);
         return score_.bound(state, partial(0, usable), floor);
     }
 
@@ -85,7 +91,7 @@ class BranchAndBound {
     struct Frame {
         Bits<W> used;
         Bits<W> tried;
-        typename Score::State state;
+        typename S::State state;
     };
     struct Branch {
         Outlook outlook;
@@ -93,9 +99,24 @@ class BranchAndBound {
     };
 
     static constexpr std::int64_t kMaxPolishRound = 1 << 20;
-    static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+    static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
-    static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+    // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
+    bool admissible(Fixed value) {
+        for (std::int32_t depth = 0; depth < size_; ++depth) {
+            typename S::State state = frames_[index(depth)].state;
+            if (score_.bound(state, partial(depth, free_at(depth)), kNoScore + 1) < value) return false;
+        }
+        return true;
+    }
+
+    bool is_ordered(std::size_t begin) const {
+        const auto by_outlook = [](const Branch& a, const Branch& b) { return a.outlook > b.outlook; };
+        const auto by_image = [](const Branch& a, const Branch& b) { return a.image < b.image; };
+        const auto first = branches_.begin() + static_cast<std::ptrdiff_t>(begin);
+        return goal_ == Goal::first ? std::is_sorted(first, branches_.end(), by_image)
+                                    : std::is_sorted(first, branches_.end(), by_outlook);
+    }
 
     Partial<W> partial(std::int32_t depth, const Bits<W>& free) const {
         return {*plan_, depth, image_, free, required_ - frames_[index(depth)].used};
@@ -121,11 +142,12 @@ class BranchAndBound {
     }
 
     void descend(std::int32_t depth) {
-        if (counter_.visit()) {
+        if (meter_.visit()) {
             done_ = true;
             return;
         }
         Frame& frame = frames_[index(depth)];
+        TOPOPLACE_ASSERT(frame.used.count() == depth && !(frame.used - usable_).any());
         const Bits<W> free = free_at(depth);
         if (free.count() < size_ - depth || !required_possible(depth, free)) return;
         if (score_.bound(frame.state, partial(depth, free), need_) < need_) return;
@@ -136,6 +158,7 @@ class BranchAndBound {
     }
 
     void expand(std::int32_t depth, const Bits<W>& set) {
+        TOPOPLACE_ASSERT(depth + 1 < size_);
         const std::size_t begin = branches_.size();
         const auto back = plan_->back[depth];
         if (back.size() == 1 && goal_ != Goal::first && score_.num_groups() > 0) {
@@ -143,7 +166,9 @@ class BranchAndBound {
         } else {
             add_one_by_one(depth, set);
         }
+        TOPOPLACE_ASSERT(is_ordered(begin));
         follow(depth, begin);
+        TOPOPLACE_ASSERT(branches_.size() >= begin);
         branches_.resize(begin);
     }
 
@@ -155,6 +180,7 @@ class BranchAndBound {
             const Outlook outlook = score_.group_outlook(frames_[index(depth)].state, group, rest);
             if (outlook.promise < need_) continue;
             const Bits<W> members = set & score_.template group<W>(group, placed);
+            TOPOPLACE_ASSERT(!members.test(placed));
             members.for_each([&](std::int32_t v) { insert(begin, {outlook, v}); });
         }
     }
@@ -175,9 +201,11 @@ class BranchAndBound {
     void follow(std::int32_t depth, std::size_t begin) {
         const std::size_t end = branches_.size();
         for (std::size_t i = begin; i < end && !done_; ++i) {
+            TOPOPLACE_ASSERT(branches_.size() == end);
             const Branch branch = branches_[i];
             Frame& frame = frames_[index(depth)];
             if (branch.outlook.promise < need_ || frame.tried.test(branch.image)) continue;
+            TOPOPLACE_ASSERT(!frame.used.test(branch.image) && usable_.test(branch.image));
             image_[index(depth)] = branch.image;
             Frame& next = frames_[index(depth) + 1];
             next.used = frame.used;
@@ -187,19 +215,21 @@ class BranchAndBound {
             descend(depth + 1);
             frame.tried.set(branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
-            if (goal_ == Goal::best && success_ && counter_.nodes() >= polish_after_) polish();
+            if (goal_ == Goal::best && success_ && meter_.nodes() >= polish_after_) polish();
         }
     }
 
     void eliminate_mates(Frame& root) {
-        if (counter_.nodes() < hard_after_) return;
+        if (meter_.nodes() < hard_after_) return;
         if (mates_.empty()) mates_ = orbit_mates_();
         const Bits<W> done = root.tried;
-        done.for_each([&](std::int32_t v) { root.tried |= mates_[index(v)]; });
+        done.for_each([&](std::int32_t v) {
+            TOPOPLACE_ASSERT(mates_[index(v)].test(v));
+            root.tried |= mates_[index(v)];
+        });
     }
 
-    // Keeps the branches from `begin` on by descending promise, then merit; equal ones by image, as images
-    // ascend.
+    // Keeps the branches from `begin` on by descending promise, then merit; equal ones as they come.
     void insert(std::size_t begin, const Branch& branch) {
         branches_.push_back(branch);
         std::size_t i = branches_.size() - 1;
@@ -212,13 +242,14 @@ class BranchAndBound {
 
     // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
     void polish() {
-        polish_after_ = kNever;
+        polish_after_ = kNotAgain;
         // One round tries every image of every vertex and adds up every edge.
         if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return;
         std::vector<std::int32_t> image(index(size_));
         for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
         Polish search(usable_, [this](const std::vector<std::int32_t>& trial) { return value_of(trial); });
         const Fixed value = search.run(image, found_score_);
+        TOPOPLACE_ASSERT(value >= found_score_ && value_of(image) == value);
         if (value < need_) return;
         image_.swap(image);
         accept(value);
@@ -228,17 +259,18 @@ class BranchAndBound {
     // Of a complete mapping, by depth.
     Fixed value_of(const std::vector<std::int32_t>& image) const {
         Bits<W> used;
-        typename Score::Tally tally{};
+        typename S::Tally tally{};
         for (std::int32_t d = 0; d < size_; ++d) {
             const std::int32_t v = image[index(d)];
+            TOPOPLACE_ASSERT(usable_.test(v) && !used.test(v));
             used.set(v);
             for (const std::int32_t i : plan_->back[d]) {
                 const std::int32_t u = image[index(i)];
-                if (!adjacency_.test(index(v), u)) return kNone;
+                if (!adjacency_.test(index(v), u)) return kNoScore;
                 score_.add(tally, v, u);
             }
         }
-        return (required_ - used).any() ? kNone : score_.total(tally);
+        return (required_ - used).any() ? kNoScore : score_.total(tally);
     }
 
     void finish(std::int32_t depth, const Bits<W>& set) {
@@ -250,11 +282,14 @@ class BranchAndBound {
             const Fixed value = score_.total(tally);
             if (value < need_) return;
             image_[index(depth)] = v;
+            TOPOPLACE_ASSERT(admissible(value));
             accept(value);
         });
     }
 
     void accept(Fixed value) {
+        TOPOPLACE_ASSERT(value >= need_ && value <= enough_);
+        TOPOPLACE_ASSERT(value_of(image_) == value);
         success_ = true;
         found_score_ = value;
         for (std::int32_t d = 0; d < size_; ++d) found_[index(plan_->order[index(d)])] = image_[index(d)];
@@ -264,15 +299,15 @@ class BranchAndBound {
 
     const Pattern::Impl& pattern_;
     const BitRows& adjacency_;
-    Score score_;
+    S score_;
     const BestParams& params_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     const std::int32_t size_;
     std::vector<Frame> frames_;
     std::vector<Branch> branches_;
     std::vector<std::int32_t> image_;
     std::vector<std::int32_t> found_;
-    Fixed found_score_ = kNone;
+    Fixed found_score_ = kNoScore;
 
     const Plan* plan_ = nullptr;
     Goal goal_ = Goal::best;
@@ -283,7 +318,7 @@ class BranchAndBound {
     std::vector<Bits<W>> mates_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
-    Fixed need_ = kNone;
+    Fixed need_ = kNoScore;
     Fixed enough_ = kEnough;
     bool success_ = false;
     bool done_ = false;

@@ -1,12 +1,15 @@
+// Enumeration and counting: all mappings, one for each image, or one for each set of target vertices.
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <set>
+#include <utility>
 
+#include "graph/index.hpp"
 #include "match/backtrack.hpp"
 
 namespace topoplace::match {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<std::int32_t> neighbor_degrees(std::span<const std::int32_t> neighbors, const auto& degree_of) {
     std::vector<std::int32_t> degrees;
@@ -25,17 +28,21 @@ bool fits(std::span<const std::int32_t> wanted, std::span<const std::int32_t> of
 // pattern has more vertices of at least d edges than the target.
 bool may_fit(const Pattern::Impl& pattern, const Graph& target) {
     if (pattern.size() > target.num_vertices() || pattern.num_edges() > target.num_edges()) return false;
-    std::vector<std::int32_t> surplus(at(pattern.max_degree()) +
+    std::vector<std::int32_t> surplus(index(pattern.max_degree()) +
                                       1);  // by degree, the pattern's largest for more
     for (std::int32_t v = 0; v < target.num_vertices(); ++v) {
-        ++surplus[at(std::min(target.degree(v), pattern.max_degree()))];
+        ++surplus[index(std::min(target.degree(v), pattern.max_degree()))];
     }
-    for (std::int32_t u = 0; u < pattern.size(); ++u) --surplus[at(pattern.degree(u))];
+    for (std::int32_t u = 0; u < pattern.size(); ++u) --surplus[index(pattern.degree(u))];
     std::int32_t above = 0;
-    return std::all_of(surplus.rbegin(), surplus.rend(), [&](auto here) { return (above += here) >= 0; });
+    return std::all_of(surplus.rbegin(), surplus.rend(), [&](std::int32_t here) {
+        above += here;
+        return above >= 0;
+    });
 }
 
 std::int64_t saturating_product(std::int64_t count, double factor) {
+    TOPOPLACE_ASSERT(count >= 0 && factor >= 1);
     const double product = static_cast<double>(count) * factor;
     if (product >= 9.2e18) return std::numeric_limits<std::int64_t>::max();
     return count * static_cast<std::int64_t>(factor);
@@ -49,13 +56,13 @@ Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumeratePa
       target_size(t.size()),
       induced(params.induced),
       adjacency(t.adjacency(params.min_weight)),
-      allowed(at(p.size()), Bits<W>::first(t.size())) {
+      allowed(index(p.size()), Bits<W>::first(t.size())) {
     const auto row = [&](std::int32_t u) {
-        return params.candidates.subspan(at(u) * at(target_size), at(target_size));
+        return params.candidates.subspan(index(u) * index(target_size), index(target_size));
     };
     for (std::int32_t u = 0; u < p.size() && !params.candidates.empty(); ++u) {
         for (std::int32_t v = 0; v < target_size; ++v) {
-            if (row(u)[at(v)] == 0) allowed[at(u)].reset(v);
+            if (row(u)[index(v)] == 0) allowed[index(u)].reset(v);
         }
         uniform = uniform && std::equal(row(u).begin(), row(u).end(), row(0).begin());
     }
@@ -65,21 +72,21 @@ Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumeratePa
 
 template <int W>
 void Space<W>::filter_by_degree() {
-    std::vector<std::vector<std::int32_t>> around(at(target_size));
-    const auto target_degree = [&](std::int32_t v) { return adjacency.get<W>(at(v)).count(); };
+    std::vector<std::vector<std::int32_t>> around(index(target_size));
+    const auto target_degree = [&](std::int32_t v) { return adjacency.get<W>(index(v)).count(); };
     const auto pattern_degree = [&](std::int32_t u) { return pattern.degree(u); };
     std::int32_t least = target_size;
     for (std::int32_t v = 0; v < target_size; ++v) least = std::min(least, target_degree(v));
     if (least >= pattern.max_degree()) return;  // nothing can be filtered
     for (std::int32_t v = 0; v < target_size; ++v) {
         std::vector<std::int32_t> neighbors;
-        adjacency.get<W>(at(v)).for_each([&](std::int32_t x) { neighbors.push_back(x); });
-        around[at(v)] = neighbor_degrees(neighbors, target_degree);
+        adjacency.get<W>(index(v)).for_each([&](std::int32_t x) { neighbors.push_back(x); });
+        around[index(v)] = neighbor_degrees(neighbors, target_degree);
     }
     for (std::int32_t u = 0; u < pattern.size(); ++u) {
         const auto wanted = neighbor_degrees(pattern.neighbors(u), pattern_degree);
         for (std::int32_t v = 0; v < target_size; ++v) {
-            if (!fits(wanted, around[at(v)])) allowed[at(u)].reset(v);
+            if (!fits(wanted, around[index(v)])) allowed[index(u)].reset(v);
         }
     }
 }
@@ -95,12 +102,12 @@ void Space<W>::add_balls() {
     const Bits<W> everyone = Bits<W>::first(target_size);
     for (std::int32_t radius = 2; radius <= largest; ++radius) {
         if (ball.empty()) ball.assign(2, BitRows{});
-        ball.emplace_back(at(target_size), width_of(target_size));
+        ball.emplace_back(index(target_size), width_of(target_size));
         for (std::int32_t v = 0; v < target_size; ++v) {
-            const BitRows& inner = radius == 2 ? adjacency : ball[at(radius) - 1];
-            Bits<W> reached = inner.get<W>(at(v));
-            reached.for_each([&](std::int32_t x) { reached |= adjacency.get<W>(at(x)); });
-            reached.for_each([&](std::int32_t x) { ball[at(radius)].set(at(v), x); });
+            const BitRows& inner = radius == 2 ? adjacency : ball[index(radius) - 1];
+            Bits<W> reached = inner.get<W>(index(v));
+            reached.for_each([&](std::int32_t x) { reached |= adjacency.get<W>(index(x)); });
+            reached.for_each([&](std::int32_t x) { ball[index(radius)].set(index(v), x); });
             full = full && reached == everyone;
         }
     }
@@ -118,8 +125,8 @@ class Enumeration {
           space_(pattern, target, params),
           params_(params),
           rows_(rows),
-          counter_(params.deadline),
-          row_(at(pattern.size())) {}
+          meter_(params.stop),
+          row_(index(pattern.size())) {}
 
     EnumerateResult run() {
         switch (params_.distinct) {
@@ -133,8 +140,8 @@ class Enumeration {
                 vertex_sets();
                 break;
         }
-        result_.complete = result_.complete && !counter_.stopped();
-        result_.nodes = counter_.nodes();
+        result_.complete = result_.complete && !meter_.stopped();
+        result_.nodes = meter_.nodes();
         return std::move(result_);
     }
 
@@ -152,16 +159,17 @@ class Enumeration {
     }
 
     void walk(bool break_symmetry) {
-        Backtrack<W> search(space_, pattern_.plan(), break_symmetry, counter_);
+        Backtrack<W> search(space_, pattern_.plan(), break_symmetry, meter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) { return take(at_leaf, last); });
     }
 
     // Up to the limit.
     std::int64_t count_images() {
         std::int64_t count = 0;
-        Backtrack<W> search(space_, pattern_.plan(), true, counter_);
+        Backtrack<W> search(space_, pattern_.plan(), true, meter_);
         search.run([&](const Backtrack<W>&, const Bits<W>& last) {
-            return (count += last.count()) < params_.limit;
+            count += last.count();
+            return count < params_.limit;
         });
         return count;
     }
@@ -170,20 +178,33 @@ class Enumeration {
     bool reserve_for(double mappings_per_image) {
         if (params_.limit <= kReserveLimit) return true;
         const std::int64_t rows = saturating_product(count_images(), mappings_per_image);
-        result_.vertices.reserve(at(std::min(rows, params_.limit)) * at(pattern_.size()));
+        result_.vertices.reserve(static_cast<std::size_t>(std::min(rows, params_.limit)) *
+                                 index(pattern_.size()));
         return rows > 0;
     }
 
     bool take(const Backtrack<W>& search, const Bits<W>& last) {
         const std::int64_t found = last.count();
+        TOPOPLACE_ASSERT(found > 0 && result_.count <= params_.limit);
         if (found > params_.limit - result_.count) return take_some(search, last);
         result_.count += found;
         if (rows_) {
             const std::int32_t u = search.write(last.lowest(), row_.data());
             last.for_each([&](std::int32_t v) {
-                row_[at(u)] = v;
+                row_[index(u)] = v;
+                TOPOPLACE_ASSERT(is_embedding(row_));
                 result_.vertices.insert(result_.vertices.end(), row_.begin(), row_.end());
             });
+        }
+        return true;
+    }
+
+    bool is_embedding(const std::vector<std::int32_t>& row) const {
+        for (std::int32_t u = 0; u < pattern_.size(); ++u) {
+            if (std::count(row.begin(), row.end(), row[index(u)]) != 1) return false;
+            for (const std::int32_t v : pattern_.neighbors(u)) {
+                if (!space_.adjacency.test(index(row[index(u)]), row[index(v)])) return false;
+            }
         }
         return true;
     }
@@ -195,19 +216,23 @@ class Enumeration {
     }
 
     bool append(const Backtrack<W>& search, std::int32_t last) {
-        if (result_.count == params_.limit) return result_.complete = false;
+        if (result_.count == params_.limit) {
+            result_.complete = false;
+            return false;
+        }
         ++result_.count;
         if (rows_) {
             search.write(last, row_.data());
+            TOPOPLACE_ASSERT(is_embedding(row_));
             result_.vertices.insert(result_.vertices.end(), row_.begin(), row_.end());
         }
         return true;
     }
 
-    // Candidates that differ between vertices are not symmetric; images are then told apart by their edges.
+    // Candidates that differ between vertices are not symmetric; images then differ by their edges.
     void images_one_by_one() {
         std::set<std::vector<std::pair<std::int32_t, std::int32_t>>> seen;
-        Backtrack<W> search(space_, pattern_.natural(), false, counter_);
+        Backtrack<W> search(space_, pattern_.natural(), false, meter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             bool room = true;
             last.for_each([&](std::int32_t v) {
@@ -221,8 +246,9 @@ class Enumeration {
     std::vector<std::pair<std::int32_t, std::int32_t>> edges_of(const std::vector<std::int32_t>& row) const {
         std::vector<std::pair<std::int32_t, std::int32_t>> edges;
         for (std::int32_t u = 0; u < pattern_.size(); ++u) {
-            edges.emplace_back(row[at(u)], row[at(u)]);
-            for (const std::int32_t v : pattern_.neighbors(u)) edges.emplace_back(row[at(u)], row[at(v)]);
+            edges.emplace_back(row[index(u)], row[index(u)]);
+            for (const std::int32_t v : pattern_.neighbors(u))
+                edges.emplace_back(row[index(u)], row[index(v)]);
         }
         std::sort(edges.begin(), edges.end());
         return edges;
@@ -239,14 +265,16 @@ class Enumeration {
     // Some embedding covers `witness`, with taken within it and it within usable.
     bool split(const Bits<W>& taken, Bits<W> usable, Bits<W> witness) {
         while (taken.count() < pattern_.size()) {
-            if (counter_.stopped()) return false;
+            TOPOPLACE_ASSERT(witness.count() == pattern_.size());
+            TOPOPLACE_ASSERT(!(taken - witness).any() && !(witness - usable).any());
+            if (meter_.stopped()) return false;
             const std::int32_t v = (usable - taken).lowest();
             Bits<W> with = taken;
             with.set(v);
             Bits<W> other = witness;
             if ((witness.test(v) || find(with, usable, other)) && !split(with, usable, other)) return false;
             usable.reset(v);
-            if (witness.test(v) && !find(taken, usable, witness)) return !counter_.stopped();
+            if (witness.test(v) && !find(taken, usable, witness)) return !meter_.stopped();
         }
         return append_set(taken);
     }
@@ -254,19 +282,20 @@ class Enumeration {
     bool find(const Bits<W>& required, const Bits<W>& usable, Bits<W>& witness) {
         if (usable.count() < pattern_.size()) return false;
         const auto try_plan = [&](const Plan& plan, std::int32_t root) {
-            Backtrack<W> search(space_, plan, false, counter_);
+            Backtrack<W> search(space_, plan, false, meter_);
             search.restrict_to(usable, required);
-            if (root >= 0) search.fix_root(root);
+            if (root != kAbsent) search.fix_root(root);
             bool found = false;
             search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
                 witness = Bits<W>::single(last.lowest());
-                for (std::int32_t d = 0; d + 1 < pattern_.size(); ++d) witness.set(at_leaf.images()[at(d)]);
+                for (std::int32_t d = 0; d + 1 < pattern_.size(); ++d)
+                    witness.set(at_leaf.images()[index(d)]);
                 found = true;
                 return false;
             });
             return found;
         };
-        if (!required.any()) return try_plan(pattern_.plan(), -1);
+        if (!required.any()) return try_plan(pattern_.plan(), kAbsent);
         const std::int32_t root = required.lowest();
         for (std::int32_t u = 0; u < pattern_.size(); ++u) {
             if (space_.uniform && !is_representative(u)) continue;
@@ -282,7 +311,7 @@ class Enumeration {
 
     bool append_set(const Bits<W>& set) {
         bool room = true;
-        Backtrack<W> search(space_, pattern_.natural(), false, counter_);
+        Backtrack<W> search(space_, pattern_.natural(), false, meter_);
         search.restrict_to(set, set);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             room = append(at_leaf, last.lowest());
@@ -297,7 +326,7 @@ class Enumeration {
     const Space<W> space_;
     const EnumerateParams& params_;
     const bool rows_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     std::vector<std::int32_t> row_;
     EnumerateResult result_;
 };

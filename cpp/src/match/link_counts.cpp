@@ -1,9 +1,13 @@
+// The table of a score by link counts: all count vectors, ranked by their scores, and the target's edges by
+// class.
 #include "match/link_counts.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+
+#include "graph/index.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -55,33 +59,47 @@ LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> e
     : num_classes_(num_classes), num_edges_(num_edges), edge_class_(edge_class.begin(), edge_class.end()) {
     const Target::Impl& t = target.impl();
     const std::vector<std::int32_t> rows = count_vectors(num_edges, num_classes);
-    const auto classes = static_cast<std::size_t>(num_classes);
-    if (scores.size() * classes != rows.size()) {
-        throw std::invalid_argument("scores: expected " + std::to_string(rows.size() / classes) +
-                                    " values, got " + std::to_string(scores.size()));
+    const std::size_t vectors = rows.size() / index(num_classes);
+    if (scores.size() != vectors) {
+        throw std::invalid_argument("scores: expected " + std::to_string(vectors) + " values, got " +
+                                    std::to_string(scores.size()));
     }
-    if (edge_class.size() != t.index(t.size(), 0)) {
+    if (edge_class.size() != t.pair_of(t.size(), 0)) {
         throw std::invalid_argument("edge_class: expected one value for each pair of the target's vertices");
     }
-    const auto n = static_cast<std::size_t>(t.size());
-    inside_ = BitRows(classes * n, width_of(t.size()));
-    outside_ = BitRows(classes * n, width_of(t.size()));
-    for (std::int32_t u = 0; u < t.size(); ++u) {
-        for (const std::int32_t v : t.graph().neighbors(u)) {
-            const std::size_t own = edge_class_[t.index(u, v)];
+    sort_edges(t);
+    tabulate(rows, rank_vectors(scores));
+}
+
+void LinkCountScore::Impl::sort_edges(const Target::Impl& target) {
+    const std::size_t classes = index(num_classes_);
+    const std::size_t n = index(target.size());
+    inside_ = BitRows(classes * n, width_of(target.size()));
+    outside_ = BitRows(classes * n, width_of(target.size()));
+    for (std::int32_t u = 0; u < target.size(); ++u) {
+        for (const std::int32_t v : target.graph().neighbors(u)) {
+            const std::size_t own = edge_class_[target.pair_of(u, v)];
             if (own >= classes) {
                 throw std::invalid_argument("link_class[" + std::to_string(u) + ", " + std::to_string(v) +
                                             "] = " + std::to_string(own) + ": classes are 0.." +
                                             std::to_string(classes - 1));
             }
             for (std::size_t c = 0; c < classes; ++c) {
-                (c == own ? inside_ : outside_).set(c * n + static_cast<std::size_t>(u), v);
+                if (c == own) {
+                    inside_.set(c * n + index(u), v);
+                } else {
+                    outside_.set(c * n + index(u), v);
+                }
             }
         }
     }
+}
+
+// Returns the vectors' order, best score first.
+std::vector<std::int32_t> LinkCountScore::Impl::rank_vectors(std::span<const double> scores) {
     std::vector<std::int32_t> order(scores.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto score = [&](std::int32_t i) { return scores[static_cast<std::size_t>(i)]; };
+    const auto score = [&](std::int32_t i) { return scores[index(i)]; };
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return score(a) > score(b); });
     Fixed rank = -1;
     ranks_.resize(order.size());
@@ -92,14 +110,23 @@ LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> e
         }
         ranks_[i] = rank;
     }
+    TOPOPLACE_ASSERT(std::is_sorted(score_of_rank_.begin(), score_of_rank_.end()));
+    TOPOPLACE_ASSERT(std::is_sorted(ranks_.rbegin(), ranks_.rend()));
+    return order;
+}
+
+void LinkCountScore::Impl::tabulate(std::span<const std::int32_t> rows,
+                                    const std::vector<std::int32_t>& order) {
+    const std::size_t classes = index(num_classes_);
     std::size_t codes = 1;
-    for (std::int32_t c = 1; c < num_classes; ++c) codes *= static_cast<std::size_t>(num_edges) + 1;
-    position_.assign(codes, -1);
+    for (std::size_t c = 1; c < classes; ++c) codes *= index(num_edges_) + 1;
+    position_.assign(codes, kAbsent);
     for (const std::int32_t i : order) {
         Counts counts{};
         for (std::size_t c = 0; c < classes; ++c) {
-            counts[c] = static_cast<std::uint16_t>(rows[static_cast<std::size_t>(i) * classes + c]);
+            counts[c] = static_cast<std::uint16_t>(rows[index(i) * classes + c]);
         }
+        TOPOPLACE_ASSERT(position_[code(counts)] == kAbsent);
         position_[code(counts)] = static_cast<std::int32_t>(vectors_.size());
         vectors_.push_back(counts);
     }
@@ -109,12 +136,16 @@ LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> e
 std::size_t LinkCountScore::Impl::code(const Counts& counts) const {
     std::size_t code = 0;
     for (std::int32_t c = 0; c + 1 < num_classes_; ++c) {
-        code = code * (static_cast<std::size_t>(num_edges_) + 1) + counts[static_cast<std::size_t>(c)];
+        code = code * (index(num_edges_) + 1) + counts[index(c)];
     }
     return code;
 }
 
-std::int32_t LinkCountScore::Impl::position(const Counts& counts) const { return position_[code(counts)]; }
+std::int32_t LinkCountScore::Impl::position(const Counts& counts) const {
+    const std::int32_t position = position_[code(counts)];
+    TOPOPLACE_ASSERT(position != kAbsent && vector(position) == counts);
+    return position;
+}
 
 LinkCountScore::LinkCountScore(const Target& target, std::span<const std::uint8_t> edge_class,
                                std::int32_t num_classes, std::int32_t num_edges,

@@ -1,10 +1,12 @@
 // Scores by link counts: every count vector of the pattern's size, ranked best first.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/scores.hpp"
 
 namespace topoplace::match {
@@ -24,9 +26,9 @@ class LinkCountScore::Impl {
     std::int32_t num_vectors() const { return static_cast<std::int32_t>(vectors_.size()); }
 
     // Vectors by descending score; equal scores keep the lexicographic order of their counts.
-    const Counts& vector(std::int32_t i) const { return vectors_[static_cast<std::size_t>(i)]; }
+    const Counts& vector(std::int32_t i) const { return vectors_[index(i)]; }
     // Larger is better; equal scores share a rank.
-    Fixed rank(std::int32_t i) const { return ranks_[static_cast<std::size_t>(i)]; }
+    Fixed rank(std::int32_t i) const { return ranks_[index(i)]; }
     // Position of a complete count vector.
     std::int32_t position(const Counts& counts) const;
     double score_of_rank(Fixed rank) const { return score_of_rank_[static_cast<std::size_t>(rank)]; }
@@ -46,6 +48,10 @@ class LinkCountScore::Impl {
     std::vector<double> score_of_rank_;
     std::vector<std::int32_t> position_;  // by code(counts)
 
+    void sort_edges(const Target::Impl& target);
+    std::vector<std::int32_t> rank_vectors(std::span<const double> scores);
+    // rows: all count vectors; order: theirs, best first.
+    void tabulate(std::span<const std::int32_t> rows, const std::vector<std::int32_t>& order);
     std::size_t code(const Counts& counts) const;
 };
 
@@ -88,7 +94,7 @@ class LinkCounts {
     void extend(State& state, std::int32_t v, std::span<const std::int32_t> back,
                 std::span<const std::int32_t> image) const {
         for (const std::int32_t i : back) {
-            ++state.counts[score_.edge_class(target_.index(v, image[static_cast<std::size_t>(i)]))];
+            ++state.counts[score_.edge_class(target_.pair_of(v, image[index(i)]))];
         }
         raise(state.low, state.counts);
         advance(state);
@@ -96,7 +102,7 @@ class LinkCounts {
     std::size_t num_groups() const { return classes(); }
     template <int W>
     Bits<W> group(std::size_t c, std::int32_t u) const {
-        return score_.inside().get<W>(first_row(c) + static_cast<std::size_t>(u));
+        return score_.inside().get<W>(first_row(c) + index(u));
     }
     Outlook group_outlook(State next, std::size_t c, std::int32_t) const {
         ++next.counts[c];
@@ -110,7 +116,7 @@ class LinkCounts {
     }
     Tally tally(const State& state) const { return state.counts; }
     void add(Tally& tally, std::int32_t u, std::int32_t v) const {
-        ++tally[score_.edge_class(target_.index(u, v))];
+        ++tally[score_.edge_class(target_.pair_of(u, v))];
     }
     Fixed total(const Tally& tally) const { return score_.rank(score_.position(tally)); }
 
@@ -121,27 +127,32 @@ class LinkCounts {
             const std::int32_t most = state.counts[c] + capacity(partial, score_.inside(), first_row(c));
             const std::int32_t least =
                 state.counts[c] + rest - capacity(partial, score_.outside(), first_row(c));
-            if (most < least) return kNone;
+            if (most < least) return kNoScore;
+            TOPOPLACE_ASSERT(least >= 0 && state.low[c] <= score_.num_edges());
             state.high[c] = static_cast<std::uint16_t>(std::min<std::int32_t>(state.high[c], most));
             state.low[c] = static_cast<std::uint16_t>(std::max<std::int32_t>(state.low[c], least));
             advance(state);
-            if (promise(state) < need) return kNone;
+            if (promise(state) < need) return kNoScore;
         }
         return promise(state);
     }
 
   private:
     Fixed promise(const State& state) const {
-        return state.first < score_.num_vectors() ? score_.rank(state.first) : kNone;
+        return state.first < score_.num_vectors() ? score_.rank(state.first) : kNoScore;
     }
-    std::size_t classes() const { return static_cast<std::size_t>(score_.num_classes()); }
-    std::size_t first_row(std::size_t c) const { return c * static_cast<std::size_t>(target_.size()); }
+    std::size_t classes() const { return index(score_.num_classes()); }
+    std::size_t first_row(std::size_t c) const { return c * index(target_.size()); }
 
     void raise(Counts& low, const Counts& counts) const {
-        for (std::size_t c = 0; c < classes(); ++c) low[c] = std::max(low[c], counts[c]);
+        for (std::size_t c = 0; c < classes(); ++c) {
+            TOPOPLACE_ASSERT(counts[c] <= score_.num_edges());
+            low[c] = std::max(low[c], counts[c]);
+        }
     }
     // To the best ranked vector in the box.
     void advance(State& state) const {
+        TOPOPLACE_ASSERT(state.first >= 0 && state.first <= score_.num_vectors());
         while (state.first < score_.num_vectors() && !inside(state, score_.vector(state.first)))
             ++state.first;
     }
@@ -156,5 +167,7 @@ class LinkCounts {
     const Target::Impl& target_;
     const LinkCountScore::Impl& score_;
 };
+
+static_assert(Score<LinkCounts>);
 
 }  // namespace topoplace::match

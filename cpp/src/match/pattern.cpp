@@ -1,3 +1,4 @@
+// A pattern's plans: the order of its vertices, and by depth what searches ask again and again.
 #include "match/pattern.hpp"
 
 #include <algorithm>
@@ -7,24 +8,39 @@
 #include <numeric>
 #include <optional>
 
+#include "graph/index.hpp"
+
 namespace topoplace::match {
 namespace {
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+bool holds(const std::vector<std::int32_t>& orbit, std::int32_t u) {
+    return std::binary_search(orbit.begin(), orbit.end(), u);
+}
+
+// By depth i, the depth from which on everything still to be placed lies in the orbit of base[i].
+std::vector<std::int32_t> settling_depths(const StabilizerChain& along) {
+    std::vector<std::int32_t> settled_from(along.base.size(), 0);
+    for (std::size_t i = 0; i < along.base.size(); ++i) {
+        for (std::size_t d = i + 1; d < along.base.size(); ++d) {
+            if (!holds(along.orbit[i], along.base[d])) settled_from[i] = static_cast<std::int32_t>(d + 1);
+        }
+    }
+    return settled_from;
+}
 
 // Breadth-first distances from every vertex, in edges; `size` where there is no path.
 std::vector<std::int32_t> all_distances(const Graph& graph) {
     const std::int32_t size = graph.num_vertices();
-    std::vector<std::int32_t> distance(at(size) * at(size), size);
+    std::vector<std::int32_t> distance(index(size) * index(size), size);
     std::vector<std::int32_t> queue;
     for (std::int32_t source = 0; source < size; ++source) {
-        const std::span<std::int32_t> row(distance.data() + at(source) * at(size), at(size));
-        row[at(source)] = 0;
+        const std::span<std::int32_t> row(distance.data() + index(source) * index(size), index(size));
+        row[index(source)] = 0;
         queue.assign(1, source);
         for (std::size_t next = 0; next < queue.size(); ++next) {
             for (const std::int32_t v : graph.neighbors(queue[next])) {
-                if (row[at(v)] != size) continue;
-                row[at(v)] = row[at(queue[next])] + 1;
+                if (row[index(v)] != size) continue;
+                row[index(v)] = row[index(queue[next])] + 1;
                 queue.push_back(v);
             }
         }
@@ -58,18 +74,19 @@ Pattern::Impl::Impl(const Graph& graph)
             root_ = u;
         }
     }
-    lazy_->plans.resize(at(size_) + 1);
+    lazy_->plans.resize(index(size_) + 1);
 }
 
 const StabilizerChain& Pattern::Impl::natural_chain() const {
     if (!lazy_->chain) {
-        std::vector<std::int32_t> ids(at(size_));
+        std::vector<std::int32_t> ids(index(size_));
         std::iota(ids.begin(), ids.end(), 0);
         lazy_->chain = stabilizer_chain(colored_, ids);
         const auto orbit = orbits_of(size_, lazy_->chain->generators);
         for (std::int32_t u = 0; u < size_; ++u) {
-            if (orbit[at(u)] == u) lazy_->representatives.push_back(u);
+            if (orbit[index(u)] == u) lazy_->representatives.push_back(u);
         }
+        TOPOPLACE_ASSERT(size_ == 0 || lazy_->representatives.front() == 0);
     }
     return *lazy_->chain;
 }
@@ -87,16 +104,16 @@ double Pattern::Impl::num_automorphisms() const {
 
 const Plan& Pattern::Impl::rooted(std::int32_t root) const {
     const std::lock_guard lock(lazy_->mutex);
-    auto& plan = lazy_->plans[at(root)];
+    auto& plan = lazy_->plans[index(root)];
     if (!plan) plan = std::make_unique<Plan>(make_plan(order_from(root)));
     return *plan;
 }
 
 const Plan& Pattern::Impl::natural() const {
     const std::lock_guard lock(lazy_->mutex);
-    auto& plan = lazy_->plans[at(size_)];
+    auto& plan = lazy_->plans[index(size_)];
     if (!plan) {
-        std::vector<std::int32_t> ids(at(size_));
+        std::vector<std::int32_t> ids(index(size_));
         std::iota(ids.begin(), ids.end(), 0);
         plan = std::make_unique<Plan>(make_plan(ids));
     }
@@ -108,49 +125,45 @@ const Plan& Pattern::Impl::natural() const {
 // smallest id.
 std::vector<std::int32_t> Pattern::Impl::order_from(std::int32_t root) const {
     std::vector<std::int32_t> order;
-    std::vector<std::int32_t> placed_neighbors(at(size_), 0);
-    std::vector<bool> placed(at(size_), false);
+    std::vector<std::int32_t> placed_neighbors(index(size_), 0);
+    std::vector<bool> placed(index(size_), false);
     const bool acyclic = num_edges_ < size_;
     for (std::int32_t next = root; static_cast<std::int32_t>(order.size()) < size_;) {
         order.push_back(next);
-        placed[at(next)] = true;
-        for (const std::int32_t v : neighbors(next)) ++placed_neighbors[at(v)];
-        next = -1;
+        placed[index(next)] = true;
+        for (const std::int32_t v : neighbors(next)) ++placed_neighbors[index(v)];
+        next = kAbsent;
         for (std::int32_t u = 0; u < size_; ++u) {
-            if (placed[at(u)]) continue;
+            if (placed[index(u)]) continue;
             const auto rank = [&](std::int32_t x) {
-                return std::array{placed_neighbors[at(x)], acyclic ? degree(x) : -degree(x)};
+                return std::array{placed_neighbors[index(x)], acyclic ? degree(x) : -degree(x)};
             };
-            if (next < 0 || rank(u) > rank(next)) next = u;
+            if (next == kAbsent || rank(u) > rank(next)) next = u;
         }
     }
     return order;
 }
 
 Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
+    TOPOPLACE_ASSERT(is_order(order));
     Plan plan;
     plan.order = order;
     const StabilizerChain& ids = natural_chain();
     const StabilizerChain along = stabilizer_chain(colored_, order);
-    const auto holds = [](const std::vector<std::int32_t>& orbit, std::int32_t u) {
-        return std::binary_search(orbit.begin(), orbit.end(), u);
-    };
-    // The depth from which on everything still to be placed lies in the orbit of order[i].
-    std::vector<std::int32_t> settled_from(at(size_), 0);
-    for (std::int32_t i = 0; i < size_; ++i) {
-        for (std::int32_t d = i + 1; d < size_; ++d) {
-            if (!holds(along.orbit[at(i)], order[at(d)])) settled_from[at(i)] = d + 1;
-        }
-    }
+    const std::vector<std::int32_t> settled_from = settling_depths(along);
     for (std::int32_t d = 0; d < size_; ++d) {
-        const std::int32_t u = order[at(d)];
+        const std::int32_t u = order[index(d)];
         for (std::int32_t i = 0; i < d; ++i) {
-            const std::int32_t v = order[at(i)];
-            (adjacent(u, v) ? plan.back : plan.apart).push(i);
-            if (v < u && holds(ids.orbit[at(v)], u)) plan.greater.push(i);
-            if (u < v && holds(ids.orbit[at(u)], v)) plan.less.push(i);
-            if (holds(along.orbit[at(i)], u)) plan.siblings.push(i);
-            if (d >= settled_from[at(i)]) plan.settled.push(i);
+            const std::int32_t v = order[index(i)];
+            if (adjacent(u, v)) {
+                plan.back.push(i);
+            } else {
+                plan.apart.push(i);
+            }
+            if (v < u && holds(ids.orbit[index(v)], u)) plan.greater.push(i);
+            if (u < v && holds(ids.orbit[index(u)], v)) plan.less.push(i);
+            if (holds(along.orbit[index(i)], u)) plan.siblings.push(i);
+            if (d >= settled_from[index(i)]) plan.settled.push(i);
         }
         add_reach(plan, d);
         for (auto* rows :
@@ -161,22 +174,34 @@ Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
     }
     add_followers(plan);
     for (std::int32_t d = 0; d <= size_; ++d) add_counts(plan, d);
+    TOPOPLACE_ASSERT(plan.rest.front() == num_edges_ && plan.rest.back() == 0);
+    TOPOPLACE_ASSERT(std::is_sorted(plan.rest.rbegin(), plan.rest.rend()));
+    TOPOPLACE_ASSERT(plan.inner_rest.front() == num_edges_ && plan.inner_rest.back() == 0);
     return plan;
 }
 
+// Every vertex once.
+bool Pattern::Impl::is_order(std::vector<std::int32_t> order) const {
+    std::sort(order.begin(), order.end());
+    for (std::int32_t u = 0; u < size_; ++u) {
+        if (std::ssize(order) != size_ || order[index(u)] != u) return false;
+    }
+    return true;
+}
+
 void Pattern::Impl::add_followers(Plan& plan) const {
-    plan.followers.assign(at(size_), 0);
+    plan.followers.assign(index(size_), 0);
     for (std::int32_t d = 0; d < size_; ++d) {
-        for (const std::int32_t i : plan.greater[d]) ++plan.followers[at(i)];
+        for (const std::int32_t i : plan.greater[d]) ++plan.followers[index(i)];
     }
 }
 
 // A limit through w' (d(u, w') + d(w', w) = d(u, w)) follows from the limits to and from w'.
 void Pattern::Impl::add_reach(Plan& plan, std::int32_t depth) const {
-    const std::int32_t u = plan.order[at(depth)];
-    const auto placed = std::span(plan.order).first(at(depth));
+    const std::int32_t u = plan.order[index(depth)];
+    const auto placed = std::span(plan.order).first(index(depth));
     for (std::int32_t i = 0; i < depth; ++i) {
-        const std::int32_t w = plan.order[at(i)];
+        const std::int32_t w = plan.order[index(i)];
         const std::int32_t radius = distance(u, w);
         const auto through = [&](std::int32_t x) {
             return x != w && distance(u, x) + distance(x, w) == radius;
@@ -188,20 +213,20 @@ void Pattern::Impl::add_reach(Plan& plan, std::int32_t depth) const {
 }
 
 void Pattern::Impl::add_counts(Plan& plan, std::int32_t depth) const {
-    std::vector<bool> placed(at(size_), false);
-    for (std::int32_t i = 0; i < depth; ++i) placed[at(plan.order[at(i)])] = true;
+    std::vector<bool> placed(index(size_), false);
+    for (std::int32_t i = 0; i < depth; ++i) placed[index(plan.order[index(i)])] = true;
     std::int32_t top = 0;
-    for (std::int32_t i = depth; i < size_; ++i) top = std::max(top, degree(plan.order[at(i)]));
-    std::vector<std::int32_t> all(at(top), 0);
+    for (std::int32_t i = depth; i < size_; ++i) top = std::max(top, degree(plan.order[index(i)]));
+    std::vector<std::int32_t> all(index(top), 0);
     std::vector<std::int32_t> outer = all;
     std::vector<std::int32_t> inner = all;
     std::int32_t frontier = 0;
     std::int32_t inside = 0;
     for (std::int32_t i = 0; i < size_; ++i) {
-        const std::int32_t u = plan.order[at(i)];
+        const std::int32_t u = plan.order[index(i)];
         const auto row = neighbors(u);
         const auto to_placed = static_cast<std::int32_t>(
-            std::count_if(row.begin(), row.end(), [&](std::int32_t v) { return placed[at(v)]; }));
+            std::count_if(row.begin(), row.end(), [&](std::int32_t v) { return placed[index(v)]; }));
         if (i < depth) {
             plan.open.push(degree(u) - to_placed);
             frontier += degree(u) - to_placed;
@@ -216,39 +241,42 @@ void Pattern::Impl::add_counts(Plan& plan, std::int32_t depth) const {
     plan.at_least.push_row(all);
     plan.outer_at_least.push_row(outer);
     plan.inner_at_least.push_row(inner);
+    TOPOPLACE_ASSERT(frontier >= 0 && inside % 2 == 0);
     plan.rest.push_back(frontier + inside / 2);
     plan.inner_rest.push_back(inside / 2);
 }
 
 std::int32_t Pattern::Impl::crossing(std::int32_t largest_part) const {
     if (largest_part >= size_) return 0;
+    TOPOPLACE_ASSERT(largest_part >= 0);
     const std::lock_guard lock(lazy_->mutex);
     if (lazy_->crossings.empty()) add_crossings();
-    return lazy_->crossings[at(largest_part)];
+    return lazy_->crossings[index(largest_part)];
 }
 
-// By size, the fewest edges that leave a set of so many vertices.
+// By size, the fewest edges that leave a set of that size.
 std::vector<std::int32_t> Pattern::Impl::least_cuts() const {
     // Every set is looked at up to this size; beyond, only that a connected pattern has no empty cut is used.
     constexpr std::int32_t kMaxEnumerated = 16;
-    std::vector<std::int32_t> least(at(size_) + 1, 0);
+    std::vector<std::int32_t> least(index(size_) + 1, 0);
     if (size_ > kMaxEnumerated) {
         const bool connected = std::find(distance_.begin(), distance_.end(), size_) == distance_.end();
         std::fill(least.begin() + 1, least.end() - 1, connected ? 1 : 0);
         return least;
     }
-    std::vector<std::uint32_t> adjacent_to(at(size_), 0);
+    std::vector<std::uint32_t> adjacent_to(index(size_), 0);
     for (std::int32_t u = 0; u < size_; ++u) {
-        for (const std::int32_t v : neighbors(u)) adjacent_to[at(u)] |= std::uint32_t{1} << v;
+        for (const std::int32_t v : neighbors(u)) adjacent_to[index(u)] |= std::uint32_t{1} << v;
     }
     std::fill(least.begin() + 1, least.end(), static_cast<std::int32_t>(num_edges_));
     std::vector<std::uint16_t> cut(std::size_t{1} << size_, 0);
     for (std::uint32_t set = 1; set < cut.size(); ++set) {
         const std::int32_t u = std::countr_zero(set);
         const std::uint32_t rest = set & (set - 1);
-        const std::int32_t edges = cut[rest] + degree(u) - 2 * std::popcount(adjacent_to[at(u)] & rest);
+        const std::int32_t edges = cut[rest] + degree(u) - 2 * std::popcount(adjacent_to[index(u)] & rest);
+        TOPOPLACE_ASSERT(edges >= 0 && edges <= num_edges_);
         cut[set] = static_cast<std::uint16_t>(edges);
-        least[at(std::popcount(set))] = std::min(least[at(std::popcount(set))], edges);
+        least[index(std::popcount(set))] = std::min(least[index(std::popcount(set))], edges);
     }
     return least;
 }
@@ -256,19 +284,21 @@ std::vector<std::int32_t> Pattern::Impl::least_cuts() const {
 // Each edge between parts leaves two of them: half the least sum of cuts over the ways to split the size.
 void Pattern::Impl::add_crossings() const {
     const std::vector<std::int32_t> least = least_cuts();
-    lazy_->crossings.assign(at(size_) + 1, 0);
-    std::vector<std::int32_t> cheapest(at(size_) + 1);
+    lazy_->crossings.assign(index(size_) + 1, 0);
+    std::vector<std::int32_t> cheapest(index(size_) + 1);
     for (std::int32_t largest = 1; largest < size_; ++largest) {
         cheapest[0] = 0;
         for (std::int32_t size = 1; size <= size_; ++size) {
-            cheapest[at(size)] = std::numeric_limits<std::int32_t>::max();
+            cheapest[index(size)] = std::numeric_limits<std::int32_t>::max();
             for (std::int32_t part = 1; part <= std::min(largest, size); ++part) {
-                cheapest[at(size)] =
-                    std::min(cheapest[at(size)], cheapest[at(size - part)] + least[at(part)]);
+                cheapest[index(size)] =
+                    std::min(cheapest[index(size)], cheapest[index(size - part)] + least[index(part)]);
             }
         }
-        lazy_->crossings[at(largest)] = (cheapest[at(size_)] + 1) / 2;
+        lazy_->crossings[index(largest)] = (cheapest[index(size_)] + 1) / 2;
+        TOPOPLACE_ASSERT(lazy_->crossings[index(largest)] <= num_edges_);
     }
+    TOPOPLACE_ASSERT(std::is_sorted(lazy_->crossings.rbegin(), lazy_->crossings.rend() - 1));
 }
 
 Pattern::Pattern(const Graph& graph) : impl_(std::make_shared<const Impl>(graph)) {}

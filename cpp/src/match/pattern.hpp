@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/ragged.hpp"
 #include "match/symmetry.hpp"
 #include "topoplace/match.hpp"
@@ -15,7 +16,7 @@ namespace topoplace::match {
 
 struct Reach {
     std::int32_t depth;   // of the vertex placed earlier
-    std::int32_t radius;  // the image lies within so many edges of that vertex's image
+    std::int32_t radius;  // the largest distance, in edges, of the image from that vertex's image
 };
 
 // Rows are indexed by depth d: d vertices are placed and order[d] comes next.
@@ -60,7 +61,7 @@ class Pattern::Impl {
     // One vertex, the smallest, of each orbit of the automorphism group.
     std::span<const std::int32_t> representatives() const;
     double num_automorphisms() const;
-    // The fewest edges that run between parts when the vertices are split into parts of at most so many.
+    // The fewest edges that run between parts when the vertices are split into parts of at most that size.
     std::int32_t crossing(std::int32_t largest_part) const;
 
   private:
@@ -69,14 +70,14 @@ class Pattern::Impl {
     void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
     Plan make_plan(const std::vector<std::int32_t>& order) const;
+    bool is_order(std::vector<std::int32_t> order) const;
     void add_followers(Plan& plan) const;
     void add_reach(Plan& plan, std::int32_t depth) const;
     void add_counts(Plan& plan, std::int32_t depth) const;
     const StabilizerChain& natural_chain() const;
     bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
     std::int32_t distance(std::int32_t u, std::int32_t v) const {
-        return distance_[static_cast<std::size_t>(u) * static_cast<std::size_t>(size_) +
-                         static_cast<std::size_t>(v)];
+        return distance_[index(u) * index(size_) + index(v)];
     }
 
     std::int32_t size_;

@@ -2,17 +2,24 @@
 // vertex on an unused target vertex or exchange the images of two; steepest ascent, then a few seeded kicks.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "topoplace/assert.hpp"
 #include "topoplace/bitset.hpp"
 
 namespace topoplace::match {
 
-// `value`: score of a complete mapping (images in any fixed order), kNone where it is not an embedding.
-template <int W, class Value>
+// Scores a complete mapping, images in any fixed order; the smallest number where it is not an embedding.
+template <class V>
+concept MappingValue = requires(V value, const std::vector<std::int32_t>& image) {
+    { value(image) } -> std::same_as<std::int64_t>;
+};
+
+template <int W, MappingValue Value>
 class Polish {
   public:
     Polish(const Bits<W>& usable, Value value) : value_(std::move(value)) {
@@ -21,6 +28,7 @@ class Polish {
 
     // Returns the best score found; `image` becomes its mapping.
     std::int64_t run(std::vector<std::int32_t>& image, std::int64_t score) {
+        TOPOPLACE_ASSERT(value_(image) == score && image.size() <= usable_.size());
         std::vector<std::int32_t> trial = image;
         for (int kick = 0; kick <= kKicks; ++kick) {
             const std::int64_t reached = climb(trial);
@@ -33,6 +41,7 @@ class Polish {
                 move(trial, draw() % trial.size(), usable_[draw() % usable_.size()]);
             }
         }
+        TOPOPLACE_ASSERT(value_(image) == score);
         return score;
     }
 
@@ -59,6 +68,7 @@ class Polish {
                 }
             }
             if (better) move(image, best.first, best.second);
+            TOPOPLACE_ASSERT(value_(image) == score);
         }
         return score;
     }
@@ -71,7 +81,9 @@ class Polish {
         image[i] = v;
     }
 
-    std::size_t draw() {  // a linear congruential generator: the same kicks every time
+    // A linear congruential generator, seeded afresh for every search: the same kicks every time. Not
+    // `Random`, whose numbers are others: answers under a node limit would change with the kicks.
+    std::size_t draw() {
         state_ = state_ * 6364136223846793005U + 1442695040888963407U;
         return static_cast<std::size_t>(state_ >> 33);
     }

@@ -1,3 +1,4 @@
+// Rows of different lengths in one block of memory.
 #pragma once
 
 #include <cstddef>
@@ -5,9 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
+
 namespace topoplace::match {
 
-// Rows of different lengths in one block of memory.
 template <class T>
 class Ragged {
   public:
@@ -18,8 +20,10 @@ class Ragged {
     }
     void close_row() { ends_.push_back(values_.size()); }
     std::span<const T> operator[](std::int32_t row) const {
-        const auto i = static_cast<std::size_t>(row);
+        const auto i = index(row);
+        TOPOPLACE_ASSERT(i < ends_.size());
         const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+        TOPOPLACE_ASSERT(begin <= ends_[i] && ends_[i] <= values_.size());
         return std::span<const T>(values_).subspan(begin, ends_[i] - begin);
     }
 

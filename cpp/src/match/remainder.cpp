@@ -6,30 +6,34 @@
 // its loss so far plus the q smallest values of: a vertex's weight to vertices not chosen yet, less half its
 // q - 1 heaviest free edges.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
+#include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
 #include "match/used_weights.hpp"
 
 namespace topoplace::match {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 template <int W>
 class Remainder {
   public:
     Remainder(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
-              const BestParams& params)
+              const RemainderParams& params)
         : pattern_(pattern.impl()),
           target_(target.impl()),
-          counter_(params.deadline),
-          adjacency_(target_.adjacency(params.min_weight)),
-          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), params, counter_) {
+          meter_(params.stop),
+          adjacency_(target_.adjacency(0)),
+          settings_{.stop = params.stop},
+          embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), settings_, meter_) {
         target_.check_comparable();
         Bits<W> left;
         for (const std::int32_t v : params.kept) left.set(v);
-        for (const std::int32_t v : free) left.set(v), free_.set(v);
+        for (const std::int32_t v : free) {
+            left.set(v);
+            free_.set(v);
+        }
         for (const std::int32_t v : params.required) required_.set(v);
         free_ = able(free_);
         free_.for_each([&](std::int32_t v) { ids_.push_back(v); });
@@ -42,12 +46,12 @@ class Remainder {
         if (pattern_.size() <= free_.count() && required_.count() <= pattern_.size() && all_able) {
             prepare();
             start_greedily();
-            std::vector<Fixed> cost = degree_;
-            descend(Bits<W>{}, 0, 0, cost);
-            if (found_) report(result);
+            descend(Bits<W>{}, 0, 0, degree_);
+            TOPOPLACE_ASSERT(!found_ || loss_of(best_) == best_loss_);
+            if (found_) result = report();
         }
-        result.optimal = !counter_.stopped();
-        result.nodes = counter_.nodes();
+        result.optimal = !meter_.stopped();
+        result.nodes = meter_.nodes();
         return result;
     }
 
@@ -58,14 +62,14 @@ class Remainder {
         for (std::int32_t u = 0; u < pattern_.size(); ++u) least = std::min(least, pattern_.degree(u));
         Bits<W> found;
         free.for_each([&](std::int32_t v) {
-            if ((adjacency_.template get<W>(at(v)) & free).count() >= least) found.set(v);
+            if ((adjacency_.template get<W>(index(v)) & free).count() >= least) found.set(v);
         });
         return found;
     }
 
     // By position in ids_: weighted degree among free and kept vertices, prefix sums of the heaviest edges.
     void prepare() {
-        const std::size_t k = at(pattern_.size());
+        const std::size_t k = index(pattern_.size());
         degree_.resize(ids_.size());
         heaviest_.assign(ids_.size() * k, 0);
         std::vector<Fixed> row;
@@ -73,12 +77,13 @@ class Remainder {
             row.clear();
             for (const std::int32_t v : ids_) row.push_back(target_.weight(ids_[i], v));
             const Fixed among = std::accumulate(row.begin(), row.end(), Fixed{0});
+            TOPOPLACE_ASSERT(among >= 0 && target_.weight(ids_[i], ids_[i]) == 0);
             const Fixed to_kept = weight_to(ids_[i], kept_);
             degree_[i] = among + to_kept;
             std::sort(row.begin(), row.end(), std::greater<>());
             for (std::size_t q = 1; q < k; ++q) heaviest_[i * k + q] = heaviest_[i * k + q - 1] + row[q - 1];
         }
-        best_score_bound_ = embedding_.root_bound(pattern_.plan(), free_, kNone + 1);
+        best_score_bound_ = embedding_.root_bound(pattern_.plan(), free_, kNoScore + 1);
     }
 
     Fixed weight_to(std::int32_t v, const std::vector<std::int32_t>& others) const {
@@ -100,6 +105,7 @@ class Remainder {
             for (std::size_t i = 0; i < ids_.size(); ++i) {
                 if (!set.test(ids_[i]) && (cheapest == ids_.size() || cost[i] < cost[cheapest])) cheapest = i;
             }
+            TOPOPLACE_ASSERT(cheapest < ids_.size());
             set.set(ids_[cheapest]);
             loss += take(cheapest, cost);
         }
@@ -113,20 +119,31 @@ class Remainder {
         return cost[i];
     }
 
+    // By the definition: the weight of the edges among free and kept vertices that touch the set.
+    Fixed loss_of(const Bits<W>& set) const {
+        Fixed loss = 0;
+        set.for_each([&](std::int32_t v) {
+            loss += weight_to(v, kept_);
+            for (const std::int32_t u : ids_) loss += set.test(u) && u < v ? 0 : target_.weight(u, v);
+        });
+        return loss;
+    }
+
     bool embed(const Bits<W>& set, Fixed floor) {
         return embedding_.run(pattern_.plan(), BranchAndBound<W, WeightSum>::Goal::best, set, Bits<W>{},
                               floor, set);
     }
 
     void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
-        if (counter_.visit(1 + ids_.size() / 64)) return;  // a node looks at every free vertex
+        if (meter_.visit(1 + ids_.size() / 64)) return;  // a node looks at every free vertex
         const std::int32_t slots = pattern_.size() - set.count();
+        TOPOPLACE_ASSERT(slots >= 0 && loss_of(set) == loss);
         if (slots == 0) return weigh(set, loss);
         const Fixed bound = loss + least_loss(next, slots, cost);
         if (bound > best_loss_ || (bound == best_loss_ && !may_win_tie(set, next, slots))) return;
         const std::int32_t missing = (required_ - set).count();
         if (missing > slots) return;
-        for (std::size_t i = next; i + at(slots) <= ids_.size() && !counter_.stopped(); ++i) {
+        for (std::size_t i = next; i + index(slots) <= ids_.size() && !meter_.stopped(); ++i) {
             const bool wanted = required_.test(ids_[i]);
             if (missing < slots || wanted) {
                 std::vector<Fixed> after = cost;
@@ -140,10 +157,10 @@ class Remainder {
     }
 
     Fixed least_loss(std::size_t next, std::int32_t slots, const std::vector<Fixed>& cost) {
-        if (ids_.size() < next + at(slots)) return std::numeric_limits<Fixed>::max() / 4;
+        if (ids_.size() < next + index(slots)) return std::numeric_limits<Fixed>::max() / 4;
         halves_.clear();
         for (std::size_t i = next; i < ids_.size(); ++i) {
-            halves_.push_back(2 * cost[i] - heaviest_[i * at(pattern_.size()) + at(slots) - 1]);
+            halves_.push_back(2 * cost[i] - heaviest_[i * index(pattern_.size()) + index(slots) - 1]);
         }
         std::nth_element(halves_.begin(), halves_.begin() + slots - 1, halves_.end());
         const Fixed sum = std::accumulate(halves_.begin(), halves_.begin() + slots, Fixed{0});
@@ -153,7 +170,7 @@ class Remainder {
     // A set of the best loss that goes on like this may score more than the best one, or precede it.
     bool may_win_tie(Bits<W> set, std::size_t next, std::int32_t slots) const {
         if (!found_ || best_score_ < best_score_bound_) return true;
-        for (std::size_t i = next; i < next + at(slots); ++i) set.set(ids_[i]);
+        for (std::size_t i = next; i < next + index(slots); ++i) set.set(ids_[i]);
         return precedes(set, best_);
     }
 
@@ -164,10 +181,13 @@ class Remainder {
     }
 
     void weigh(const Bits<W>& set, Fixed loss) {
+        TOPOPLACE_ASSERT(set.count() == pattern_.size() && !(required_ - set).any() && !(set - free_).any());
         const bool tie = found_ && loss == best_loss_;
         if (loss > best_loss_) return;
-        const Fixed floor = !tie ? kNone + 1 : best_score_ + (precedes(set, best_) ? 0 : 1);
-        if (!embed(set, floor) || (found_ && counter_.stopped())) return;
+        const Fixed floor = !tie ? kNoScore + 1 : best_score_ + (precedes(set, best_) ? 0 : 1);
+        if (!embed(set, floor) || (found_ && meter_.stopped())) return;
+        TOPOPLACE_ASSERT(loss == loss_of(set) && loss <= best_loss_);
+        TOPOPLACE_ASSERT(embedding_.score() <= best_score_bound_);
         found_ = true;
         best_loss_ = loss;
         best_score_ = embedding_.score();
@@ -175,15 +195,14 @@ class Remainder {
         mapping_.assign(embedding_.found().begin(), embedding_.found().end());
     }
 
-    void report(RemainderResult& result) {
+    // All but the work it took.
+    RemainderResult report() {
         using Goal = typename BranchAndBound<W, WeightSum>::Goal;
         if (embedding_.run(pattern_.natural(), Goal::first, best_, best_, best_score_, best_)) {
             mapping_.assign(embedding_.found().begin(), embedding_.found().end());
         }
-        result.found = true;
-        result.vertices = std::move(mapping_);
-        result.remainder = weight_left();
-        result.score = sum_of_used_weights(pattern_, target_, result.vertices);
+        const double score = sum_of_used_weights(pattern_, target_, mapping_);
+        return {.found = true, .vertices = std::move(mapping_), .remainder = weight_left(), .score = score};
     }
 
     double weight_left() const {
@@ -201,8 +220,9 @@ class Remainder {
 
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     const BitRows adjacency_;
+    const BestParams settings_;
     BranchAndBound<W, WeightSum> embedding_;
     Bits<W> free_;
     Bits<W> required_;
@@ -215,15 +235,15 @@ class Remainder {
     Bits<W> best_;
     std::vector<std::int32_t> mapping_;
     Fixed best_loss_ = std::numeric_limits<Fixed>::max() / 2;
-    Fixed best_score_ = kNone;
-    Fixed best_score_bound_ = kNone;
+    Fixed best_score_ = kNoScore;
+    Fixed best_score_bound_ = kNoScore;
 };
 
 }  // namespace
 
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
-                               std::span<const std::int32_t> free, const BestParams& params) {
-    if (pattern.num_vertices() == 0) return {.found = true, .vertices = {}, .optimal = true};
+                               std::span<const std::int32_t> free, const RemainderParams& params) {
+    if (pattern.num_vertices() == 0) return {.found = true, .optimal = true};
     return with_width(target.num_vertices(),
                       [&](auto width) { return Remainder<width()>(pattern, target, free, params).solve(); });
 }

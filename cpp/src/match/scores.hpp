@@ -15,16 +15,21 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/pattern.hpp"
 #include "match/target.hpp"
+#include "topoplace/assert.hpp"
 
 namespace topoplace::match {
 
-inline constexpr Fixed kNone = std::numeric_limits<Fixed>::min();
+// Of a mapping that is no embedding, and the bound where none exists.
+inline constexpr Fixed kNoScore = std::numeric_limits<Fixed>::min();
 
 // What one more vertex would lead to: the best score it leaves possible, and what it has in hand.
 struct Outlook {
@@ -43,11 +48,68 @@ struct Partial {
     Bits<W> free;                         // where the vertices to be placed may go
     Bits<W> required;                     // those of them that have to be used
 
-    std::int32_t rest() const { return plan.rest[static_cast<std::size_t>(depth)]; }
-    std::int32_t inner_rest() const { return plan.inner_rest[static_cast<std::size_t>(depth)]; }
+    std::int32_t rest() const { return plan.rest[index(depth)]; }
+    std::int32_t inner_rest() const { return plan.inner_rest[index(depth)]; }
     // The largest degree of a vertex still to be placed.
     std::int32_t top() const { return static_cast<std::int32_t>(plan.at_least[depth].size()); }
     std::int32_t slots() const { return static_cast<std::int32_t>(plan.order.size()) - depth; }
+};
+
+// A score as the branch and bound asks it. `State` is what a partial mapping has and can still reach, `Tally`
+// what a complete one has. The bounds must hold: no completion scores more than `outlook` or `bound` promise.
+template <class S>
+concept Score = std::copy_constructible<S> && std::default_initializable<typename S::State> &&
+                std::copyable<typename S::State> && std::default_initializable<typename S::Tally> &&
+                requires(const S score, const Pattern::Impl& pattern, const Bits<1>& set,
+                         const Partial<1>& partial, const typename S::State& seen, typename S::State& state,
+                         typename S::Tally& tally, const typename S::Tally& counted,
+                         std::span<const std::int32_t> row, std::int32_t v, std::size_t group, Fixed need) {
+                    // Does an automorphism of the target that keeps its weights keep every score?
+                    { S::kFollowsWeights } -> std::convertible_to<bool>;
+                    // Nothing placed yet, vertices going to `set` only.
+                    { score.root(pattern, set) } -> std::same_as<typename S::State>;
+                    // With vertex v next, joined to the earlier depths `row`; `rest` edges are left then.
+                    { score.outlook(seen, v, row, row, v) } -> std::same_as<Outlook>;
+                    { score.extend(state, v, row, row) } -> std::same_as<void>;
+                    // Images of a vertex joined to one placed vertex that have the same outlook; 0: unknown.
+                    { score.num_groups() } -> std::same_as<std::size_t>;
+                    { score.template group<1>(group, v) } -> std::same_as<Bits<1>>;
+                    { score.group_outlook(seen, group, v) } -> std::same_as<Outlook>;
+                    // Orders the images of the first vertex, the largest first.
+                    { score.potential(v, set, v) } -> std::same_as<Fixed>;
+                    // The score of a complete mapping, edge by edge.
+                    { score.tally(seen) } -> std::same_as<typename S::Tally>;
+                    { score.add(tally, v, v) } -> std::same_as<void>;
+                    { score.total(counted) } -> std::same_as<Fixed>;
+                    // The best score that completions reach, or anything below `need` where they reach less;
+                    // may note in the state what it has found out.
+                    { score.bound(state, partial, need) } -> std::same_as<Fixed>;
+                };
+
+// A score that is 0 for every embedding, and knows nothing that could shorten the search: a base for those
+// that say more.
+struct ZeroScore {
+    struct State {};
+    struct Tally {};
+
+    template <int W>
+    State root(const Pattern::Impl&, const Bits<W>&) const {
+        return {};
+    }
+    Outlook outlook(const State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>,
+                    std::int32_t) const {
+        return {0, 0};
+    }
+    void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
+    std::size_t num_groups() const { return 0; }
+    template <int W>
+    Bits<W> group(std::size_t, std::int32_t) const {
+        return {};
+    }
+    Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    Tally tally(const State&) const { return {}; }
+    void add(Tally&, std::int32_t, std::int32_t) const {}
+    Fixed total(const Tally&) const { return 0; }
 };
 
 // How many family edges each free vertex has to placed, to free and to all vertices, up to `top` of them, and
@@ -58,25 +120,24 @@ class DegreeSets {
   public:
     // One more neighbour for each vertex of the row.
     void add(const Bits<W>& row) {
-        for (int i = Top; --i > 0;) more_than_[at(i)] |= more_than_[at(i - 1)] & row;
+        for (int i = Top; --i > 0;) more_than_[index(i)] |= more_than_[index(i - 1)] & row;
         more_than_[0] |= row;
     }
     // wanted[i]: how many vertices to be placed have more than i edges; of them, so many go to vertices not
     // required.
     std::int32_t most(std::span<const std::int32_t> wanted, const Partial<W>& partial,
                       std::int32_t optional) const {
+        TOPOPLACE_ASSERT(wanted.size() == std::size_t{Top} && optional >= 0);
         std::int32_t total = 0;
         for (int i = 0; i < Top; ++i) {
-            const Bits<W> able = more_than_[at(i)] & partial.free;
+            const Bits<W> able = more_than_[index(i)] & partial.free;
             const std::int32_t required = (able & partial.required).count();
-            total += std::min(wanted[at(i)], required + std::min(able.count() - required, optional));
+            total += std::min(wanted[index(i)], required + std::min(able.count() - required, optional));
         }
         return total;
     }
 
   private:
-    static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
     std::array<Bits<W>, Top> more_than_{};  // [i]: vertices with more than i neighbours
 };
 
@@ -85,24 +146,29 @@ class DegreeCounts {
     explicit DegreeCounts(std::int32_t top) : top_(std::min(top, kTop)) {}
 
     void add(std::int32_t degree, bool required) {
-        ++(required ? required_ : optional_)[at(std::min(degree, top_))];
+        TOPOPLACE_ASSERT(degree >= 0);
+        const std::size_t counted = index(std::min(degree, top_));
+        if (required) {
+            ++required_[counted];
+        } else {
+            ++optional_[counted];
+        }
     }
     std::int32_t most(std::span<const std::int32_t> wanted, std::int32_t optional_slots) const {
+        TOPOPLACE_ASSERT(index(top_) <= wanted.size() && optional_slots >= 0);
         std::int32_t total = 0;
         std::int32_t required = 0;
         std::int32_t optional = 0;
         for (std::int32_t i = top_; i-- > 0;) {
-            required += required_[at(i) + 1];
-            optional += optional_[at(i) + 1];
-            total += std::min(wanted[at(i)], required + std::min(optional, optional_slots));
+            required += required_[index(i) + 1];
+            optional += optional_[index(i) + 1];
+            total += std::min(wanted[index(i)], required + std::min(optional, optional_slots));
         }
         for (std::size_t i = kTop; i < wanted.size(); ++i) total += wanted[i];
         return total;
     }
 
   private:
-    static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
     static constexpr std::int32_t kTop = 32;  // larger degrees count as this one, and are then not limited
     std::int32_t top_;
     std::array<std::int32_t, kTop + 1> required_{};
@@ -120,7 +186,7 @@ struct FreeEnds {
 template <int W, int Top>
 FreeEnds free_ends_by_rows(const Partial<W>& partial, const BitRows& rows, std::size_t base,
                            const Bits<W>& placed, std::int32_t optional) {
-    const auto row = [&](std::int32_t v) { return rows.get<W>(base + static_cast<std::size_t>(v)); };
+    const auto row = [&](std::int32_t v) { return rows.get<W>(base + index(v)); };
     DegreeSets<W, Top> outer;
     placed.for_each([&](std::int32_t v) { outer.add(row(v)); });
     DegreeSets<W, Top> inner;
@@ -142,7 +208,7 @@ FreeEnds free_ends_by_counts(const Partial<W>& partial, const BitRows& rows, std
     DegreeCounts inner(partial.top());
     DegreeCounts all(partial.top());
     partial.free.for_each([&](std::int32_t v) {
-        const Bits<W> row = rows.get<W>(base + static_cast<std::size_t>(v));
+        const Bits<W> row = rows.get<W>(base + index(v));
         const bool required = partial.required.test(v);
         const std::int32_t to_placed = (row & placed).count();
         const std::int32_t to_free = (row & partial.free).count();
@@ -180,20 +246,24 @@ FreeEnds free_ends(const Partial<W>& partial, const BitRows& rows, std::size_t b
 template <int W>
 std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_t base) {
     const std::int32_t optional = partial.slots() - partial.required.count();
+    TOPOPLACE_ASSERT(optional >= 0 && partial.free.count() >= partial.slots());
     std::int32_t from_placed = 0;
     Bits<W> placed;
     const auto open = partial.plan.open[partial.depth];
+    TOPOPLACE_ASSERT(std::ssize(open) == partial.depth);
     for (std::size_t i = 0; i < open.size(); ++i) {
         if (open[i] == 0) continue;
         const std::int32_t v = partial.image[i];
+        TOPOPLACE_ASSERT(open[i] > 0 && !partial.free.test(v) && !placed.test(v));
         placed.set(v);
-        const Bits<W> next = rows.get<W>(base + static_cast<std::size_t>(v)) & partial.free;
+        const Bits<W> next = rows.get<W>(base + index(v)) & partial.free;
         const std::int32_t required = (next & partial.required).count();
         from_placed += std::min(open[i], required + std::min(next.count() - required, optional));
     }
     const FreeEnds ends = free_ends(partial, rows, base, placed, optional);
     const std::int32_t outer = std::min(from_placed, ends.outer);
     const std::int32_t inner = std::min(partial.inner_rest(), ends.inner / 2);
+    TOPOPLACE_ASSERT(outer >= 0 && inner >= 0 && inner <= partial.rest());
     return std::min({partial.rest(), (from_placed + ends.all) / 2, outer + inner});
 }
 
@@ -208,10 +278,11 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
         Bits<W> fresh = component;
         while (fresh.any()) {
             Bits<W> next;
-            fresh.for_each([&](std::int32_t v) { next |= rows.get<W>(base + static_cast<std::size_t>(v)); });
+            fresh.for_each([&](std::int32_t v) { next |= rows.get<W>(base + index(v)); });
             fresh = (next & usable) - component;
             component |= fresh;
         }
+        TOPOPLACE_ASSERT(!(component - unseen).any());
         unseen -= component;
         largest = std::max(largest, component.count());
     }
@@ -219,40 +290,19 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
 }
 
 // Only asks whether an embedding exists.
-class Existence {
+class Existence : public ZeroScore {
   public:
     static constexpr bool kFollowsWeights = true;  // an automorphism that keeps the weights keeps the score
-
-    struct State {};
-    struct Tally {};
 
     explicit Existence(const BitRows& adjacency) : adjacency_(adjacency) {}
 
     template <int W>
-    State root(const Pattern::Impl&, const Bits<W>&) const {
-        return {};
-    }
-    Outlook outlook(const State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>,
-                    std::int32_t) const {
-        return {0, 0};
-    }
-    void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
-    std::size_t num_groups() const { return 0; }
-    template <int W>
-    Bits<W> group(std::size_t, std::int32_t) const {
-        return {};
-    }
-    Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
-    template <int W>
     Fixed potential(std::int32_t v, const Bits<W>& usable, std::int32_t) const {
-        return (adjacency_.get<W>(static_cast<std::size_t>(v)) & usable).count();
+        return (adjacency_.get<W>(index(v)) & usable).count();
     }
-    Tally tally(const State&) const { return {}; }
-    void add(Tally&, std::int32_t, std::int32_t) const {}
-    Fixed total(const Tally&) const { return 0; }
     template <int W>
     Fixed bound(State&, const Partial<W>& partial, Fixed) const {
-        return capacity(partial, adjacency_, 0) < partial.rest() ? kNone : 0;
+        return capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
     }
 
   private:
@@ -292,9 +342,8 @@ class WeightSum {
     std::size_t num_groups() const { return levels_.exact ? levels_.count() : 0; }
     template <int W>
     Bits<W> group(std::size_t level, std::int32_t u) const {
-        const auto row = [&](std::size_t l) {
-            return levels_.at_least.get<W>(first_row(l) + static_cast<std::size_t>(u));
-        };
+        const auto row = [&](std::size_t l) { return levels_.at_least.get<W>(first_row(l) + index(u)); };
+        TOPOPLACE_ASSERT(level == 0 || !(row(level - 1) - row(level)).any());
         return level == 0 ? row(0) : row(level) - row(level - 1);
     }
     Outlook group_outlook(const State& state, std::size_t level, std::int32_t rest) const {
@@ -306,7 +355,8 @@ class WeightSum {
     void extend(State& state, std::int32_t v, std::span<const std::int32_t> back,
                 std::span<const std::int32_t> image) const {
         for (const std::int32_t i : back) {
-            const std::size_t pair = target_.index(v, image[static_cast<std::size_t>(i)]);
+            const std::size_t pair = target_.pair_of(v, image[index(i)]);
+            TOPOPLACE_ASSERT(target_.weight(pair) > 0);
             state.sum += target_.weight(pair);
             cover(state, levels_.level_of[pair]);
         }
@@ -317,8 +367,7 @@ class WeightSum {
         Fixed total = 0;
         std::int32_t covered = 0;
         for (std::size_t level = 0; level < levels_.count() && covered < degree; ++level) {
-            const Bits<W> row =
-                levels_.at_least.get<W>(first_row(level) + static_cast<std::size_t>(v)) & usable;
+            const Bits<W> row = levels_.at_least.get<W>(first_row(level) + index(v)) & usable;
             const std::int32_t now = std::min(degree, row.count());
             total += (now - covered) * levels_.heaviest[level];
             covered = now;
@@ -337,38 +386,43 @@ class WeightSum {
             const std::int32_t more = capacity(partial, levels_.at_least, first_row(level));
             if (state.used[level] + more >= state.high[level]) continue;
             state.high[level] = state.used[level] + more;
-            if (fill(state, rest) < need) return kNone;
+            if (fill(state, rest) < need) return kNoScore;
         }
         return fill(state, rest);
     }
 
   private:
-    std::size_t first_row(std::size_t level) const {
-        return level * static_cast<std::size_t>(target_.size());
-    }
+    std::size_t first_row(std::size_t level) const { return level * index(target_.size()); }
 
     void cover(State& state, std::size_t level) const {
+        TOPOPLACE_ASSERT(level < levels_.count());
         for (; level < levels_.count(); ++level) ++state.used[level];
+        TOPOPLACE_ASSERT(
+            std::is_sorted(state.used.begin(), state.used.begin() + std::ptrdiff_t(levels_.count())));
     }
 
     // As many of the remaining edges on the heaviest level as the ceilings allow, then on the next. An edge
     // counts on every level below its own, so that each ceiling holds for all levels above it too.
     Fixed fill(const State& state, std::int32_t rest) const {
         Fixed sum = state.sum;
+        TOPOPLACE_ASSERT(rest >= 0);
         std::int32_t room = rest;  // on this level or a heavier one
         const std::size_t last = levels_.count();
         for (std::size_t level = last; level-- > 0;) {
             const std::int32_t heavier = std::min(room, state.high[level] - state.used[level]);
-            if (heavier < 0 || (level + 1 == last && heavier < rest)) return kNone;
+            if (heavier < 0 || (level + 1 == last && heavier < rest)) return kNoScore;
             if (level + 1 < last) sum += (room - heavier) * levels_.heaviest[level + 1];
             room = heavier;
         }
-        if (last == 0) return rest > 0 ? kNone : sum;
+        if (last == 0) return rest > 0 ? kNoScore : sum;
+        TOPOPLACE_ASSERT(room >= 0 && room <= rest);
         return sum + room * levels_.heaviest[0];
     }
 
     const Target::Impl& target_;
     const Levels& levels_;
 };
+
+static_assert(Score<Existence> && Score<WeightSum>);
 
 }  // namespace topoplace::match

@@ -1,11 +1,15 @@
+// The search for automorphisms: colours are refined until they tell vertices apart or an automorphism is
+// found.
 #include "match/symmetry.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "graph/index.hpp"
 #include "match/ragged.hpp"
 
 namespace topoplace::match {
@@ -19,8 +23,6 @@ std::uint64_t mix(std::uint64_t x) {  // the finaliser of splitmix64
     return x ^ (x >> 31);
 }
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 Colors sorted(Colors colors) {
     std::sort(colors.begin(), colors.end());
     return colors;
@@ -28,18 +30,22 @@ Colors sorted(Colors colors) {
 
 class UnionFind {
   public:
-    explicit UnionFind(std::int32_t size) : parent_(at(size)) {
+    explicit UnionFind(std::int32_t size) : parent_(index(size)) {
         std::iota(parent_.begin(), parent_.end(), 0);
     }
     std::int32_t find(std::int32_t v) {
-        while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
+        while (parent_[index(v)] != v) {
+            TOPOPLACE_ASSERT(parent_[index(v)] < v);
+            parent_[index(v)] = parent_[index(parent_[index(v)])];
+            v = parent_[index(v)];
+        }
         return v;
     }
     void join(const Permutation& image) {
         for (std::int32_t v = 0; v < static_cast<std::int32_t>(image.size()); ++v) {
             const std::int32_t a = find(v);
-            const std::int32_t b = find(image[at(v)]);
-            parent_[at(std::max(a, b))] = std::min(a, b);
+            const std::int32_t b = find(image[index(v)]);
+            parent_[index(std::max(a, b))] = std::min(a, b);
         }
     }
 
@@ -59,28 +65,31 @@ class AutomorphismSearch {
     }
 
     Colors initial() const {
-        Colors colors(at(graph_.size));
-        for (std::int32_t v = 0; v < graph_.size; ++v) colors[at(v)] = mix(graph_.at(v, v) + 1U);
+        Colors colors(index(graph_.size));
+        for (std::int32_t v = 0; v < graph_.size; ++v) colors[index(v)] = mix(graph_.at(v, v) + 1U);
         return refine(std::move(colors));
     }
 
-    // Gives v a colour no other vertex has; the same one for the same number of vertices told apart before.
-    Colors individualize(Colors colors, std::int32_t v, std::uint64_t told_apart) const {
-        colors[at(v)] = mix(0x9e3779b97f4a7c15U * (told_apart + 1));
+    // Gives v a colour no other vertex has; the same one for the same number of vertices individualised
+    // before.
+    Colors individualize(Colors colors, std::int32_t v, std::uint64_t individualized) const {
+        colors[index(v)] = mix(0x9e3779b97f4a7c15U * (individualized + 1));
         return refine(std::move(colors));
     }
 
     // An automorphism that takes the left colouring to the right one.
-    std::optional<Permutation> find(const Colors& left, const Colors& right, std::uint64_t told_apart) const {
+    std::optional<Permutation> find(const Colors& left, const Colors& right,
+                                    std::uint64_t individualized) const {
         const Colors classes = sorted(left);
         if (classes != sorted(right)) return std::nullopt;
         if (auto image = obvious(left, right)) return image;
         const std::int32_t x = first_in_a_shared_class(left, classes);
-        if (x < 0) return std::nullopt;
-        const Colors next = individualize(left, x, told_apart);
+        if (x == kAbsent) return std::nullopt;
+        const Colors next = individualize(left, x, individualized);
         for (std::int32_t y = 0; y < graph_.size; ++y) {
-            if (right[at(y)] != left[at(x)]) continue;
-            if (auto found = find(next, individualize(right, y, told_apart), told_apart + 1)) return found;
+            if (right[index(y)] != left[index(x)]) continue;
+            if (auto found = find(next, individualize(right, y, individualized), individualized + 1))
+                return found;
         }
         return std::nullopt;
     }
@@ -92,6 +101,16 @@ class AutomorphismSearch {
             if (x != u && x != v && graph_.at(u, x) != graph_.at(v, x)) return false;
         }
         return true;
+    }
+
+    // An automorphism that fixes these vertices, by the definition.
+    bool keeps(const Permutation& image, std::span<const std::int32_t> fixed) const {
+        for (std::int32_t u = 0; u < graph_.size; ++u) {
+            for (std::int32_t v = 0; v < graph_.size; ++v) {
+                if (graph_.at(u, v) != graph_.at(image[index(u)], image[index(v)])) return false;
+            }
+        }
+        return std::all_of(fixed.begin(), fixed.end(), [&](std::int32_t v) { return image[index(v)] == v; });
     }
 
   private:
@@ -115,11 +134,11 @@ class AutomorphismSearch {
             std::uint64_t usual = 0;
             for (const std::uint64_t color : colors) usual += mix(color + usual_);
             for (std::int32_t v = 0; v < graph_.size; ++v) {
-                std::uint64_t seen = usual - mix(colors[at(v)] + usual_);
+                std::uint64_t seen = usual - mix(colors[index(v)] + usual_);
                 for (const std::int32_t u : unusual_[v]) {
-                    seen += mix(colors[at(u)] + graph_.at(v, u)) - mix(colors[at(u)] + usual_);
+                    seen += mix(colors[index(u)] + graph_.at(v, u)) - mix(colors[index(u)] + usual_);
                 }
-                next[at(v)] = mix(seen + 0x9e3779b97f4a7c15U * mix(colors[at(v)]));
+                next[index(v)] = mix(seen + 0x9e3779b97f4a7c15U * mix(colors[index(v)]));
             }
             const std::size_t refined = count(next);
             if (refined <= classes) break;
@@ -136,10 +155,10 @@ class AutomorphismSearch {
 
     std::int32_t first_in_a_shared_class(const Colors& colors, const Colors& classes) const {
         for (std::int32_t v = 0; v < graph_.size; ++v) {
-            const auto range = std::equal_range(classes.begin(), classes.end(), colors[at(v)]);
+            const auto range = std::equal_range(classes.begin(), classes.end(), colors[index(v)]);
             if (range.second - range.first > 1) return v;
         }
-        return -1;
+        return kAbsent;
     }
 
     // Colour by colour, the vertices in ascending order: often that is all there is to it.
@@ -147,7 +166,7 @@ class AutomorphismSearch {
         const std::vector<std::int32_t> from = by_color(left);
         const std::vector<std::int32_t> to = by_color(right);
         Permutation image(left.size());
-        for (std::size_t i = 0; i < from.size(); ++i) image[at(from[i])] = to[i];
+        for (std::size_t i = 0; i < from.size(); ++i) image[index(from[i])] = to[i];
         return is_automorphism(image) ? std::optional(image) : std::nullopt;
     }
 
@@ -155,16 +174,16 @@ class AutomorphismSearch {
         std::vector<std::int32_t> order(colors.size());
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(),
-                         [&](std::int32_t a, std::int32_t b) { return colors[at(a)] < colors[at(b)]; });
+                         [&](std::int32_t a, std::int32_t b) { return colors[index(a)] < colors[index(b)]; });
         return order;
     }
 
     // A permutation that takes unusual pairs to such of the same colour has none left for the usual ones.
     bool is_automorphism(const Permutation& image) const {
         for (std::int32_t u = 0; u < graph_.size; ++u) {
-            if (graph_.at(u, u) != graph_.at(image[at(u)], image[at(u)])) return false;
+            if (graph_.at(u, u) != graph_.at(image[index(u)], image[index(u)])) return false;
             for (const std::int32_t v : unusual_[u]) {
-                if (graph_.at(u, v) != graph_.at(image[at(u)], image[at(v)])) return false;
+                if (graph_.at(u, v) != graph_.at(image[index(u)], image[index(v)])) return false;
             }
         }
         return true;
@@ -176,9 +195,9 @@ class AutomorphismSearch {
 };
 
 Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
-    Permutation image(at(size));
+    Permutation image(index(size));
     std::iota(image.begin(), image.end(), 0);
-    std::swap(image[at(u)], image[at(v)]);
+    std::swap(image[index(u)], image[index(v)]);
     return image;
 }
 
@@ -186,7 +205,7 @@ Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
 
 StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base) {
     const AutomorphismSearch search(graph);
-    // prefix[i]: colours once base[0 .. i-1] are told apart.
+    // prefix[i]: colours once base[0 .. i-1] are individualised.
     std::vector<Colors> prefix{search.initial()};
     for (std::size_t i = 0; i + 1 < base.size(); ++i)
         prefix.push_back(search.individualize(prefix[i], base[i], i));
@@ -199,7 +218,7 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
         std::vector<std::int32_t> refuted;
         for (std::size_t j = i + 1; j < base.size(); ++j) {
             const std::int32_t v = base[j];
-            if (prefix[i][at(v)] != prefix[i][at(b)] || classes.find(v) == classes.find(b)) continue;
+            if (prefix[i][index(v)] != prefix[i][index(b)] || classes.find(v) == classes.find(b)) continue;
             const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
             if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
             std::optional<Permutation> image =
@@ -209,12 +228,14 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
                 refuted.push_back(v);
                 continue;
             }
+            TOPOPLACE_ASSERT(search.keeps(*image, std::span(base).first(i)) && (*image)[index(b)] == v);
             classes.join(*image);
             chain.generators.push_back(std::move(*image));
         }
         for (std::int32_t v = 0; v < graph.size; ++v) {
             if (classes.find(v) == classes.find(b)) chain.orbit[i].push_back(v);
         }
+        TOPOPLACE_ASSERT(std::binary_search(chain.orbit[i].begin(), chain.orbit[i].end(), b));
         chain.order *= static_cast<double>(chain.orbit[i].size());
     }
     return chain;
@@ -223,8 +244,8 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
 std::vector<std::int32_t> orbits_of(std::int32_t size, const std::vector<Permutation>& generators) {
     UnionFind classes(size);
     for (const Permutation& image : generators) classes.join(image);
-    std::vector<std::int32_t> name(at(size));
-    for (std::int32_t v = 0; v < size; ++v) name[at(v)] = classes.find(v);
+    std::vector<std::int32_t> name(index(size));
+    for (std::int32_t v = 0; v < size; ++v) name[index(v)] = classes.find(v);
     return name;
 }
 

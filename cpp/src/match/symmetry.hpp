@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/index.hpp"
+
 namespace topoplace::match {
 
 struct ColoredGraph {
@@ -22,8 +24,7 @@ struct ColoredGraph {
     std::vector<std::uint32_t> color;  // size x size, symmetric; the diagonal colours the vertices
 
     std::uint32_t at(std::int32_t u, std::int32_t v) const {
-        return color[static_cast<std::size_t>(u) * static_cast<std::size_t>(size) +
-                     static_cast<std::size_t>(v)];
+        return color[index(u) * index(size) + index(v)];
     }
 };
 

@@ -1,13 +1,16 @@
+// A target's weights in fixed point, its levels and its neighbourhoods, made once for all searches over it.
 #include "match/target.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
+#include "graph/index.hpp"
 #include "match/symmetry.hpp"
 
 namespace topoplace::match {
@@ -39,12 +42,13 @@ Target::Impl::Impl(const Graph& graph) : graph_(graph), lazy_(std::make_shared<L
                                     std::to_string(kMaxTargetVertices) + " can be searched");
     }
     set_scale();
-    weight_.assign(index(n, 0), 0);
+    weight_.assign(pair_of(n, 0), 0);
     for (std::int32_t v = 0; v < n; ++v) {
         const auto row = graph_.neighbors(v);
         for (std::size_t i = 0; i < row.size(); ++i) {
             const Fixed weight = comparable_ ? std::llround(graph_.weights(v)[i] * scale_) : 1;
-            weight_[index(v, row[i])] = weight;
+            TOPOPLACE_ASSERT(weight > 0 && weight <= Fixed{1} << kFixedPointBits);
+            weight_[pair_of(v, row[i])] = weight;
             distinct_.push_back(weight);
         }
     }
@@ -63,6 +67,7 @@ void Target::Impl::set_scale() {
     }
     if (heaviest_ == 0) return;
     comparable_ = lightest_ >= kLightest && heaviest_ <= kHeaviest && heaviest_ / lightest_ <= kWidestRange;
+    TOPOPLACE_ASSERT(lightest_ > 0 && lightest_ <= heaviest_);
     if (comparable_) scale_ = std::ldexp(1.0, kFixedPointBits - 1 - std::ilogb(heaviest_));
 }
 
@@ -81,6 +86,7 @@ Fixed Target::Impl::to_fixed(double weight) const {
 }
 
 Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
+    TOPOPLACE_ASSERT(std::is_sorted(distinct.begin(), distinct.end(), std::greater_equal<>()));
     Levels levels;
     std::vector<Fixed> lightest;
     const std::size_t count = std::min(kMaxLevels, distinct.size());
@@ -89,17 +95,18 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
         lightest.push_back(distinct[(i + 1) * distinct.size() / count - 1]);
     }
     levels.level_of.assign(weight_.size(), 0);
-    levels.at_least = BitRows(count * static_cast<std::size_t>(size()), width_of(size()));
+    levels.at_least = BitRows(count * index(size()), width_of(size()));
     std::int64_t arcs = 0;
     for (std::int32_t u = 0; u < size(); ++u) {
         for (const std::int32_t v : graph_.neighbors(u)) {
             for (std::size_t i = count; i-- > 0 && weight(u, v) >= lightest[i];) {
-                levels.level_of[index(u, v)] = static_cast<std::uint8_t>(i);
-                levels.at_least.set(index(static_cast<std::int32_t>(i), u), v);
+                levels.level_of[pair_of(u, v)] = static_cast<std::uint8_t>(i);
+                levels.at_least.set(pair_of(static_cast<std::int32_t>(i), u), v);
                 arcs += i + 1 == count ? 1 : 0;
             }
         }
     }
+    TOPOPLACE_ASSERT(std::is_sorted(levels.heaviest.rbegin(), levels.heaviest.rend()));
     levels.exact = count == distinct.size();
     levels.complete = arcs == std::int64_t{size()} * (size() - 1);
     return levels;
@@ -118,12 +125,12 @@ BitRows Target::Impl::adjacency(Fixed threshold, double min_weight) const {
 }
 
 BitRows Target::Impl::rows_of(Fixed threshold, double min_weight) const {
-    BitRows rows(static_cast<std::size_t>(size()), width_of(size()));
+    BitRows rows(index(size()), width_of(size()));
     for (std::int32_t u = 0; u < size(); ++u) {
         const auto row = graph_.neighbors(u);
         for (std::size_t i = 0; i < row.size(); ++i) {
             if (weight(u, row[i]) >= threshold && graph_.weights(u)[i] >= min_weight) {
-                rows.set(static_cast<std::size_t>(u), row[i]);
+                rows.set(index(u), row[i]);
             }
         }
     }
@@ -139,17 +146,17 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free) co
             const auto found = std::lower_bound(distinct_.begin(), distinct_.end(), weight, std::greater<>());
             colored.color.push_back(static_cast<std::uint32_t>(found - distinct_.begin()));
         }
-        std::vector<std::int32_t> ids(static_cast<std::size_t>(n));
+        std::vector<std::int32_t> ids(index(n));
         std::iota(ids.begin(), ids.end(), 0);
         lazy_->generators = stabilizer_chain(colored, ids).generators;
     });
     std::vector<Permutation> keeping;
     for (const Permutation& image : lazy_->generators) {
         bool keeps = true;
-        for (std::size_t v = 0; v < image.size(); ++v)
-            keeps &= free[v] == free[static_cast<std::size_t>(image[v])];
+        for (std::size_t v = 0; v < image.size(); ++v) keeps &= free[v] == free[index(image[v])];
         if (keeps) keeping.push_back(image);
     }
+    TOPOPLACE_ASSERT(std::ssize(free) == n);
     return orbits_of(n, keeping);
 }
 

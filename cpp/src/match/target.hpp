@@ -2,14 +2,18 @@
 // fixed point.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <type_traits>
 #include <vector>
 
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
 #include "topoplace/bitset.hpp"
 #include "topoplace/match.hpp"
 
@@ -19,20 +23,22 @@ namespace topoplace::match {
 class BitRows {
   public:
     BitRows() = default;
-    BitRows(std::size_t rows, std::int32_t words)
-        : words_(static_cast<std::size_t>(words)), data_(rows * static_cast<std::size_t>(words), 0) {}
+    BitRows(std::size_t rows, std::int32_t words) : words_(index(words)), data_(rows * index(words), 0) {}
 
     void set(std::size_t row, std::int32_t v) {
-        data_[row * words_ + static_cast<std::size_t>(v >> 6)] |= std::uint64_t{1} << (v & 63);
+        TOPOPLACE_ASSERT(index(v >> 6) < words_ && (row + 1) * words_ <= data_.size());
+        data_[row * words_ + index(v >> 6)] |= std::uint64_t{1} << (v & 63);
     }
     template <int W>
     Bits<W> get(std::size_t row) const {
+        TOPOPLACE_ASSERT(words_ == std::size_t{W} && (row + 1) * words_ <= data_.size());
         Bits<W> bits;
         std::memcpy(bits.word.data(), data_.data() + row * W, sizeof(bits.word));
         return bits;
     }
     bool test(std::size_t row, std::int32_t v) const {
-        return (data_[row * words_ + static_cast<std::size_t>(v >> 6)] >> (v & 63)) & 1;
+        TOPOPLACE_ASSERT(index(v >> 6) < words_ && (row + 1) * words_ <= data_.size());
+        return (data_[row * words_ + index(v >> 6)] >> (v & 63)) & 1;
     }
 
   private:
@@ -41,8 +47,9 @@ class BitRows {
 };
 
 // Calls f with the smallest compiled width that holds n bits.
-template <class F>
+template <std::invocable<std::integral_constant<int, 1>> F>
 auto with_width(std::int32_t n, F&& f) {
+    TOPOPLACE_ASSERT(n >= 0 && n <= kMaxTargetVertices);
     if (n <= 64) return f(std::integral_constant<int, 1>{});
     if (n <= 128) return f(std::integral_constant<int, 2>{});
     if (n <= 512) return f(std::integral_constant<int, 8>{});
@@ -74,9 +81,9 @@ class Target::Impl {
     std::int32_t size() const { return graph_.num_vertices(); }
     const Graph& graph() const { return graph_; }
 
-    Fixed weight(std::int32_t u, std::int32_t v) const { return weight_[index(u, v)]; }
+    Fixed weight(std::int32_t u, std::int32_t v) const { return weight_[pair_of(u, v)]; }
     Fixed weight(std::size_t pair) const { return weight_[pair]; }
-    const Fixed* weights(std::int32_t u) const { return weight_.data() + index(u, 0); }
+    const Fixed* weights(std::int32_t u) const { return weight_.data() + pair_of(u, 0); }
     double to_double(Fixed weight) const { return static_cast<double>(weight) / scale_; }
     Fixed to_fixed(double weight) const;
     // Throws std::invalid_argument where the weights span too wide a range to compare their sums.
@@ -97,8 +104,9 @@ class Target::Impl {
     std::vector<std::int32_t> orbits(const std::vector<bool>& free) const;
 
     // Position of the pair in any row-major n x n array of this target.
-    std::size_t index(std::int32_t u, std::int32_t v) const {
-        return static_cast<std::size_t>(u) * static_cast<std::size_t>(size()) + static_cast<std::size_t>(v);
+    std::size_t pair_of(std::int32_t u, std::int32_t v) const {
+        TOPOPLACE_ASSERT(u <= size() && (v < size() || size() == 0));
+        return index(u) * index(size()) + index(v);
     }
 
   private:

@@ -1,22 +1,28 @@
 // The target's own weights under a mapping: what an answer reports, to the last bit, where the search rounds.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "match/pattern.hpp"
 #include "match/target.hpp"
 
 namespace topoplace::match {
 
 // Pattern edges come in ascending order, so that sums are the same on every machine.
-template <class Visit>
+template <std::invocable<double> Visit>
 void for_each_used_weight(const Pattern::Impl& pattern, const Target::Impl& target,
                           const std::vector<std::int32_t>& vertices, Visit&& visit) {
-    const auto image = [&](std::int32_t u) { return vertices[static_cast<std::size_t>(u)]; };
+    const auto image = [&](std::int32_t u) { return vertices[index(u)]; };
+    TOPOPLACE_ASSERT(std::ssize(vertices) == pattern.size());
     for (std::int32_t u = 0; u < pattern.size(); ++u) {
         for (const std::int32_t v : pattern.neighbors(u)) {
-            if (u < v) visit(target.graph().weight(image(u), image(v)));
+            if (u > v) continue;
+            const double weight = target.graph().weight(image(u), image(v));
+            TOPOPLACE_ASSERT(weight > 0);
+            visit(weight);
         }
     }
 }

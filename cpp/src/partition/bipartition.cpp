@@ -1,8 +1,40 @@
+// Bipartition: the proof where the graph is small, else levels, starts, refinement and cycles.
+//
+// Up to `exact_up_to` vertices a branch and bound proves the minimum cut, and of all minimum cuts returns the
+// lexicographically smallest side vector. Vertices are placed in a fixed order, most strongly tied to those
+// placed before first; what each open vertex costs on its cheaper side bounds from below; where the numbers
+// of vertices on both sides are given, the smallest weight of all pairs is taken off every pair first, for it
+// crosses the same number of times whatever the sides. Worst case 2^n nodes.
+//
+// Above that, coarser levels are made until `coarsest` vertices are left: each vertex joins a neighbor, or
+// the cluster a neighbor is in, along an edge that is heavy for what the cluster weighs. At the coarsest,
+// several seeded starts are grown breadth first; the best are carried back level by level: four while levels
+// are small, one at the end. A level of up to a sixth of the graph is made coarser again, in clusters that
+// keep the sides apart, and what was found refined again from there (`cycles` times; all cycles of one round
+// cost about half of making the levels). A coarse vertex may be too heavy for the balance: on coarse levels a
+// side may hold one vertex too many, where the start was not balanced without.
+//
+// Wherever a division is refined, Fiduccia-Mattheyses passes move one vertex at a time, each at most once a
+// pass, always the largest gain the balance allows (one vertex too many on a side is allowed for a moment),
+// and return to the best balanced state met. Only vertices at the boundary are asked, and those that come to
+// it. A pass ends after a number of moves that led nowhere; pass follows pass until one gains nothing. A pass
+// takes time linear in the edges of what it moves with buckets, with a heap a logarithm more; buckets serve
+// where the weights are integers and no vertex's weighted degree exceeds the number of vertices and edges. So
+// a run takes the time of making the levels, which is linear in the edges as long as levels shrink by a
+// constant.
+//
+// References: Fiduccia and Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982;
+// Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J.
+// Sci. Comput. 20 (1998); Holtgrewe, Sanders and Schulz, "Engineering a scalable high quality graph
+// partitioner", IPDPS 2010, for what makes an edge heavy; Walshaw, "Multilevel refinement for combinatorial
+// optimisation problems", Annals of Operations Research 131 (2004), for cycles; Land and Doig, Econometrica
+// 28 (1960), for branch and bound.
 #include <algorithm>
 #include <deque>
 #include <limits>
 #include <utility>
 
+#include "graph/index.hpp"
 #include "partition/exact.hpp"
 #include "partition/levels.hpp"
 #include "partition/problem.hpp"
@@ -53,7 +85,7 @@ class Search {
           total_(total),
           memory_(memory),
           result_(result),
-          counter_(params.deadline),
+          meter_(params.stop),
           random_(params.seed) {}
 
     Division run(RefineTask& task) {
@@ -67,8 +99,9 @@ class Search {
             keep_best(pool, kept_at(fine, task));
             if (kCycleShare * fine.graph.size() <= task.graph.size()) cycle(fine, pool);
         }
+        TOPOPLACE_ASSERT(pool.size() == 1 || hierarchy.levels.empty());
         if (pool.front().score.excess > 0) try_packing(task, pool.front());
-        result_.complete = !counter_.stopped();
+        result_.complete = !meter_.stopped();
         result_.start_cut = pool.front().start_cut < 0 ? std::numeric_limits<double>::infinity()
                                                        : static_cast<double>(pool.front().start_cut) / scale_;
         return std::move(pool.front());
@@ -80,9 +113,9 @@ class Search {
         // No cluster much heavier than the mean of the coarsest level, or it could not be balanced.
         const std::int64_t heaviest = std::max<std::int64_t>(2, total_ / params_.coarsest * 3 / 2);
         const RefineTask* task = &finest;
-        while (task->graph.size() > static_cast<std::size_t>(params_.coarsest)) {
+        while (task->graph.size() > index(params_.coarsest)) {
             Level next;
-            if (!coarsen(next, *task, heaviest, side, random_, counter_, memory_.coarsen)) return;
+            if (!coarsen(next, *task, heaviest, side, random_, meter_, memory_.coarsen)) return;
             if (20 * next.graph.size() > 19 * task->graph.size()) return;
             const Level& level = hierarchy.levels.emplace_back(std::move(next));
             task = &hierarchy.tasks.emplace_back(level.task(finest.limits, buckets_allowed_));
@@ -97,7 +130,7 @@ class Search {
         const std::int64_t share = (task.limits[0] + least + 1) / 2;
         std::vector<Division> pool;
         Division division;
-        for (std::int32_t i = 0; i < params_.starts && (i == 0 || !counter_.stopped()); ++i) {
+        for (std::int32_t i = 0; i < params_.starts && (i == 0 || !meter_.stopped()); ++i) {
             Random own(random_.next());
             grow(task, share, own, memory_.start, division.side);
             improve_start(task, division);
@@ -105,13 +138,14 @@ class Search {
             if (std::none_of(pool.begin(), pool.end(), same)) pool.push_back(division);
             keep_best(pool, kPool);
         }
+        TOPOPLACE_ASSERT(!pool.empty());
         return pool;
     }
 
     void improve_start(const RefineTask& task, Division& division) {
         measure(task, division);
         division.start_cut = task.is_balanced(division.held) ? division.score.cut : -1;
-        refine(task, division, memory_.refine, counter_, result_);
+        refine(task, division, memory_.refine, meter_, result_);
     }
 
     static void keep_best(std::vector<Division>& pool, std::size_t most) {
@@ -129,29 +163,30 @@ class Search {
     // Takes a division of `level` to the graph it was made of, and refines it there.
     void descend(const RefineTask& fine, const Level& level, Division& division) {
         memory_.marked.assign(level.graph.size(), 0);
-        for (const std::int32_t v : division.boundary) memory_.marked[static_cast<std::size_t>(v)] = 1;
+        for (const std::int32_t v : division.boundary) memory_.marked[index(v)] = 1;
         memory_.side.resize(level.coarse_of.size());
         memory_.boundary.clear();
         for (std::size_t v = 0; v < level.coarse_of.size(); ++v) {
-            const auto coarse = static_cast<std::size_t>(level.coarse_of[v]);
+            const auto coarse = index(level.coarse_of[v]);
             memory_.side[v] = division.side[coarse];
             if (memory_.marked[coarse] != 0) memory_.boundary.push_back(static_cast<std::int32_t>(v));
         }
         division.side.swap(memory_.side);
         division.boundary.swap(memory_.boundary);
+        TOPOPLACE_ASSERT(division.side.size() == fine.graph.size());
         division.score.excess = fine.excess(division.held, fine.slack);
-        refine(fine, division, memory_.refine, counter_, result_);
+        refine(fine, division, memory_.refine, meter_, result_);
     }
 
     // Each division once more through coarser levels of its own, whose clusters do not cross it.
     void cycle(const RefineTask& task, std::vector<Division>& pool) {
-        for (std::int32_t i = 0; i < params_.cycles && !counter_.stopped(); ++i) {
+        for (std::int32_t i = 0; i < params_.cycles && !meter_.stopped(); ++i) {
             for (Division& division : pool) {
                 Hierarchy hierarchy;
                 build(hierarchy, task, &division.side);
                 const RefineTask& coarsest = hierarchy.tasks.empty() ? task : hierarchy.tasks.back();
                 measure(coarsest, division);
-                refine(coarsest, division, memory_.refine, counter_, result_);
+                refine(coarsest, division, memory_.refine, meter_, result_);
                 for (std::size_t j = hierarchy.levels.size(); j-- > 0;)
                     descend(j == 0 ? task : hierarchy.tasks[j - 1], hierarchy.levels[j], division);
             }
@@ -173,15 +208,22 @@ class Search {
     std::int64_t total_;
     BipartitionWorkspace::Impl& memory_;
     BipartitionResult& result_;
-    NodeCounter counter_;
+    WorkMeter meter_;
     Random random_;
 };
+
+bool is_found(BipartitionStatus status) {
+    return status == BipartitionStatus::optimal || status == BipartitionStatus::feasible;
+}
 
 void search(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
             std::int64_t total, BipartitionWorkspace::Impl& memory, BipartitionResult& result) {
     const double scale = scale_of(graph);
     fill(memory.graph, graph, scale);
-    RefineTask task{memory.graph, params.vertex_weights, params.fixed, limits};
+    RefineTask task{.graph = memory.graph,
+                    .vertex_weights = params.vertex_weights,
+                    .fixed = params.fixed,
+                    .limits = limits};
     Division best = Search(params, scale, total, memory, result).run(task);
     if (best.score.excess > 0) return;
     result.side = std::move(best.side);
@@ -205,6 +247,8 @@ BipartitionResult bipartition(const Graph& graph, const BipartitionParams& param
         search(graph, params, limits, total, BipartitionWorkspace().impl(), result);
     }
     if (!result.side.empty()) result.cut = cut_of(graph, result.side);
+    TOPOPLACE_ASSERT(result.rollbacks <= result.moves);
+    TOPOPLACE_ASSERT(result.side.empty() == (graph.num_vertices() == 0 || !is_found(result.status)));
     return result;
 }
 

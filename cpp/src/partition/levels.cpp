@@ -1,15 +1,17 @@
+// Coarser levels: vertices join along heavy edges, clusters are numbered and the graph is contracted.
+//
+// Reference: Karypis and Kumar, SIAM J. Sci. Comput. 20 (1998); the rating of edges is that of Holtgrewe,
+// Sanders and Schulz, IPDPS 2010.
 #include "partition/levels.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "graph/index.hpp"
+
 namespace topoplace::partition {
 namespace {
-
-constexpr std::int32_t kNone = -1;
-
-std::size_t at(std::int32_t v) { return static_cast<std::size_t>(v); }
 
 // In random order, but never far from where they were, so that memory is read in order.
 void shuffle(std::vector<std::int32_t>& order, Random& random) {
@@ -18,7 +20,7 @@ void shuffle(std::vector<std::int32_t>& order, Random& random) {
     for (std::size_t begin = 0; begin < n; begin += kBlock) {
         const std::size_t size = std::min(kBlock, n - begin);
         for (std::size_t i = size; i > 1; --i)
-            std::swap(order[begin + i - 1], order[begin + at(random.below(static_cast<std::int32_t>(i)))]);
+            std::swap(order[begin + i - 1], order[begin + index(random.below(static_cast<std::int32_t>(i)))]);
     }
 }
 
@@ -27,31 +29,33 @@ class Clustering {
     Clustering(const RefineTask& task, std::int64_t heaviest, const std::vector<std::int8_t>* side,
                Level& level, CoarsenMemory& memory)
         : task_(task), heaviest_(heaviest), side_(side), cluster_(level.coarse_of), weight_(memory.weight) {
-        cluster_.assign(task.graph.size(), kNone);
+        cluster_.assign(task.graph.size(), kAbsent);
         weight_.clear();
     }
 
-    // False where the deadline passed before all vertices were asked.
-    bool run(const std::vector<std::int32_t>& order, NodeCounter& counter) {
+    // False where the search was stopped before all vertices were asked.
+    bool run(const std::vector<std::int32_t>& order, WorkMeter& meter) {
         for (const std::int32_t v : order) {
-            if (counter.visit()) return false;
-            if (cluster_[at(v)] != kNone) continue;
-            const std::int32_t other = choose(at(v));
-            if (other == kNone) {
+            if (meter.visit()) return false;
+            if (cluster_[index(v)] != kAbsent) continue;
+            const std::int32_t other = choose(index(v));
+            if (other == kAbsent) {
                 open(v);
                 continue;
             }
-            if (cluster_[at(other)] == kNone) open(other);
-            cluster_[at(v)] = cluster_[at(other)];
-            weight_[at(cluster_[at(v)])] += task_.vertex_weight(at(v));
+            TOPOPLACE_ASSERT(other != v && may_join(index(v), index(other)));
+            if (cluster_[index(other)] == kAbsent) open(other);
+            cluster_[index(v)] = cluster_[index(other)];
+            weight_[index(cluster_[index(v)])] += task_.vertex_weight(index(v));
+            TOPOPLACE_ASSERT(weight_[index(cluster_[index(v)])] <= heaviest_);
         }
         return true;
     }
 
   private:
     void open(std::int32_t v) {
-        cluster_[at(v)] = static_cast<std::int32_t>(weight_.size());
-        weight_.push_back(task_.vertex_weight(at(v)));
+        cluster_[index(v)] = static_cast<std::int32_t>(weight_.size());
+        weight_.push_back(task_.vertex_weight(index(v)));
     }
 
     bool may_join(std::size_t v, std::size_t other) const {
@@ -62,12 +66,13 @@ class Clustering {
     std::int32_t choose(std::size_t v) const {
         const IntegerGraph& graph = task_.graph;
         const std::int64_t own = task_.vertex_weight(v);
-        std::int32_t best = kNone;
+        std::int32_t best = kAbsent;
         double rating = -1;
         for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
-            const std::size_t other = at(graph.neighbors[arc]);
+            const std::size_t other = index(graph.neighbors[arc]);
             const std::int32_t cluster = cluster_[other];
-            const std::int64_t held = cluster == kNone ? task_.vertex_weight(other) : weight_[at(cluster)];
+            const std::int64_t held =
+                cluster == kAbsent ? task_.vertex_weight(other) : weight_[index(cluster)];
             if (held + own > heaviest_) continue;
             const auto weight = static_cast<double>(graph.weights[arc]);
             const double rated = weight * weight / static_cast<double>(std::max<std::int64_t>(1, held));
@@ -90,24 +95,25 @@ void number(Level& level, const RefineTask& task, CoarsenMemory& memory) {
     const std::size_t n = level.coarse_of.size();
     const std::size_t clusters = memory.weight.size();
     std::vector<std::int32_t>& renamed = memory.order;
-    renamed.assign(clusters, kNone);
+    renamed.assign(clusters, kAbsent);
     level.vertex_weights.reserve(clusters);
     memory.end.assign(clusters + 1, 0);
     for (std::size_t v = 0; v < n; ++v) {
-        std::int32_t& name = renamed[at(level.coarse_of[v])];
-        if (name == kNone) {
+        std::int32_t& name = renamed[index(level.coarse_of[v])];
+        if (name == kAbsent) {
             name = static_cast<std::int32_t>(level.vertex_weights.size());
-            level.vertex_weights.push_back(memory.weight[at(level.coarse_of[v])]);
+            level.vertex_weights.push_back(memory.weight[index(level.coarse_of[v])]);
             if (!task.fixed.empty()) level.fixed.push_back(task.fixed[v]);
         }
         level.coarse_of[v] = name;
-        ++memory.end[at(name)];
+        ++memory.end[index(name)];
     }
     std::int32_t sum = 0;
     for (std::int32_t& end : memory.end) sum += std::exchange(end, sum);
+    TOPOPLACE_ASSERT(level.vertex_weights.size() == clusters && index(sum) == n);
     memory.members.resize(n);
     for (std::size_t v = 0; v < n; ++v)
-        memory.members[at(memory.end[at(level.coarse_of[v])]++)] = static_cast<std::int32_t>(v);
+        memory.members[index(memory.end[index(level.coarse_of[v])]++)] = static_cast<std::int32_t>(v);
 }
 
 // Adds the edges of one fine vertex to the last row, summing those that fall together. Returns its new end.
@@ -116,9 +122,9 @@ std::int64_t add_row(Level& level, const IntegerGraph& fine, std::size_t v, std:
     IntegerGraph& graph = level.graph;
     const std::int32_t own = level.coarse_of[v];
     for (std::size_t arc = fine.begin(v); arc < fine.end(v); ++arc) {
-        const std::int32_t to = level.coarse_of[at(fine.neighbors[arc])];
+        const std::int32_t to = level.coarse_of[index(fine.neighbors[arc])];
         if (to == own) continue;
-        std::int64_t& where = place[at(to)];
+        std::int64_t& where = place[index(to)];
         if (where < start) {
             where = end++;
             graph.neighbors[static_cast<std::size_t>(where)] = to;
@@ -140,35 +146,51 @@ void contract(Level& level, const IntegerGraph& fine, CoarsenMemory& memory) {
     for (std::size_t cluster = 0; cluster < clusters; ++cluster) {
         const std::int64_t start = graph.offsets[cluster] = end;
         for (; member < memory.end[cluster]; ++member)
-            end = add_row(level, fine, at(memory.members[at(member)]), start, end, memory.place);
+            end = add_row(level, fine, index(memory.members[index(member)]), start, end, memory.place);
     }
     graph.offsets[clusters] = end;
+    TOPOPLACE_ASSERT(index(member) == memory.members.size() && graph.num_arcs() <= fine.num_arcs());
+    TOPOPLACE_ASSERT(std::is_sorted(graph.offsets.begin(), graph.offsets.end()));
+}
+
+// Clusters weigh what their members weigh, and hold none that is fixed otherwise than they are.
+bool stands_for(const Level& level, const RefineTask& task) {
+    std::vector<std::int64_t> weight(level.graph.size(), 0);
+    for (std::size_t v = 0; v < level.coarse_of.size(); ++v) {
+        const std::size_t cluster = index(level.coarse_of[v]);
+        weight[cluster] += task.vertex_weight(v);
+        if (!task.fixed.empty() && level.fixed[cluster] != task.fixed[v]) return false;
+    }
+    return weight == level.vertex_weights;
 }
 
 }  // namespace
 
 RefineTask Level::task(const std::array<std::int64_t, 2>& limits, bool buckets_allowed) const {
-    RefineTask task{graph, vertex_weights, fixed, limits};
+    TOPOPLACE_ASSERT(!vertex_weights.empty() && vertex_weights.size() == graph.size());
+    RefineTask task{.graph = graph, .vertex_weights = vertex_weights, .fixed = fixed, .limits = limits};
     task.slack = *std::max_element(vertex_weights.begin(), vertex_weights.end());
     task.measure_gains(buckets_allowed);
     return task;
 }
 
 bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
-             const std::vector<std::int8_t>* side, Random& random, NodeCounter& counter,
-             CoarsenMemory& memory) {
+             const std::vector<std::int8_t>* side, Random& random, WorkMeter& meter, CoarsenMemory& memory) {
     memory.order.resize(task.graph.size());
     std::iota(memory.order.begin(), memory.order.end(), 0);
     if (side != nullptr) shuffle(memory.order, random);
-    if (!Clustering(task, heaviest, side, level, memory).run(memory.order, counter)) return false;
+    if (!Clustering(task, heaviest, side, level, memory).run(memory.order, meter)) return false;
     number(level, task, memory);
     contract(level, task.graph, memory);
+    TOPOPLACE_ASSERT(stands_for(level, task));
     return true;
 }
 
 std::vector<std::int8_t> lifted(const Level& level, const std::vector<std::int8_t>& side) {
     std::vector<std::int8_t> coarse(level.graph.size());
-    for (std::size_t v = 0; v < side.size(); ++v) coarse[at(level.coarse_of[v])] = side[v];
+    for (std::size_t v = 0; v < side.size(); ++v) coarse[index(level.coarse_of[v])] = side[v];
+    TOPOPLACE_ASSERT(std::ranges::equal(side, level.coarse_of, {}, {},
+                                        [&](std::int32_t cluster) { return coarse[index(cluster)]; }));
     return coarse;
 }
 

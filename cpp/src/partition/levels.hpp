@@ -32,16 +32,15 @@ struct CoarsenMemory {
     std::vector<std::int64_t> place;    // of each coarse neighbor in the row that is written
 };
 
-// Makes the coarser graph; false where the deadline passed. Vertices are asked in their own order, in which
-// meshes often lie well, and where `side` is given, which calls for another graph each time, in one a little
-// shuffled; one that is alone joins the neighbor or the neighbor's cluster for which w^2 / c is largest,
-// where w is the weight of the edge and c what that neighbor or cluster weighs: this rating by edge and
-// cluster weight is the "expansion*2" of Holtgrewe, Sanders and Schulz (IPDPS 2010). No two join whose sides
-// are fixed differently or which `side`, where given, has on different sides; none that together weigh more
-// than `heaviest`.
+// Makes the coarser graph; false where the search was stopped. Vertices are asked in their own order, in
+// which meshes often lie well, and where `side` is given, which calls for another graph each time, in one a
+// little shuffled; one that is alone joins the neighbor or the neighbor's cluster for which w^2 / c is
+// largest, where w is the weight of the edge and c what that neighbor or cluster weighs: this rating by edge
+// and cluster weight is the "expansion*2" of Holtgrewe, Sanders and Schulz (IPDPS 2010). No two join whose
+// sides are fixed differently or which `side`, where given, has on different sides; none that together weigh
+// more than `heaviest`.
 bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
-             const std::vector<std::int8_t>* side, Random& random, NodeCounter& counter,
-             CoarsenMemory& memory);
+             const std::vector<std::int8_t>* side, Random& random, WorkMeter& meter, CoarsenMemory& memory);
 
 // A side vector of the finer graph, as one of the level's.
 std::vector<std::int8_t> lifted(const Level& level, const std::vector<std::int8_t>& side);

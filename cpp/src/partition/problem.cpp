@@ -1,9 +1,12 @@
+// Checks what a caller asks for, and turns weights into integers.
 #include "partition/problem.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+
+#include "graph/index.hpp"
 
 namespace topoplace::partition {
 namespace {
@@ -13,13 +16,13 @@ template <class T>
     throw std::invalid_argument(name + " = " + std::to_string(value) + " is not " + rule);
 }
 
-std::string at(const char* name, std::size_t index) {
-    return std::string(name) + "[" + std::to_string(index) + "]";
+std::string entry(const char* name, std::size_t i) {
+    return std::string(name) + "[" + std::to_string(i) + "]";
 }
 
 template <class T>
 void check_length(std::span<const T> values, const char* name, std::int32_t size) {
-    if (!values.empty() && values.size() != static_cast<std::size_t>(size)) {
+    if (!values.empty() && values.size() != index(size)) {
         throw std::invalid_argument(std::string(name) + " has " + std::to_string(values.size()) +
                                     " entries; the graph has " + std::to_string(size) + " vertices");
     }
@@ -31,13 +34,13 @@ void check_vertices(const Graph& graph, const BipartitionParams& params) {
     std::int64_t total = 0;
     for (std::size_t v = 0; v < params.vertex_weights.size(); ++v) {
         const std::int64_t weight = params.vertex_weights[v];
-        if (weight < 0 || weight > kMaxVertexWeight) refuse(at("vertex_weights", v), weight, "in 0..2^53");
+        if (weight < 0 || weight > kMaxVertexWeight) refuse(entry("vertex_weights", v), weight, "in 0..2^53");
         total += weight;
         if (total > kMaxVertexWeight) refuse("the sum of vertex_weights", total, "at most 2^53");
     }
     for (std::size_t v = 0; v < params.fixed.size(); ++v) {
         if (params.fixed[v] < -1 || params.fixed[v] > 1)
-            refuse(at("fixed", v), int{params.fixed[v]}, "-1, 0 or 1");
+            refuse(entry("fixed", v), int{params.fixed[v]}, "-1, 0 or 1");
     }
 }
 
@@ -70,7 +73,9 @@ std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int6
         return static_cast<std::int64_t>(
             std::min(whole, std::floor((1 + params.imbalance) * target + kClose)));
     };
-    return {limit(params.fraction), limit(1 - params.fraction)};
+    const std::array<std::int64_t, 2> limits{limit(params.fraction), limit(1 - params.fraction)};
+    TOPOPLACE_ASSERT(limits[0] >= 0 && limits[1] >= 0 && limits[0] <= total && limits[1] <= total);
+    return limits;
 }
 
 double scale_of(const Graph& graph) {
@@ -89,14 +94,17 @@ double scale_of(const Graph& graph) {
     return std::ldexp(1.0, 61 - std::max(exponent, -960));
 }
 
-std::int64_t scaled(double weight, double scale) { return std::llround(weight * scale); }
+std::int64_t scaled(double weight, double scale) {
+    TOPOPLACE_ASSERT(weight > 0 && weight * scale <= 0x1p61);
+    return std::llround(weight * scale);
+}
 
 void fill(IntegerGraph& result, const Graph& graph, double scale) {
     const std::int32_t n = graph.num_vertices();
-    result.reserve(static_cast<std::size_t>(n), static_cast<std::size_t>(2 * graph.num_edges()));
+    result.reserve(index(n), static_cast<std::size_t>(2 * graph.num_edges()));
     std::size_t end = 0;
     for (std::int32_t v = 0; v < n; ++v) {
-        result.offsets[static_cast<std::size_t>(v)] = static_cast<std::int64_t>(end);
+        result.offsets[index(v)] = static_cast<std::int64_t>(end);
         const auto neighbors = graph.neighbors(v);
         const auto weights = graph.weights(v);
         std::copy(neighbors.begin(), neighbors.end(), &result.neighbors[end]);
@@ -109,7 +117,8 @@ void fill(IntegerGraph& result, const Graph& graph, double scale) {
         }
         end += neighbors.size();
     }
-    result.offsets[static_cast<std::size_t>(n)] = static_cast<std::int64_t>(end);
+    result.offsets[index(n)] = static_cast<std::int64_t>(end);
+    TOPOPLACE_ASSERT(result.num_arcs() == 2 * static_cast<std::size_t>(graph.num_edges()));
 }
 
 double cut_of(const Graph& graph, std::span<const std::int8_t> side) {
@@ -117,8 +126,7 @@ double cut_of(const Graph& graph, std::span<const std::int8_t> side) {
     for (std::int32_t u = 0; u < graph.num_vertices(); ++u) {
         const auto neighbors = graph.neighbors(u);
         for (std::size_t i = 0; i < neighbors.size(); ++i) {
-            const bool crosses =
-                side[static_cast<std::size_t>(u)] != side[static_cast<std::size_t>(neighbors[i])];
+            const bool crosses = side[index(u)] != side[index(neighbors[i])];
             if (neighbors[i] > u && crosses) cut += graph.weights(u)[i];
         }
     }

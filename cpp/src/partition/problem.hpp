@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/index.hpp"
 #include "topoplace/partition.hpp"
 
 namespace topoplace::partition {
@@ -19,7 +20,7 @@ struct IntegerGraph {
     std::unique_ptr<std::int32_t[]> neighbors;
     std::unique_ptr<std::int64_t[]> weights;
 
-    // Memory for so many, not initialised: pages that stay unused cost nothing.
+    // Memory of this size, not initialised: pages that stay unused cost nothing.
     void reserve(std::size_t num_vertices, std::size_t arcs) {
         offsets.resize(num_vertices + 1);
         neighbors = std::make_unique_for_overwrite<std::int32_t[]>(arcs);

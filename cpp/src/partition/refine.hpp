@@ -43,15 +43,18 @@ struct RefineMemory {
 
 struct RefineTask {
     const IntegerGraph& graph;
-    std::span<const std::int64_t> vertex_weights;  // empty: all 1
-    std::span<const std::int8_t> fixed;            // empty: all free
+    std::span<const std::int64_t> vertex_weights{};  // empty: all 1
+    std::span<const std::int8_t> fixed{};            // empty: all free
     std::array<std::int64_t, 2> limits{};
     std::int64_t slack = 0;         // by how much a side may exceed its limit: coarse vertices are too heavy
     std::int64_t largest_gain = 0;  // the largest weighted degree
     bool buckets = false;           // else heaps
 
-    std::int64_t vertex_weight(std::size_t v) const { return vertex_weights.empty() ? 1 : vertex_weights[v]; }
-    bool is_free(std::size_t v) const { return fixed.empty() || fixed[v] == -1; }
+    std::int64_t vertex_weight(std::size_t v) const {
+        TOPOPLACE_ASSERT(v < graph.size() && (vertex_weights.empty() || vertex_weights[v] >= 0));
+        return vertex_weights.empty() ? 1 : vertex_weights[v];
+    }
+    bool is_free(std::size_t v) const { return fixed.empty() || fixed[v] == kFreeVertex; }
     bool is_balanced(const std::array<std::int64_t, 2>& held) const {
         return held[0] <= limits[0] && held[1] <= limits[1];
     }
@@ -66,9 +69,9 @@ struct RefineTask {
 // Sets what the division holds, its score and its boundary from its sides.
 void measure(const RefineTask& task, Division& division);
 
-// Passes until one improves nothing or the deadline has passed; counts its work in `result`. A division that
+// Passes until one improves nothing or the search is stopped; counts its work in `result`. A division that
 // keeps the limits without slack keeps them.
-void refine(const RefineTask& task, Division& division, RefineMemory& memory, NodeCounter& counter,
+void refine(const RefineTask& task, Division& division, RefineMemory& memory, WorkMeter& meter,
             BipartitionResult& result);
 
 }  // namespace topoplace::partition

@@ -1,8 +1,11 @@
+// Starts of the heuristic: breadth-first growth, and packing by weight.
 #include "partition/starts.hpp"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+
+#include "graph/index.hpp"
 
 namespace topoplace::partition {
 namespace {
@@ -25,13 +28,24 @@ class Growth {
         const std::int32_t first = n == 0 ? 0 : random.below(static_cast<std::int32_t>(n));
         for (std::size_t i = 0; i < n && held_ < share_; ++i) {
             spread();
-            reach((static_cast<std::size_t>(first) + i) % n);
+            reach((index(first) + i) % n);
         }
         spread();
+        TOPOPLACE_ASSERT(std::is_permutation(memory_.queue.begin(), memory_.queue.end(), zeros().begin()));
     }
 
   private:
+    std::vector<std::int32_t> zeros() const {
+        std::vector<std::int32_t> found;
+        for (std::size_t v = 0; v < side_.size(); ++v) {
+            if (side_[v] == 0) found.push_back(static_cast<std::int32_t>(v));
+        }
+        TOPOPLACE_ASSERT(found.size() == memory_.queue.size());
+        return found;
+    }
+
     void take(std::size_t v) {
+        TOPOPLACE_ASSERT(side_[v] == 1);
         side_[v] = 0;
         held_ += task_.vertex_weight(v);
         memory_.queue.push_back(static_cast<std::int32_t>(v));
@@ -40,6 +54,7 @@ class Growth {
     // A vertex too heavy for what is left of the side's room stays where it is.
     void reach(std::size_t v) {
         if (memory_.reached[v] != 0 || held_ >= share_) return;
+        TOPOPLACE_ASSERT(task_.is_free(v));
         memory_.reached[v] = 1;
         if (held_ + task_.vertex_weight(v) <= task_.limits[0]) take(v);
     }
@@ -47,9 +62,9 @@ class Growth {
     void spread() {
         const IntegerGraph& graph = task_.graph;
         for (; next_ < memory_.queue.size() && held_ < share_; ++next_) {
-            const auto v = static_cast<std::size_t>(memory_.queue[next_]);
+            const auto v = index(memory_.queue[next_]);
             for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc)
-                reach(static_cast<std::size_t>(graph.neighbors[arc]));
+                reach(index(graph.neighbors[arc]));
         }
     }
 
@@ -72,8 +87,8 @@ void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>&
     std::vector<std::int32_t>& order = memory.queue;
     order.resize(task.graph.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto weight = [&](std::int32_t v) { return task.vertex_weight(static_cast<std::size_t>(v)); };
-    const auto is_free = [&](std::int32_t v) { return task.is_free(static_cast<std::size_t>(v)); };
+    const auto weight = [&](std::int32_t v) { return task.vertex_weight(index(v)); };
+    const auto is_free = [&](std::int32_t v) { return task.is_free(index(v)); };
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
         if (is_free(a) != is_free(b)) return is_free(b);
         return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
@@ -81,9 +96,9 @@ void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>&
     std::array<std::int64_t, 2> room = task.limits;
     side.resize(task.graph.size());
     for (const std::int32_t vertex : order) {
-        const auto v = static_cast<std::size_t>(vertex);
+        const auto v = index(vertex);
         side[v] = is_free(vertex) ? std::int8_t{room[0] < room[1]} : task.fixed[v];
-        room[static_cast<std::size_t>(side[v])] -= weight(vertex);
+        room[index(side[v])] -= weight(vertex);
     }
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks
-from topoplace._flow import integers, network_of, whole
+from topoplace.kernels.min_cost_flow import integers, network_of, whole
 
 __all__ = ["NetworkFile", "format_network", "format_solution", "parse"]
 

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "flow/general/problem.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
-// Each ends with the status `timeout` if `counter` stops.
-Solution cost_scaling(const Problem& problem, NodeCounter& counter);
-Solution network_simplex(const Problem& problem, NodeCounter& counter);
-Solution successive_shortest_path(const Problem& problem, NodeCounter& counter);
-Solution cycle_canceling(const Problem& problem, NodeCounter& counter);
+// Each ends with the status `timeout` if `meter` stops.
+Solution cost_scaling(const Problem& problem, WorkMeter& meter);
+Solution network_simplex(const Problem& problem, WorkMeter& meter);
+Solution successive_shortest_path(const Problem& problem, WorkMeter& meter);
+Solution cycle_canceling(const Problem& problem, WorkMeter& meter);
 
 // True if the costs are small enough for cost_scaling, which throws std::invalid_argument for others: prices
 // fall by four times the largest cost, once for every node.

@@ -16,7 +16,7 @@ namespace {
 // Arc a of the problem is 2a forward and 2a + 1 backward.
 class Dinic {
   public:
-    Dinic(const Problem& problem, NodeCounter& counter);
+    Dinic(const Problem& problem, WorkMeter& meter);
 
     // Nodes reached from supplies that cannot be sent.
     std::vector<std::int32_t> cut();
@@ -30,7 +30,7 @@ class Dinic {
     void push(std::int32_t source, std::int32_t target);
 
     const Problem& problem_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     std::vector<std::int32_t> first_;
     std::vector<std::int32_t> halves_;  // by node, the arcs that leave it
     std::vector<std::int64_t> residual_;
@@ -41,9 +41,9 @@ class Dinic {
     std::vector<std::int32_t> path_;
 };
 
-Dinic::Dinic(const Problem& problem, NodeCounter& counter)
+Dinic::Dinic(const Problem& problem, WorkMeter& meter)
     : problem_(problem),
-      counter_(counter),
+      meter_(meter),
       first_(index(problem.num_nodes) + 1),
       halves_(2 * problem.tail.size()),
       residual_(2 * problem.tail.size()),
@@ -68,7 +68,7 @@ bool Dinic::layer() {
         queue_.push_back(v);
     }
     bool reached = false;
-    for (std::size_t i = 0; i < queue_.size() && !counter_.visit(); ++i) {
+    for (std::size_t i = 0; i < queue_.size() && !meter_.visit(); ++i) {
         const std::int32_t v = queue_[i];
         reached = reached || excess_[index(v)] < 0;
         for (std::int32_t i_half = first_[index(v)]; i_half < first_[index(v) + 1]; ++i_half) {
@@ -98,7 +98,7 @@ void Dinic::push(std::int32_t source, std::int32_t target) {
 void Dinic::send(std::int32_t source) {
     path_.clear();
     std::int32_t v = source;
-    while (excess_[index(source)] > 0 && !counter_.visit()) {
+    while (excess_[index(source)] > 0 && !meter_.visit()) {
         if (excess_[index(v)] < 0) {
             TOPOPLACE_ASSERT(path_.size() == index(level_[index(v)]));
             push(source, v);
@@ -124,14 +124,14 @@ void Dinic::send(std::int32_t source) {
 }
 
 std::vector<std::int32_t> Dinic::cut() {
-    while (layer() && !counter_.stopped()) {
+    while (layer() && !meter_.stopped()) {
         current_.assign(first_.begin(), first_.end() - 1);
         for (std::int32_t v = 0; v < problem_.num_nodes; ++v) {
             if (excess_[index(v)] > 0) send(v);
         }
     }
     std::vector<std::int32_t> reached;
-    if (counter_.stopped()) return reached;
+    if (meter_.stopped()) return reached;
     for (std::int32_t v = 0; v < problem_.num_nodes; ++v) {
         if (level_[index(v)] < 0) continue;
         TOPOPLACE_ASSERT(excess_[index(v)] >= 0);  // a demand in reach would have been served
@@ -165,11 +165,11 @@ std::vector<std::int32_t> cycle_among(const Network& network, const std::vector<
 
 }  // namespace
 
-std::vector<std::int32_t> blocking_cut(const Problem& problem, NodeCounter& counter) {
-    return Dinic(problem, counter).cut();
+std::vector<std::int32_t> blocking_cut(const Problem& problem, WorkMeter& meter) {
+    return Dinic(problem, meter).cut();
 }
 
-std::vector<std::int32_t> endless_cycle(const Network& network, NodeCounter& counter) {
+std::vector<std::int32_t> endless_cycle(const Network& network, WorkMeter& meter) {
     std::vector<std::int32_t> arcs;
     bool negative = false;
     for (std::int32_t a = 0; index(a) < network.tail.size(); ++a) {
@@ -181,7 +181,7 @@ std::vector<std::int32_t> endless_cycle(const Network& network, NodeCounter& cou
     // Beyond 64 bits: within one round, a cycle that is found only at its end may be passed for every arc.
     std::vector<Total> distance(index(network.num_nodes));
     std::vector<std::int32_t> arc_to(index(network.num_nodes), kAbsent);
-    for (bool shorter = true; shorter && !counter.visit(1 + arcs.size());) {
+    for (bool shorter = true; shorter && !meter.visit(1 + arcs.size());) {
         shorter = false;
         for (const std::int32_t a : arcs) {
             const std::size_t v = index(network.tail[index(a)]);

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "flow/general/problem.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
 // Nodes that together supply more than their outgoing arcs take; empty where all supplies can be sent, or
-// `counter` stops.
-std::vector<std::int32_t> blocking_cut(const Problem& problem, NodeCounter& counter);
+// `meter` stops.
+std::vector<std::int32_t> blocking_cut(const Problem& problem, WorkMeter& meter);
 
-// Arcs of infinite capacity that close a cycle of negative cost; empty where there are none, or `counter`
+// Arcs of infinite capacity that close a cycle of negative cost; empty where there are none, or `meter`
 // stops.
-std::vector<std::int32_t> endless_cycle(const Network& network, NodeCounter& counter);
+std::vector<std::int32_t> endless_cycle(const Network& network, WorkMeter& meter);
 
 }  // namespace topoplace::flow

@@ -18,8 +18,8 @@ namespace {
 
 class CycleCanceling {
   public:
-    CycleCanceling(const Problem& problem, NodeCounter& counter)
-        : residual_(problem), counter_(counter), arc_into_(residual_.num_nodes()) {}
+    CycleCanceling(const Problem& problem, WorkMeter& meter)
+        : residual_(problem), meter_(meter), arc_into_(residual_.num_nodes()) {}
 
     Solution solve() {
         for (std::size_t node = 0; node < residual_.num_nodes(); ++node) {
@@ -28,22 +28,22 @@ class CycleCanceling {
             }
         }
         while (const auto on_cycle = find_cycle()) cancel(*on_cycle);
-        if (counter_.stopped()) return {};
+        if (meter_.stopped()) return {};
         const std::vector<std::int64_t> potential(distance_.begin(), distance_.end());
         residual_.assert_optimal_for(potential);
         return {.status = Status::optimal, .flow = residual_.flow(), .potential = potential};
     }
 
   private:
-    Status failure() const { return counter_.stopped() ? Status::timeout : Status::infeasible; }
+    Status failure() const { return meter_.stopped() ? Status::timeout : Status::infeasible; }
 
-    // Moves excess of `source` along a path of fewest arcs to a deficit. False: there is none, or `counter`
+    // Moves excess of `source` along a path of fewest arcs to a deficit. False: there is none, or `meter`
     // stops.
     bool send(std::size_t source) {
         std::vector<char> reached(residual_.num_nodes());
         std::deque<std::size_t> open{source};
         reached[source] = true;
-        for (; !open.empty() && !counter_.visit(); open.pop_front()) {
+        for (; !open.empty() && !meter_.visit(); open.pop_front()) {
             if (residual_.excess(open.front()) < 0) {
                 residual_.augment(arc_into_, source, open.front());
                 return true;
@@ -60,11 +60,11 @@ class CycleCanceling {
     }
 
     // A node of a residual cycle of negative cost, around which `arc_into_` leads. Nothing: there is none,
-    // and distances prove it, or `counter` stops.
+    // and distances prove it, or `meter` stops.
     std::optional<std::size_t> find_cycle() {
         distance_.assign(residual_.num_nodes(), 0);
         std::ranges::fill(arc_into_, kNowhere);
-        while (relax_all() && !counter_.stopped()) {
+        while (relax_all() && !meter_.stopped()) {
             if (const auto node = node_on_cycle()) return node;
         }
         return std::nullopt;
@@ -72,7 +72,7 @@ class CycleCanceling {
 
     bool relax_all() {
         bool changed = false;
-        for (std::size_t node = 0; node < residual_.num_nodes() && !counter_.visit(); ++node) {
+        for (std::size_t node = 0; node < residual_.num_nodes() && !meter_.visit(); ++node) {
             for (const std::size_t arc : residual_.leaving(node)) {
                 const Total distance = distance_[node] + residual_.cost(arc);
                 if (residual_.left(arc) == 0 || distance >= distance_[residual_.head(arc)]) continue;
@@ -119,15 +119,15 @@ class CycleCanceling {
     }
 
     Residual residual_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     std::vector<std::size_t> arc_into_;
     std::vector<Total> distance_;
 };
 
 }  // namespace
 
-Solution cycle_canceling(const Problem& problem, NodeCounter& counter) {
-    return CycleCanceling(problem, counter).solve();
+Solution cycle_canceling(const Problem& problem, WorkMeter& meter) {
+    return CycleCanceling(problem, meter).solve();
 }
 
 }  // namespace topoplace::flow

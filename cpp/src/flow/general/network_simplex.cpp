@@ -76,9 +76,9 @@ class SearchOrder {
 template <FlowNumber Number>
 class NetworkSimplex {
   public:
-    NetworkSimplex(const Problem& problem, NodeCounter& counter)
+    NetworkSimplex(const Problem& problem, WorkMeter& meter)
         : problem_(problem),
-          counter_(counter),
+          meter_(meter),
           root_(problem.num_nodes),
           num_arcs_(static_cast<Id>(problem.tail.size())),
           block_(static_cast<Id>(10 + kBlock * std::sqrt(static_cast<double>(num_arcs_)))),
@@ -101,7 +101,7 @@ class NetworkSimplex {
 
     Solution solve() {
         for (Id arc = entering(); arc != kAbsent && !stopped(); arc = entering()) pivot(arc);
-        if (counter_.stopped()) return {};
+        if (meter_.stopped()) return {};
         assert_basis();
         if (needs_artificial_arc()) return {.status = Status::infeasible, .flow = {}, .potential = {}};
         return {.status = Status::optimal,
@@ -116,9 +116,9 @@ class NetworkSimplex {
     bool stopped() {
         if (work_ >= kMostWork) {
             work_ = 0;
-            counter_.look_at_clock();
+            meter_.look_at_clock();
         }
-        return counter_.visit();
+        return meter_.visit();
     }
 
     struct Arc {  // turned around where it is full
@@ -416,7 +416,7 @@ class NetworkSimplex {
     }
 
     const Problem& problem_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     Id root_;
     Id num_arcs_;  // the artificial ones follow
     Id block_;
@@ -444,9 +444,9 @@ bool fits_32_bits(const Problem& problem) {
 
 }  // namespace
 
-Solution network_simplex(const Problem& problem, NodeCounter& counter) {
-    if (fits_32_bits(problem)) return NetworkSimplex<std::int32_t>(problem, counter).solve();
-    return NetworkSimplex<std::int64_t>(problem, counter).solve();
+Solution network_simplex(const Problem& problem, WorkMeter& meter) {
+    if (fits_32_bits(problem)) return NetworkSimplex<std::int32_t>(problem, meter).solve();
+    return NetworkSimplex<std::int64_t>(problem, meter).solve();
 }
 
 }  // namespace topoplace::flow

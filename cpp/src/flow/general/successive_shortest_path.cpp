@@ -19,9 +19,9 @@ namespace {
 
 class ShortestPaths {
   public:
-    ShortestPaths(const Problem& problem, NodeCounter& counter)
+    ShortestPaths(const Problem& problem, WorkMeter& meter)
         : residual_(problem),
-          counter_(counter),
+          meter_(meter),
           distance_(residual_.num_nodes(), kUnreached),
           settled_(residual_.num_nodes()),
           arc_into_(residual_.num_nodes(), kNowhere),
@@ -34,7 +34,7 @@ class ShortestPaths {
         for (std::size_t source = 0; source < residual_.num_nodes(); ++source) {
             while (residual_.excess(source) > 0) {
                 const std::size_t deficit = search(source);
-                if (counter_.stopped()) return {};
+                if (meter_.stopped()) return {};
                 if (deficit == kNowhere) return {.status = Status::infeasible, .flow = {}, .potential = {}};
                 lower_potentials(distance_[deficit]);
                 residual_.augment(arc_into_, source, deficit);
@@ -55,7 +55,7 @@ class ShortestPaths {
         distance_[source] = 0;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
         open.emplace(0, source);
-        while (!open.empty() && !counter_.visit()) {
+        while (!open.empty() && !meter_.visit()) {
             const std::size_t node = open.top().second;
             open.pop();
             if (std::exchange(settled_[node], true)) continue;
@@ -93,7 +93,7 @@ class ShortestPaths {
     }
 
     Residual residual_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     std::vector<Total> distance_;
     std::vector<char> settled_;
     std::vector<std::size_t> reached_;
@@ -103,8 +103,8 @@ class ShortestPaths {
 
 }  // namespace
 
-Solution successive_shortest_path(const Problem& problem, NodeCounter& counter) {
-    return ShortestPaths(problem, counter).solve();
+Solution successive_shortest_path(const Problem& problem, WorkMeter& meter) {
+    return ShortestPaths(problem, meter).solve();
 }
 
 }  // namespace topoplace::flow

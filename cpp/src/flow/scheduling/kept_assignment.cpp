@@ -234,18 +234,18 @@ void KeptAssignment::update(const Network& network) {
     }
 }
 
-std::optional<FlowResult> KeptAssignment::solve(const ArcLists& network, NodeCounter& counter) {
+std::optional<FlowResult> KeptAssignment::solve(const ArcLists& network, WorkMeter& meter) {
     const bool fresh = !started_ || !adopt(network);
     if (fresh && !start(network)) {
         forget();
         return std::nullopt;
     }
     result_.status = Status::optimal;
-    if (fresh ? solver_->solve(counter) : solver_->repair(counter)) {
+    if (fresh ? solver_->solve(meter) : solver_->repair(meter)) {
         update(network.network());
         return result_;
     }
-    if (counter.stopped()) return FlowResult{};
+    if (meter.stopped()) return FlowResult{};
     forget();
     return std::nullopt;
 }

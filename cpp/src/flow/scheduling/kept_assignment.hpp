@@ -32,7 +32,7 @@ class KeptAssignment {
     void cost_changed(ArcLists& network, std::int32_t arc);
 
     // The optimum; nothing if the network is no scheduling graph, or is infeasible.
-    std::optional<FlowResult> solve(const ArcLists& network, NodeCounter& counter);
+    std::optional<FlowResult> solve(const ArcLists& network, WorkMeter& meter);
 
   private:
     bool start(const ArcLists& lists);

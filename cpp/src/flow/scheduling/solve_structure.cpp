@@ -13,14 +13,14 @@ constexpr std::uint64_t kMostNodesPerArc = 4;
 
 }  // namespace
 
-std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& counter) {
+std::optional<FlowResult> solve_structure(const Network& network, WorkMeter& meter) {
     Infrastructure infrastructure;
     AssignmentSolver solver;
     if (!infrastructure.recognise(network)) return std::nullopt;
     const auto node_of = infrastructure.add_tasks(network, solver.assignment());
     if (!node_of) return std::nullopt;
-    if (!solver.solve(counter, kMostNodesPerArc * network.tail.size())) {
-        if (counter.stopped()) return FlowResult{};
+    if (!solver.solve(meter, kMostNodesPerArc * network.tail.size())) {
+        if (meter.stopped()) return FlowResult{};
         return std::nullopt;
     }
     return infrastructure.expand(network, solver.assignment(), *node_of);

@@ -8,7 +8,7 @@
 namespace topoplace::flow {
 
 // Solves a scheduling graph; nothing if the network is none, is infeasible, or searches take too long.
-// Timeout when `counter` stops.
-std::optional<FlowResult> solve_structure(const Network& network, NodeCounter& counter);
+// Timeout when `meter` stops.
+std::optional<FlowResult> solve_structure(const Network& network, WorkMeter& meter);
 
 }  // namespace topoplace::flow

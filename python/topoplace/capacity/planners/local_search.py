@@ -99,7 +99,7 @@ def found_by(
     planner: SearchPlanner, tables: _core.CapacityTables, problem: Problem, start: Sequence[Node] = ()
 ) -> Found:
     """As many nodes as the problem uses, for whatever the tables say they cost."""
-    nodes, _, bound, complete, *_ = _core.search_capacity(
+    found = _core.search_capacity(
         tables,
         problem.used_nodes,
         to_native(start),
@@ -109,7 +109,7 @@ def found_by(
         planner.timeout,
         None,
     )
-    return Found(nodes, bound, "heuristic" if complete else "timeout")
+    return Found(found.nodes, found.bound, "heuristic" if found.complete else "timeout")
 
 
 def _effort(value: int | None, name: str) -> int | None:

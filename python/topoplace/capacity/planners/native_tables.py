@@ -1,4 +1,4 @@
-"""A problem as the native kernel takes it: what nodes and jobs cost."""
+"""A problem as the native kernel takes it: the costs of nodes and jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NativeNode = tuple[int, list[tuple[int, int]]]
 
 
 def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floats, Floats]:
-    """(gpus, open, run, pay, wait): idle GPUs are paid when a node is opened, and a job that runs gives some back."""
+    """Return (gpus, open, run, pay, wait): opening a node pays for idle GPUs, a running job gives some back."""
     most: int = problem.hours.shape[2]
     used: Floats = problem.idle * np.arange(1.0, most + 1)
     return (
@@ -34,15 +34,15 @@ def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floa
 
 
 def tables_of(problem: Problem) -> _core.CapacityTables:
-    """The handle."""
+    """Return the tables as a handle that calls can share."""
     return _core.CapacityTables(*arrays_of(problem))
 
 
 def from_native(nodes: Iterable[NativeNode]) -> list[Node]:
-    """As a plan has them."""
+    """Return nodes as a plan has them."""
     return [Node(vm_type, tuple(jobs)) for vm_type, jobs in nodes]
 
 
 def to_native(nodes: Iterable[Node]) -> list[NativeNode]:
-    """As the kernel has them."""
+    """Return nodes as the kernel has them."""
     return [(node.vm_type, list(node.jobs)) for node in nodes]

@@ -22,15 +22,15 @@ namespace topoplace::flow {
 template <FlowNumber Int>
 class Balance {
   public:
-    Balance(Pseudoflow<Int>& state, Distances<Int>& distances, NodeCounter& counter)
+    Balance(Pseudoflow<Int>& state, Distances<Int>& distances, WorkMeter& meter)
         : state_(state),
           distances_(distances),
-          counter_(counter),
+          meter_(meter),
           current_(index(state.num_nodes())),
           seen_(index(state.num_nodes())) {}
 
     // Goes on until no excess is left or, unless `patient`, after a poor round. False: infeasible, or
-    // `counter` stops. On return no residual arc has a negative reduced cost.
+    // `meter` stops. On return no residual arc has a negative reduced cost.
     bool run(bool patient);
     bool done() const { return waiting_.empty(); }
 
@@ -55,7 +55,7 @@ class Balance {
 
     Pseudoflow<Int>& state_;
     Distances<Int>& distances_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     std::vector<Node> waiting_;  // nodes with excess
     std::vector<std::int32_t> current_;
     std::vector<char> seen_;
@@ -105,7 +105,7 @@ bool Balance<Int>::turn(bool single) {
     TOPOPLACE_ASSERT(waiting_.size() <= before);
     yield_[single ? 1 : 0] = {.served = before - waiting_.size(),
                               .work = 1 + (distances_.work() - work) * (single ? 1 : kRoundArc)};
-    return !counter_.stopped();
+    return !meter_.stopped();
 }
 
 template <FlowNumber Int>
@@ -148,7 +148,7 @@ void Balance<Int>::search(Node source) {
     Node v = source;
     while (state_.excess[index(source)] > 0) {
         if (state_.excess[index(v)] < 0) {
-            counter_.visit(send(source, v));
+            meter_.visit(send(source, v));
             v = source;
         } else if (advance(v)) {
             path_.push_back(current_[index(v)]);

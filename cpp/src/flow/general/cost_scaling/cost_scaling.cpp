@@ -45,8 +45,8 @@ std::int64_t largest_cost(const Problem& problem) {
 }
 
 template <FlowNumber Int>
-bool approximate(Pseudoflow<Int>& state, Distances<Int>& distances, NodeCounter& counter, std::int64_t cost) {
-    Refine<Int> refine(state, distances, counter);
+bool approximate(Pseudoflow<Int>& state, Distances<Int>& distances, WorkMeter& meter, std::int64_t cost) {
+    Refine<Int> refine(state, distances, meter);
     auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(cost)));
     do {
         bits = std::max(0, bits - kAlphaBits);
@@ -56,15 +56,15 @@ bool approximate(Pseudoflow<Int>& state, Distances<Int>& distances, NodeCounter&
 }
 
 template <FlowNumber Int>
-Solution solve(const Problem& problem, NodeCounter& counter) {
+Solution solve(const Problem& problem, WorkMeter& meter) {
     Pseudoflow<Int> state(problem);
-    Distances<Int> distances(state, counter);
-    Balance<Int> balance(state, distances, counter);
+    Distances<Int> distances(state, meter);
+    Balance<Int> balance(state, distances, meter);
     bool sent = balance.run(false);
     if (sent && !balance.done())
-        sent = approximate(state, distances, counter, largest_cost(problem)) && balance.run(true);
+        sent = approximate(state, distances, meter, largest_cost(problem)) && balance.run(true);
     if (!sent) {
-        const Status status = counter.stopped() ? Status::timeout : Status::infeasible;
+        const Status status = meter.stopped() ? Status::timeout : Status::infeasible;
         return {.status = status, .flow = {}, .potential = {}};
     }
     state.assert_no_excess();
@@ -95,13 +95,13 @@ bool prefers_scaling(const Problem& problem) {
     return units * 4 >= nodes && sparse && scalable(problem);
 }
 
-Solution cost_scaling(const Problem& problem, NodeCounter& counter) {
+Solution cost_scaling(const Problem& problem, WorkMeter& meter) {
     if (!scalable(problem)) {
         throw std::invalid_argument("cost: " + std::to_string(largest_cost(problem)) +
                                     " is too large for cost_scaling: times 4 (num_nodes + 2) it has to stay "
                                     "below 2^61; network_simplex takes it");
     }
-    return narrow(problem) ? solve<std::int32_t>(problem, counter) : solve<std::int64_t>(problem, counter);
+    return narrow(problem) ? solve<std::int32_t>(problem, meter) : solve<std::int64_t>(problem, meter);
 }
 
 }  // namespace topoplace::flow

@@ -72,9 +72,9 @@ class Distances {
     enum class Found { all, unreachable, stopped };
 
     // No excess is farther from its demand than 18 nodes' worth of arcs, except after a start with prices.
-    Distances(Pseudoflow<Int>& state, NodeCounter& counter)
+    Distances(Pseudoflow<Int>& state, WorkMeter& meter)
         : state_(state),
-          counter_(counter),
+          meter_(meter),
           buckets_(state.num_nodes(),
                    static_cast<std::int32_t>(std::min<std::int64_t>(
                        Buckets::kUnreached - 1, 18 * std::int64_t{state.num_nodes()} + 1))),
@@ -87,7 +87,7 @@ class Distances {
     Found lower_prices(int bits, int more);
     // Sends excess along a shortest path, whose lengths are reduced costs of at least 0, to the nearest
     // demand, and lowers the prices of what is nearer. False: there is none within the limit, or
-    // `counter` stops.
+    // `meter` stops.
     bool send_to_nearest(Node source);
 
   private:
@@ -98,7 +98,7 @@ class Distances {
     void lower_nearer(Node target);
 
     Pseudoflow<Int>& state_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     Buckets buckets_;
     std::vector<std::int32_t> arc_to_;
     std::vector<Node> nearer_;
@@ -109,7 +109,7 @@ class Distances {
 template <FlowNumber Int>
 auto Distances<Int>::lower_prices(int bits, int more) -> Found {
     if (!reach_all(bits, more)) {
-        if (counter_.stopped()) return Found::stopped;
+        if (meter_.stopped()) return Found::stopped;
         if (!demands_reached()) return Found::unreachable;
         farthest_ = buckets_.limit();
     }
@@ -129,7 +129,7 @@ bool Distances<Int>::reach_all(int bits, int more) {
     farthest_ = 0;
     while (left > 0) {
         const Node v = buckets_.pop();
-        if (v < 0 || counter_.visit()) return false;
+        if (v < 0 || meter_.visit()) return false;
         TOPOPLACE_ASSERT(buckets_.distance(v) >= farthest_);
         farthest_ = buckets_.distance(v);
         if (state_.excess[index(v)] > 0) --left;
@@ -189,7 +189,7 @@ Node Distances<Int>::nearest_demand(Node source) {
     buckets_.clear();
     nearer_.clear();
     buckets_.insert(source, 0);
-    while (!counter_.visit()) {
+    while (!meter_.visit()) {
         const Node v = buckets_.pop();
         if (v < 0 || state_.excess[index(v)] < 0) return v;
         nearer_.push_back(v);

@@ -26,15 +26,15 @@ namespace topoplace::flow {
 template <FlowNumber Int>
 class Refine {
   public:
-    Refine(Pseudoflow<Int>& state, Distances<Int>& distances, NodeCounter& counter)
+    Refine(Pseudoflow<Int>& state, Distances<Int>& distances, WorkMeter& meter)
         : state_(state),
           distances_(distances),
-          counter_(counter),
+          meter_(meter),
           current_(index(state.num_nodes())),
           queue_(index(state.num_nodes())),
           queued_(index(state.num_nodes())) {}
 
-    // Makes the flow 2^bits-optimal and meets all supplies. False: infeasible, or `counter` stops.
+    // Makes the flow 2^bits-optimal and meets all supplies. False: infeasible, or `meter` stops.
     bool run(int bits);
 
   private:
@@ -51,7 +51,7 @@ class Refine {
 
     Pseudoflow<Int>& state_;
     Distances<Int>& distances_;
-    NodeCounter& counter_;
+    WorkMeter& meter_;
     int bits_ = 0;
     std::vector<std::int32_t> current_;  // by node, the first arc that may be admissible
     std::vector<Node> queue_;            // a ring of nodes with excess, each once
@@ -73,7 +73,7 @@ bool Refine<Int>::run(int bits) {
         const Node v = dequeue();
         while (state_.excess[index(v)] > 0 && !update_due()) augment(v);
         enqueue(v);
-        if (counter_.stopped()) return false;
+        if (meter_.stopped()) return false;
     }
     state_.assert_epsilon_optimal(std::int64_t{1} << bits);
     state_.assert_no_excess();
@@ -141,7 +141,7 @@ std::int32_t Refine<Int>::admissible(Node v) {
 // Moves along each arc of the path whatever fits, so that units may stop on the way.
 template <FlowNumber Int>
 void Refine<Int>::push(std::size_t length) {
-    counter_.visit(length);
+    meter_.visit(length);
     for (std::size_t i = 0; i < length; ++i) {
         const Node v = state_.tail(path_[i]);
         const auto& arc = state_.arc(path_[i]);
@@ -171,7 +171,7 @@ void Refine<Int>::relabel(Node v) {
     TOPOPLACE_ASSERT(state_.price[index(v)] >= -2 * kMaxPotential);
     current_[index(v)] = state_.first(v);
     ++relabels_;
-    counter_.visit();
+    meter_.visit();
 }
 
 }  // namespace topoplace::flow

@@ -21,14 +21,14 @@ bool AssignmentSolver::short_of_room() const {
     return assignment_.limited_room() < assignment_.num_present_tasks();
 }
 
-bool AssignmentSolver::solve(NodeCounter& counter, std::uint64_t most) {
-    const bool solved = assign_all(counter, most);
+bool AssignmentSolver::solve(WorkMeter& meter, std::uint64_t most) {
+    const bool solved = assign_all(meter, most);
     assignment_.assert_invariants();
     entrances_.assert_consistent();
     return solved;
 }
 
-bool AssignmentSolver::assign_all(NodeCounter& counter, std::uint64_t most) {
+bool AssignmentSolver::assign_all(WorkMeter& meter, std::uint64_t most) {
     const bool tight = short_of_room();
     insertion_.use_exits(tight);
     if (tight) set_values(assignment_, estimate_values(assignment_, kRounds));
@@ -40,49 +40,48 @@ bool AssignmentSolver::assign_all(NodeCounter& counter, std::uint64_t most) {
     std::reverse(worklist.waiting.begin(), worklist.waiting.end());  // taken from the end, first come first
     worklist.unsettled.resize(assignment_.places().size());
     std::iota(worklist.unsettled.begin(), worklist.unsettled.end(), 0);
-    const std::uint64_t before = counter.nodes();
+    const std::uint64_t before = meter.nodes();
     while (!worklist.empty()) {
-        if (!repair_one(counter) || counter.nodes() - before > most) return false;
+        if (!repair_one(meter) || meter.nodes() - before > most) return false;
     }
-    nodes_from_scratch_ = counter.nodes() - before;
+    nodes_from_scratch_ = meter.nodes() - before;
     return true;
 }
 
-bool AssignmentSolver::repair(NodeCounter& counter) {
-    const bool repaired = repair_all(counter);
+bool AssignmentSolver::repair(WorkMeter& meter) {
+    const bool repaired = repair_all(meter);
     TOPOPLACE_ASSERT(!repaired || assignment_.worklist().empty());
     assignment_.assert_invariants();
     entrances_.assert_consistent();
     return repaired;
 }
 
-bool AssignmentSolver::repair_all(NodeCounter& counter) {
+bool AssignmentSolver::repair_all(WorkMeter& meter) {
     const Assignment::Worklist& worklist = assignment_.worklist();
     const bool tight = short_of_room();
     insertion_.use_exits(tight);
     if (tight && worklist.waiting.size() + worklist.unsettled.size() >= kManyChanges) leveller_.level();
-    const std::uint64_t enough =
-        counter.nodes() +
-        std::max<std::uint64_t>(assignment_.options().size() * 3 / 4, 2 * nodes_from_scratch_);
+    const std::uint64_t enough = meter.nodes() + std::max<std::uint64_t>(assignment_.options().size() * 3 / 4,
+                                                                         2 * nodes_from_scratch_);
     while (!worklist.empty()) {
-        if (counter.nodes() > enough && tight) {
+        if (meter.nodes() > enough && tight) {
             restart();  // estimating prices and assigning all again takes about as long as this did
-            return assign_all(counter, std::numeric_limits<std::uint64_t>::max());
+            return assign_all(meter, std::numeric_limits<std::uint64_t>::max());
         }
-        if (!repair_one(counter)) return false;
+        if (!repair_one(meter)) return false;
     }
     return true;
 }
 
 // Inserts a task or, if none waits, pulls one.
-bool AssignmentSolver::repair_one(NodeCounter& counter) {
+bool AssignmentSolver::repair_one(WorkMeter& meter) {
     auto& [waiting, unsettled] = assignment_.worklist();
     TOPOPLACE_ASSERT(!waiting.empty() || !unsettled.empty());
     if (!waiting.empty()) {
         const std::int32_t task = waiting.back();
         waiting.pop_back();
         const Assignment::Task& of = assignment_.task(task);
-        if (of.count == 0 || of.assigned() || insertion_.insert(task, counter)) return true;
+        if (of.count == 0 || of.assigned() || insertion_.insert(task, meter)) return true;
         waiting.push_back(task);
         return false;
     }
@@ -90,9 +89,9 @@ bool AssignmentSolver::repair_one(NodeCounter& counter) {
     if (assignment_.is_hub(place) || assignment_.place(place).full() || assignment_.price(place) == 0) {
         unsettled.pop_back();
     } else {
-        pull_.pull(place, counter);
+        pull_.pull(place, meter);
     }
-    return !counter.stopped();
+    return !meter.stopped();
 }
 
 void AssignmentSolver::restart() {

@@ -17,7 +17,7 @@
 #include "flow/scheduling/solver/insertion_search.hpp"
 #include "flow/scheduling/solver/price_leveller.hpp"
 #include "flow/scheduling/solver/pull_search.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
@@ -27,8 +27,8 @@ class AssignmentSolver {
     Assignment& assignment() { return assignment_; }
     const Assignment& assignment() const { return assignment_; }
 
-    // Assigns all tasks; false if there is no way for all, `counter` stops, or it takes `most` nodes.
-    bool solve(NodeCounter& counter, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+    // Assigns all tasks; false if there is no way for all, `meter` stops, or it takes `most` nodes.
+    bool solve(WorkMeter& meter, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
     // Changes to a solved assignment; `repair` makes it optimal again.
     std::int32_t add_task(std::span<const Option> options);
@@ -36,14 +36,14 @@ class AssignmentSolver {
     void set_option_cost(std::int32_t task, std::int32_t option, std::int64_t cost);
     void set_exit_cost(std::int32_t place, std::int64_t cost);
     void set_capacity(std::int32_t place, std::int64_t capacity);
-    // False if there is no way for all, or `counter` stops; the next call continues.
-    bool repair(NodeCounter& counter);
+    // False if there is no way for all, or `meter` stops; the next call continues.
+    bool repair(WorkMeter& meter);
 
   private:
     bool short_of_room() const;
-    bool assign_all(NodeCounter& counter, std::uint64_t most);
-    bool repair_all(NodeCounter& counter);
-    bool repair_one(NodeCounter& counter);
+    bool assign_all(WorkMeter& meter, std::uint64_t most);
+    bool repair_all(WorkMeter& meter);
+    bool repair_one(WorkMeter& meter);
     void reconsider_entrances(std::int32_t place);
     void reconsider_all_at(std::int32_t place);
     void restart();

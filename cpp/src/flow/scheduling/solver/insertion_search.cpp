@@ -20,12 +20,12 @@ bool InsertionSearch::insert_directly(std::int32_t task) {
     return true;
 }
 
-bool InsertionSearch::insert(std::int32_t task, NodeCounter& counter) {
+bool InsertionSearch::insert(std::int32_t task, WorkMeter& meter) {
     TOPOPLACE_ASSERT(!assignment_.task(task).assigned());
     if (insert_directly(task)) return true;
     state_.start(assignment_.num_targets());
     scan_options(task, 0);
-    if (!search(counter)) return false;
+    if (!search(meter)) return false;
     raise_values();
     augment(task);
     return true;
@@ -33,9 +33,9 @@ bool InsertionSearch::insert(std::int32_t task, NodeCounter& counter) {
 
 // ---- search -----------------------------------------------------------------------------------------------
 
-bool InsertionSearch::search(NodeCounter& counter) {
+bool InsertionSearch::search(WorkMeter& meter) {
     while (const std::optional<SearchState::Event> event = state_.pop()) {
-        if (counter.visit()) return false;
+        if (meter.visit()) return false;
         if (event->target < 0) {
             scan_hub(~event->target);
             continue;
@@ -49,7 +49,7 @@ bool InsertionSearch::search(NodeCounter& counter) {
             scan_hub(hub);
         } else {
             scan_place(event->target);
-            if (stops_after(event->target, counter)) return false;
+            if (stops_after(event->target, meter)) return false;
         }
     }
     return state_.goal() >= 0;
@@ -135,13 +135,13 @@ void InsertionSearch::scan_exits(std::int32_t hub) {
 }
 
 // Where places hold many tasks, few visits take long.
-bool InsertionSearch::stops_after(std::int32_t place, NodeCounter& counter) {
+bool InsertionSearch::stops_after(std::int32_t place, WorkMeter& meter) {
     scanned_ += index(assignment_.place(place).load);
     if (scanned_ >= kMostScanned) {
         scanned_ = 0;
-        counter.look_at_clock();
+        meter.look_at_clock();
     }
-    return counter.stopped();
+    return meter.stopped();
 }
 
 // ---- augmentation -----------------------------------------------------------------------------------------

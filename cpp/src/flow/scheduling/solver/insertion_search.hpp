@@ -13,7 +13,7 @@
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/exit_index.hpp"
 #include "flow/scheduling/solver/search_state.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
@@ -21,8 +21,8 @@ class InsertionSearch {
   public:
     InsertionSearch(Assignment& assignment, ExitIndex& exits) : assignment_(assignment), exits_(exits) {}
 
-    // False, and nothing has changed, if there is no way for the task or `counter` stops.
-    bool insert(std::int32_t task, NodeCounter& counter);
+    // False, and nothing has changed, if there is no way for the task or `meter` stops.
+    bool insert(std::int32_t task, WorkMeter& meter);
     // Assigns the task to its best place if that has room.
     bool insert_directly(std::int32_t task);
     // Opens the index of exits when a search first gets to a hub.
@@ -31,14 +31,14 @@ class InsertionSearch {
   private:
     using Label = SearchState::Label;
 
-    bool search(NodeCounter& counter);
+    bool search(WorkMeter& meter);
     void relax(std::int32_t target, std::int64_t distance, const Label& from);
     void scan_options(std::int32_t task, std::int64_t base);
     void scan_place(std::int32_t place);
     void scan_hub(std::int32_t hub);
     void scan_exits(std::int32_t hub);
     std::int32_t leaf_of(std::int32_t place, std::int32_t hub) const;
-    bool stops_after(std::int32_t place, NodeCounter& counter);
+    bool stops_after(std::int32_t place, WorkMeter& meter);
     void raise_values();
     void augment(std::int32_t root);
 

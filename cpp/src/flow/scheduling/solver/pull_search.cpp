@@ -7,7 +7,7 @@
 
 namespace topoplace::flow {
 
-void PullSearch::pull(std::int32_t root, NodeCounter& counter) {
+void PullSearch::pull(std::int32_t root, WorkMeter& meter) {
     TOPOPLACE_ASSERT(!assignment_.is_hub(root) && !assignment_.place(root).full());
     TOPOPLACE_ASSERT(assignment_.price(root) > 0);
     if (!entrances_.is_open()) entrances_.open();
@@ -15,16 +15,16 @@ void PullSearch::pull(std::int32_t root, NodeCounter& counter) {
     state_.set_label(root, 0, {});
     state_.set_goal(root, assignment_.price(root));
     state_.push(0, root);
-    if (!search(counter)) return;
+    if (!search(meter)) return;
     lower_values();
     move_along(root);
 }
 
 // ---- search -----------------------------------------------------------------------------------------------
 
-bool PullSearch::search(NodeCounter& counter) {
+bool PullSearch::search(WorkMeter& meter) {
     while (const std::optional<SearchState::Event> event = state_.pop()) {
-        if (counter.visit()) return false;
+        if (meter.visit()) return false;
         if (event->target < 0) {
             offer_hub(~event->target);
             continue;

@@ -15,7 +15,7 @@
 #include "flow/scheduling/assignment/assignment.hpp"
 #include "flow/scheduling/assignment/entrance_index.hpp"
 #include "flow/scheduling/solver/search_state.hpp"
-#include "topoplace/deadline.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
 
@@ -25,13 +25,13 @@ class PullSearch {
         : assignment_(assignment), entrances_(entrances) {}
 
     // Pulls one task to a place with room and a price, or lowers its price to zero. Nothing changes if
-    // `counter` stops.
-    void pull(std::int32_t root, NodeCounter& counter);
+    // `meter` stops.
+    void pull(std::int32_t root, WorkMeter& meter);
 
   private:
     using Label = SearchState::Label;
 
-    bool search(NodeCounter& counter);
+    bool search(WorkMeter& meter);
     void offer(std::int32_t task, std::int64_t distance, const Label& from);
     void offer_all(std::int32_t target, std::int64_t base, const Label& from);
     void offer_place(std::int32_t place);

@@ -1,3 +1,4 @@
+// Allocation, release, draining and transactions: every change in one place, with a log to take it back.
 #include "topoplace/cluster_state.hpp"
 
 #include <algorithm>
@@ -6,13 +7,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "graph/index.hpp"
+
 namespace topoplace {
 
 namespace {
 
 constexpr std::int32_t kWordBits = 64;
 
-std::size_t word_of(std::int32_t gpu) { return static_cast<std::size_t>(gpu / kWordBits); }
+std::size_t word_of(std::int32_t gpu) { return index(gpu / kWordBits); }
 std::uint64_t bit_of(std::int32_t gpu) { return std::uint64_t{1} << (gpu % kWordBits); }
 
 }  // namespace
@@ -25,6 +28,7 @@ std::string_view name(AllocationStatus status) {
 }
 
 bool ClusterState::test(const Bits& bits, std::int32_t gpu) {
+    TOPOPLACE_ASSERT(gpu >= 0 && word_of(gpu) < bits.size());
     return (bits[word_of(gpu)] & bit_of(gpu)) != 0;
 }
 
@@ -43,10 +47,31 @@ ClusterState::ClusterState(std::int32_t num_gpus) {
         throw std::invalid_argument("num_gpus = " + std::to_string(num_gpus) + " is not in 1.." +
                                     std::to_string(kMaxGpus));
     }
-    owner_.resize(static_cast<std::size_t>(num_gpus));
+    owner_.resize(index(num_gpus));
     free_.resize(word_of(num_gpus - 1) + 1);
     drained_.resize(free_.size());
     for (std::int32_t gpu = 0; gpu < num_gpus; ++gpu) set_free(gpu, true);
+    TOPOPLACE_ASSERT(is_consistent());
+}
+
+// A GPU is free if and only if it is healthy and held by none; jobs and owners say the same.
+bool ClusterState::is_consistent() const {
+    std::int32_t num_free = 0;
+    std::size_t num_owned = 0;
+    for (std::int32_t gpu = 0; gpu < num_gpus(); ++gpu) {
+        if (is_free(gpu) != (owner(gpu) == nullptr && !is_drained(gpu))) return false;
+        num_free += is_free(gpu) ? 1 : 0;
+        num_owned += owner(gpu) != nullptr ? 1 : 0;
+    }
+    for (const Job& job : jobs_) {
+        if (job.second.gpus.empty() || job.second.sequence >= next_sequence_) return false;
+        for (const std::int32_t gpu : job.second.gpus) {
+            if (owner(gpu) != &job) return false;
+            --num_owned;
+        }
+    }
+    const bool log_is_in_use = open_transactions_ > 0 || (open_transactions_ == 0 && log_.empty());
+    return num_free == num_free_ && num_owned == 0 && log_is_in_use;
 }
 
 ClusterState::ClusterState(const ClusterState& other)
@@ -57,8 +82,9 @@ ClusterState::ClusterState(const ClusterState& other)
       num_free_(other.num_free_),
       next_sequence_(other.next_sequence_) {
     for (const Job& job : jobs_) {
-        for (const std::int32_t gpu : job.second.gpus) owner_[static_cast<std::size_t>(gpu)] = &job;
+        for (const std::int32_t gpu : job.second.gpus) owner_[index(gpu)] = &job;
     }
+    TOPOPLACE_ASSERT(is_consistent());
 }
 
 const ClusterState::Job* ClusterState::find(const std::string& job) const {
@@ -90,6 +116,7 @@ AllocationResult ClusterState::allocate(const std::string& job, std::span<const 
     const auto [place, _] = jobs_.try_emplace(job, Allocation{{gpus.begin(), gpus.end()}, next_sequence_++});
     take(*place);
     record(Allocated{&*place});
+    TOPOPLACE_ASSERT(is_consistent());
     return {};
 }
 
@@ -98,6 +125,7 @@ AllocationResult ClusterState::release(const std::string& job) {
     if (place == jobs_.end()) return {AllocationStatus::unknown_job, -1};
     give_back(*place);
     record(Released{jobs_.extract(place)});
+    TOPOPLACE_ASSERT(is_consistent());
     return {};
 }
 
@@ -105,6 +133,7 @@ bool ClusterState::drain(std::int32_t gpu) {
     if (is_drained(gpu)) return false;
     set_drained(gpu, true);
     record(Drained{gpu});
+    TOPOPLACE_ASSERT(is_consistent());
     return true;
 }
 
@@ -112,6 +141,7 @@ bool ClusterState::undrain(std::int32_t gpu) {
     if (!is_drained(gpu)) return false;
     set_drained(gpu, false);
     record(Undrained{gpu});
+    TOPOPLACE_ASSERT(is_consistent());
     return true;
 }
 
@@ -121,15 +151,18 @@ ClusterState::Mark ClusterState::begin() {
 }
 
 void ClusterState::commit() {
+    TOPOPLACE_ASSERT(open_transactions_ > 0);
     if (--open_transactions_ == 0) log_.clear();
 }
 
 void ClusterState::rollback(Mark mark) {
+    TOPOPLACE_ASSERT(mark <= log_.size());
     while (log_.size() > mark) {
         std::visit([this](auto& change) { undo(change); }, log_.back());
         log_.pop_back();
     }
     commit();
+    TOPOPLACE_ASSERT(is_consistent());
 }
 
 // Why `gpu` cannot be taken now; a GPU that is not free, healthy and unowned is one this request took before.
@@ -144,23 +177,27 @@ void ClusterState::set_free(std::int32_t gpu, bool free) {
     if (is_free(gpu) == free) return;
     free_[word_of(gpu)] ^= bit_of(gpu);
     num_free_ += free ? 1 : -1;
+    TOPOPLACE_ASSERT(num_free_ >= 0 && num_free_ <= num_gpus());
 }
 
 void ClusterState::take(const Job& job) {
     for (const std::int32_t gpu : job.second.gpus) {
-        owner_[static_cast<std::size_t>(gpu)] = &job;
+        TOPOPLACE_ASSERT(owner(gpu) == nullptr);
+        owner_[index(gpu)] = &job;
         set_free(gpu, false);
     }
 }
 
 void ClusterState::give_back(const Job& job) {
     for (const std::int32_t gpu : job.second.gpus) {
-        owner_[static_cast<std::size_t>(gpu)] = nullptr;
+        TOPOPLACE_ASSERT(owner(gpu) == &job && !is_free(gpu));
+        owner_[index(gpu)] = nullptr;
         set_free(gpu, !is_drained(gpu));
     }
 }
 
 void ClusterState::set_drained(std::int32_t gpu, bool drained) {
+    TOPOPLACE_ASSERT(is_drained(gpu) != drained);
     drained_[word_of(gpu)] ^= bit_of(gpu);
     set_free(gpu, !drained && owner(gpu) == nullptr);
 }
@@ -170,11 +207,15 @@ void ClusterState::record(Change&& change) {
 }
 
 void ClusterState::undo(Allocated& change) {
+    TOPOPLACE_ASSERT(find(change.job->first) == change.job);
     give_back(*change.job);
     jobs_.erase(jobs_.find(change.job->first));
 }
 
-void ClusterState::undo(Released& change) { take(*jobs_.insert(std::move(change.job)).position); }
+void ClusterState::undo(Released& change) {
+    TOPOPLACE_ASSERT(!change.job.empty() && !jobs_.contains(change.job.key()));
+    take(*jobs_.insert(std::move(change.job)).position);
+}
 
 void ClusterState::undo(Drained& change) { set_drained(change.gpu, false); }
 

@@ -1,3 +1,4 @@
+// Binds the state of a cluster.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -79,7 +80,7 @@ std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const st
 
 }  // namespace
 
-void register_place(py::module_& module) {
+void register_cluster(py::module_& module) {
     py::class_<ClusterState>(module, "ClusterState", "Which job holds which GPU; see topoplace.Cluster.")
         .def(py::init<std::int32_t>(), py::arg("num_gpus"))
         .def_property_readonly("num_gpus", &ClusterState::num_gpus)

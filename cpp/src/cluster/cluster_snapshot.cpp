@@ -8,6 +8,7 @@
 // what passes the checksum is still checked in full.
 #include <stdexcept>
 
+#include "topoplace/assert.hpp"
 #include "topoplace/cluster_state.hpp"
 
 namespace topoplace {
@@ -100,6 +101,7 @@ std::string ClusterState::snapshot() const {
         write_gpus(out, job->second.gpus);
     }
     write(out, checksum(out));
+    TOPOPLACE_ASSERT(restore(out, num_gpus()).jobs_.size() == jobs_.size());
     return out;
 }
 
@@ -117,6 +119,7 @@ ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus
         if (state.allocate(job, reader.gpus()).status != AllocationStatus::ok)
             refuse("job \"" + job + "\" is invalid");
     }
+    TOPOPLACE_ASSERT(state.open_transactions_ == 0 && state.log_.empty());
     if (!reader.at_end()) refuse("it goes on after its end");
     for (const std::int32_t gpu : drained) {
         if (!state.knows(gpu) || !state.drain(gpu))

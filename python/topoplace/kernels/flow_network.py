@@ -1,4 +1,4 @@
-"""A network that is kept and changed between solutions, as `topoplace.kernels` offers it."""
+"""Minimum-cost flow on a network that changes between solutions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from topoplace import _core
-from topoplace._flow import (
+from topoplace.kernels.min_cost_flow import (
     Algorithm,
     Columns,
     FlowSolution,
@@ -31,7 +31,7 @@ class FlowNetwork:
     Scheduling graphs stay assignments: tasks (supply 1, no arc enters) that come, go or change their costs, jobs'
     unscheduled nodes that come and go, and machines whose capacity or cost to the sink changes, each take a search as
     long as the change travels (cf. Gog et al., "Firmament", OSDI 2016, on incremental solving). Other changes to
-    what lies behind the tasks are solved from nothing. Any other network is solved by cost scaling from the last flow
+    what lies behind the tasks are solved from scratch. Any other network is solved by cost scaling from the last flow
     and potentials. One thread at a time: RuntimeError where a second one comes while the first solves.
     """
 
@@ -43,20 +43,20 @@ class FlowNetwork:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes there are now."""
+        """The number of nodes now."""
         return self._kept.num_nodes
 
     @property
     def num_arcs(self) -> int:
-        """How many arcs there are now."""
+        """The number of arcs now."""
         return self._kept.num_arcs
 
     def add_nodes(self, supply: ArrayLike) -> Indices:
-        """New nodes with this supply (k,), negative for a demand; returns their numbers (k,)."""
+        """Add nodes with this supply (k,), negative for a demand, and return their numbers (k,)."""
         return self._kept.add_nodes(integers(supply, "supply", np.int64))
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Indices:
-        """New arcs from `tail` to `head` (k,), with limits and costs per unit (k,); returns their numbers (k,)."""
+        """Add arcs from `tail` to `head` (k,) with limits and unit costs (k,), and return their numbers (k,)."""
         return self._kept.add_arcs(
             integers(tail, "tail", np.int32),
             integers(head, "head", np.int32),
@@ -65,35 +65,35 @@ class FlowNetwork:
         )
 
     def remove_nodes(self, nodes: ArrayLike) -> None:
-        """Nodes (k,) go, and all arcs at them."""
+        """Remove nodes (k,) and all arcs at them."""
         self._kept.remove_nodes(integers(nodes, "nodes", np.int32))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
-        """Arcs (k,) go."""
+        """Remove arcs (k,)."""
         self._kept.remove_arcs(integers(arcs, "arcs", np.int32))
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """Supplies (k,) of nodes (k,)."""
+        """Set the supplies (k,) of nodes (k,)."""
         self._kept.set_supply(integers(nodes, "nodes", np.int32), integers(supply, "supply", np.int64))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Limits (k,) of arcs (k,)."""
+        """Set the limits (k,) of arcs (k,)."""
         limit = integers(whole_limits(capacity), "capacity", np.int64)
         self._kept.set_capacity(integers(arcs, "arcs", np.int32), limit)
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """Costs (k,) per unit of arcs (k,)."""
+        """Set the unit costs (k,) of arcs (k,)."""
         self._kept.set_cost(integers(arcs, "arcs", np.int32), integers(cost, "cost", np.int64))
 
     def columns(self) -> Columns:
-        """A copy of the network by number; what was removed has no supply, or no capacity."""
+        """Return a copy of the network by number; a removed node has no supply, a removed arc no capacity."""
         tail, head, capacity, cost, supply = self._kept.columns()
         return Columns(len(supply), tail, head, None, capacity, cost, supply)
 
     def solve(
         self, *, algorithm: Algorithm = "auto", timeout: float | None = None, max_nodes: int | None = None
     ) -> FlowSolution:
-        """The optimum, as `min_cost_flow` gives it, with flow by arc number and potential by node number.
+        """Return the optimum as `min_cost_flow` does, with flow by arc number and potential by node number.
 
         At `timeout` seconds, or after `max_nodes` steps, its status is "timeout"; the next call goes on from there.
         `verify` of the solution needs the network as it was.
@@ -103,7 +103,7 @@ class FlowNetwork:
 
 
 class _Moment:
-    """A kept network as it is now, as long as it stays so."""
+    """A network as it is now, valid until it changes."""
 
     def __init__(self, kept: _core.FlowNetwork) -> None:
         self._kept, self._version = kept, kept.version
@@ -120,7 +120,7 @@ class _Moment:
 
 
 class _Changed:
-    """A kept network as it was and is no longer."""
+    """A network that has changed since."""
 
     def columns(self) -> Columns:
         raise ValueError("the network has been changed since it was solved")

@@ -1,14 +1,15 @@
-"""Minimum-cost flow as `topoplace.kernels` offers it: what goes in, what comes out, and the proof of it."""
+"""Minimum-cost flow: the network, its solution and the proof."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
+from topoplace.kernels.arguments import INT64_MAX, node_limit, seconds
 
 Algorithm: TypeAlias = Literal[
     "auto", "cost_scaling", "network_simplex", "successive_shortest_path", "cycle_canceling"
@@ -17,8 +18,8 @@ Status: TypeAlias = Literal["optimal", "infeasible", "unbounded", "timeout"]
 Units: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
 
-INFINITE = 2**63 - 1
-"""The capacity of an arc without limit; floats of 2**63 and more, infinity among them, are taken for it."""
+INFINITE = INT64_MAX
+"""The capacity of an arc without limit, for which floats of 2**63 and more, infinity among them, stand too."""
 
 _BEYOND_TOTALS = 2**1000  # totals have 128 bits; what is larger is none, but an integer still
 _BEYOND = 2.0**63  # as a float, INFINITE is rounded up to it
@@ -36,18 +37,21 @@ class Columns(NamedTuple):
     supply: Units
 
     def columns(self) -> Columns:
+        """Return the network itself."""
         return self
 
 
 class Origin(Protocol):
-    """Where a solution's network is to be had."""
+    """A source of the network that a solution belongs to."""
 
-    def columns(self) -> Columns: ...
+    def columns(self) -> Columns:
+        """Return the network as it was solved."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FlowSolution:
-    """What `min_cost_flow` found, with its proof.
+    """The answer of `min_cost_flow`, with its proof.
 
     `flow` and `potential` prove each other: with the reduced cost cost[a] + potential[tail[a]] - potential[head[a]],
     an arc below its capacity has none below zero, an arc above its lower bound none above zero. They are empty where
@@ -57,9 +61,9 @@ class FlowSolution:
     status: Status
     """"optimal"; "infeasible", proven by `cut`; "unbounded", proven by `cycle`; "timeout": nothing is known."""
     flow: Units
-    """(m,): what each arc carries."""
+    """(m,): units on each arc."""
     potential: Units
-    """(n,): what a unit more at each node would save, up to a constant; where demands exceed supplies, absolute."""
+    """(n,): the price of each node, up to a constant; absolute where demands exceed supplies."""
     cost: int
     """Sum of cost times flow, exact; 0 where there is no flow."""
     cut: Indices
@@ -67,16 +71,16 @@ class FlowSolution:
     cycle: Indices
     """Unbounded: arcs of infinite capacity that close a cycle of negative cost; some feasible flow exists."""
     algorithm: str
-    """What ran; "auto" for a recognised structure."""
+    """The algorithm that ran; "auto" for a recognised structure."""
     steps: int
     """Pushes and relabels, pivots, or nodes searched."""
     _network: Origin = field(repr=False)
 
     def verify(self) -> bool:
-        """Whether the answer is proven, in one pass over nodes and arcs, by the definition alone.
+        """Return True if the answer is proven, in one pass over nodes and arcs, by the definition alone.
 
-        For the arguments as they are now: arrays that needed no conversion were not copied. False for a timeout.
-        Raises ValueError where the solution is of a `FlowNetwork` that has been changed since.
+        Checks the arguments as they are now: arrays that needed no conversion were not copied. False for a timeout.
+        Raises ValueError for a solution of a `FlowNetwork` that has changed since.
         """
         network = self._network.columns()
         if self.status == "optimal":
@@ -101,7 +105,7 @@ def min_cost_flow(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> FlowSolution:
-    """Sends every supply to the demands over arcs of limited capacity, at the least total cost.
+    """Send every supply to the demands over arcs of limited capacity, at the least total cost.
 
     Arc a leads from `tail`[a] to `head`[a] and carries `lower`[a] (0 by default) to `capacity`[a] units at `cost`[a]
     each; `INFINITE` is no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a demand.
@@ -132,7 +136,7 @@ def min_cost_flow(
 
 
 def algorithm_of(name: object) -> str:
-    """The name of an algorithm; ValueError for what is none."""
+    """Return the name of an algorithm; ValueError for an unknown one."""
     if not isinstance(name, str) or name not in get_args(Algorithm):
         known = ", ".join(get_args(Algorithm))
         raise ValueError(f"algorithm = {_checks.shown(name)} is not one of {known}")
@@ -140,19 +144,23 @@ def algorithm_of(name: object) -> str:
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
-    """Both checked; ValueError where one is refused."""
-    return (
-        None if timeout is None else _checks.real(timeout, "timeout", ValueError),
-        None
-        if max_nodes is None
-        else _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=INFINITE),
+    """Return both limits; ValueError for one that is refused."""
+    return seconds(timeout), node_limit(max_nodes)
+
+
+def solution(answer: _core.FlowAnswer, network: Origin) -> FlowSolution:
+    """Return the extension's answer as a `FlowSolution`."""
+    return FlowSolution(
+        cast("Status", answer.status),
+        answer.flow,
+        answer.potential,
+        answer.cost,
+        answer.cut,
+        answer.cycle,
+        answer.algorithm,
+        answer.steps,
+        network,
     )
-
-
-def solution(answer: tuple[Any, ...], network: Origin) -> FlowSolution:
-    """What the extension returned, as a `FlowSolution`."""
-    status, flow, potential, total, cut, cycle, ran, steps = answer
-    return FlowSolution(status, flow, potential, total, cut, cycle, ran, steps, network)
 
 
 def verify_flow(
@@ -168,7 +176,7 @@ def verify_flow(
     *,
     lower: ArrayLike | None = None,
 ) -> bool:
-    """Whether `flow` (m,) is a flow of this network, `potential` (n,) proves it optimal, and `total` is its cost.
+    """Return True if `flow` (m,) flows through this network, `potential` (n,) proves it optimal, `total` is its cost.
 
     By the definition alone, in one pass over nodes and arcs; shares no code with the solvers. Raises ValueError on
     bad input.
@@ -189,7 +197,7 @@ def network_of(
     cost: ArrayLike,
     supply: ArrayLike,
 ) -> Columns:
-    """Arguments as the kernel takes them; ValueError for values that are not its integers, and for other lengths."""
+    """Return the network as the kernel takes it; ValueError for a value that is no integer, or a wrong length."""
     network = Columns(
         _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2),
         integers(tail, "tail", np.int32),
@@ -219,7 +227,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
-    """Capacities with `INFINITE` for every float that no integer of 64 bits reaches, infinity among them."""
+    """Return capacities with `INFINITE` for every float that no integer of 64 bits reaches, infinity among them."""
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
@@ -228,14 +236,14 @@ def whole_limits(capacity: ArrayLike) -> ArrayLike:
 
 
 def whole(value: object, name: str) -> int:
-    """An integer of any size; ValueError for what is not a whole number."""
+    """Return an integer of any size; ValueError for what is not a whole number."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return _checks.integer(value, name, ValueError, low=-_BEYOND_TOTALS, high=_BEYOND_TOTALS)
 
 
 def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """A row of integers; the array itself where it is one already."""
+    """Return a row of integers: the array itself where it is one already."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; one dimension is needed")

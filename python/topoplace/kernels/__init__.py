@@ -1,0 +1,65 @@
+"""Graph algorithms that know nothing of GPUs: numpy arrays in, numpy arrays out.
+
+Every kernel releases the GIL, honours a deadline in seconds, answers Ctrl-C, and is deterministic: of equal
+embeddings the one with the lexicographically smallest sorted vertex list is returned, then the one with the
+lexicographically smallest mapping; of equal proven bipartitions the lexicographically smallest side vector.
+
+A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph.
+A `Graph` keeps what searches prepare (plans, automorphisms, weight levels): pass the same one again and again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from topoplace.kernels.flow_network import FlowNetwork
+from topoplace.kernels.graph import Graph
+from topoplace.kernels.mapping import Mapping, TargetDistance, map_graph, verify_task_mapping
+from topoplace.kernels.matching import (
+    Embedding,
+    LinkCountScore,
+    Remainder,
+    best_remainder,
+    best_subgraph,
+    count_subgraphs,
+    enumerate_subgraphs,
+    verify_embedding,
+)
+from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
+from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
+
+__all__ = [
+    "INFINITE",
+    "MAX_EXACT_VERTICES",
+    "Bipartition",
+    "Embedding",
+    "FlowNetwork",
+    "FlowSolution",
+    "Graph",
+    "LinkCountScore",
+    "Mapping",
+    "Remainder",
+    "TargetDistance",
+    "best_remainder",
+    "best_subgraph",
+    "bipartition",
+    "count_subgraphs",
+    "enumerate_subgraphs",
+    "map_graph",
+    "min_cost_flow",
+    "verify_bipartition",
+    "verify_embedding",
+    "verify_flow",
+    "verify_task_mapping",
+]
+
+_RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embedding"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return what a deprecated name stands for."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{__name__}.{name} is now {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+    return globals()[_RENAMED[name]]

@@ -1,0 +1,38 @@
+"""Checks of arguments that several kernels take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topoplace import _checks
+
+INT64_MAX = 2**63 - 1
+
+
+def vertices(values: Any, name: str, num_vertices: int) -> list[int]:
+    """Return vertices as a list of integers; ValueError for one that does not exist."""
+    listed: Any = values.tolist() if hasattr(values, "tolist") else values
+    chosen: list[Any] = list(_checks.sequence(listed, name, ValueError))
+    for i, v in enumerate(chosen):
+        if type(v) is not int or not 0 <= v < num_vertices:
+            chosen[i] = _checks.integer(v, f"{name}[{i}]", ValueError, low=0, high=num_vertices - 1)
+    return chosen
+
+
+def seconds(timeout: float | None) -> float | None:
+    """Return a timeout; ValueError for one that is negative or not finite."""
+    return None if timeout is None else _checks.real(timeout, "timeout", ValueError)
+
+
+def node_limit(max_nodes: int | None) -> int | None:
+    """Return a limit on nodes; ValueError for one below 1."""
+    return (
+        None
+        if max_nodes is None
+        else _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=INT64_MAX)
+    )
+
+
+def random_seed(seed: int) -> int:
+    """Return a seed; ValueError for one that does not fit 64 bits."""
+    return _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1)

@@ -1,0 +1,96 @@
+"""The graph that all kernels take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from topoplace import _checks, _core
+
+GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is not a dependency
+
+
+class Graph(_core.Graph):
+    """An undirected, simple, weighted graph; immutable.
+
+    `weights` is an (n, n) symmetric matrix: 0 where there is no edge and on the diagonal, positive and finite
+    elsewhere. Raises ValueError naming the first entry that is not.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, weights: ArrayLike) -> None:
+        matrix = _checks.symmetric_matrix(_counted(weights), "weights", ValueError)
+        u, v = np.nonzero(np.triu(matrix, 1))
+        super().__init__(len(matrix), np.stack([u, v], axis=1).astype(np.int32), matrix[u, v])
+
+    @classmethod
+    def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
+        """Build a graph of `num_vertices` vertices from (u, v) or (u, v, weight) rows, each edge once.
+
+        The weight is 1.0 where it is not given. Raises ValueError naming the edge that is out of range, a loop,
+        repeated, or whose weight is not positive and finite.
+        """
+        listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
+        rows = _checks.numbers_of(listed, "edges", ValueError)
+        if rows.size == 0:
+            rows = rows.reshape(0, 2)
+        if rows.ndim != 2 or rows.shape[1] not in (2, 3):
+            raise ValueError(f"edges has shape {rows.shape}; expected (m, 2) or (m, 3)")
+        ends = rows[:, :2]
+        bad = np.argwhere((ends != np.floor(ends)) | (np.abs(ends) > 2**31 - 1))
+        if len(bad):
+            i, j = bad[0]
+            raise ValueError(f"edges[{i}, {j}] = {ends[i, j]} is not a vertex")
+        weights = rows[:, 2] if rows.shape[1] == 3 else np.ones(len(rows))
+        graph = cls.__new__(cls)
+        _core.Graph.__init__(
+            graph, num_vertices, np.ascontiguousarray(ends, dtype=np.int32), np.ascontiguousarray(weights)
+        )
+        return graph
+
+    @classmethod
+    def of(cls, graph: GraphLike) -> Graph:
+        """Return whatever a kernel takes as a graph as a `Graph`.
+
+        A square array is a weight matrix where it is symmetric with a zero diagonal, else an edge array; an edge
+        array has as many vertices as its largest index needs. A networkx graph's nodes are numbered in
+        their own order; edges without `weight` weigh 1.
+        """
+        if isinstance(graph, Graph):
+            return graph
+        if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+            return cls._from_networkx(graph)
+        array = _checks.numbers_of(_counted(graph), "graph", ValueError)
+        square = array.ndim == 2 and array.shape[0] == array.shape[1]
+        edges = array.ndim == 2 and array.shape[1] in (2, 3) and array.size > 0
+        if edges and not (square and _is_adjacency(array)):
+            if not np.isfinite(array[:, :2]).all():
+                raise ValueError(f"edges[{int(np.argwhere(~np.isfinite(array[:, :2]))[0][0])}] is not finite")
+            return cls.from_edges(int(array[:, :2].max()) + 1, array)
+        return cls(array)
+
+    @classmethod
+    def _from_networkx(cls, graph: Any) -> Graph:
+        _checks.simple_graph(graph, "graph", ValueError)
+        number = {node: i for i, node in enumerate(graph.nodes)}
+        edges = [
+            (number[u], number[v], _checks.real(weight, f"weight of edge ({u!r}, {v!r})", ValueError))
+            for u, v, weight in graph.edges(data="weight", default=1.0)
+        ]
+        return cls.from_edges(len(number), edges)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"
+
+
+def _counted(array: Any) -> Any:
+    """Return a boolean adjacency matrix as one of zeros and ones."""
+    return array.astype(np.uint8) if getattr(array, "dtype", None) == np.bool_ else array
+
+
+def _is_adjacency(array: NDArray[np.float64]) -> bool:
+    return bool(np.array_equal(array, array.T) and not np.diagonal(array).any())
