@@ -1,5 +1,6 @@
 // Binds the mapping of tasks to vertices.
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include "convert.hpp"
 #include "graph_handle.hpp"
@@ -20,17 +21,11 @@ using mapping::MapResult;
 using mapping::Target;
 using Vertices = std::vector<std::int32_t>;
 
-// MapResult as Python sees it.
-struct MapAnswer {
-    py::array_t<std::int32_t> target_of;
-    double cost;
-    double bound;
-    bool optimal;
-    bool complete;
-    std::int32_t descents;
-    std::uint64_t exchanges;
-    std::uint64_t nodes;
-};
+// A tuple, as reading many attributes would take longer than a small mapping. RESULT_FIELDS names its
+// elements.
+using MapAnswer = py::typing::Tuple<py::array_t<std::int32_t>, double, double, bool, bool, std::int32_t,
+                                    std::uint64_t, std::uint64_t>;
+using MaybeAnswer = py::typing::Optional<MapAnswer>;
 
 std::unique_ptr<Target> target_distance(const Array<double>& distance) {
     check_shape(distance, "target_distance", {-1, distance.shape(0)});
@@ -57,11 +52,11 @@ MapParams to_params(const Target& target, const std::optional<Array<double>>& ta
     return params;
 }
 
-std::optional<MapAnswer> map_graph(const GraphHandle& source, const Target& target, const std::string& method,
-                                   const std::optional<Array<double>>& target_cost,
-                                   const std::optional<Vertices>& free, const std::vector<Vertices>& regions,
-                                   std::int32_t kicks, std::uint64_t proof_nodes, std::uint64_t seed,
-                                   std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
+MaybeAnswer map_graph(const GraphHandle& source, const Target& target, const std::string& method,
+                      const std::optional<Array<double>>& target_cost, const std::optional<Vertices>& free,
+                      const std::vector<Vertices>& regions, std::int32_t kicks, std::uint64_t proof_nodes,
+                      std::uint64_t seed, std::optional<double> timeout,
+                      std::optional<std::uint64_t> max_nodes) {
     MapParams params = to_params(target, target_cost, free);
     params.method = to_method(method);
     params.regions = regions;
@@ -70,15 +65,9 @@ std::optional<MapAnswer> map_graph(const GraphHandle& source, const Target& targ
     params.seed = seed;
     params.stop = to_stop_condition(timeout, max_nodes);
     auto result = without_gil<MapResult>([&] { return mapping::map_graph(source.source(), target, params); });
-    if (!result.found) return std::nullopt;
-    return MapAnswer{.target_of = to_row(std::move(result.target_of)),
-                     .cost = result.cost,
-                     .bound = result.bound,
-                     .optimal = result.optimal,
-                     .complete = result.complete,
-                     .descents = result.descents,
-                     .exchanges = result.exchanges,
-                     .nodes = result.nodes};
+    if (!result.found) return py::none();
+    return py::make_tuple(to_row(std::move(result.target_of)), result.cost, result.bound, result.optimal,
+                          result.complete, result.descents, result.exchanges, result.nodes);
 }
 
 Fault verify_task_mapping(const GraphHandle& source, const Target& target, const Vertices& target_of,
@@ -94,15 +83,6 @@ void register_mapping(py::module_& module) {
     py::class_<Target>(module, "TargetDistance", "Distances between the vertices of a target.")
         .def(py::init(&target_distance), py::arg("distance").noconvert())
         .def_property_readonly("num_vertices", &Target::num_vertices, "The number of vertices.");
-    py::class_<MapAnswer>(module, "MapAnswer", "The answer of `map_graph`.")
-        .def_readonly("target_of", &MapAnswer::target_of)
-        .def_readonly("cost", &MapAnswer::cost)
-        .def_readonly("bound", &MapAnswer::bound)
-        .def_readonly("optimal", &MapAnswer::optimal)
-        .def_readonly("complete", &MapAnswer::complete)
-        .def_readonly("descents", &MapAnswer::descents)
-        .def_readonly("exchanges", &MapAnswer::exchanges)
-        .def_readonly("nodes", &MapAnswer::nodes);
     module.def("map_graph", &map_graph, py::arg("source"), py::arg("target"), py::arg("method"),
                py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("kicks"),
                py::arg("proof_nodes"), py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));

@@ -26,35 +26,12 @@ using Vertices = std::vector<std::int32_t>;
 using Rows = py::array_t<std::int32_t>;
 using MaybeRow = py::typing::Optional<Rows>;
 
-// The results of the kernel as Python sees them.
-struct EnumerateAnswer {
-    Rows rows;
-    bool complete;
-    std::uint64_t nodes;
-};
-
-struct CountAnswer {
-    std::int64_t count;
-    bool complete;
-    std::uint64_t nodes;
-};
-
-struct BestAnswer {
-    MaybeRow vertices;
-    double score;
-    double bound;
-    bool optimal;
-    bool complete;
-    std::uint64_t nodes;
-};
-
-struct RemainderAnswer {
-    MaybeRow vertices;
-    double remainder;
-    double score;
-    bool optimal;
-    std::uint64_t nodes;
-};
+// Results cross as tuples: reading one attribute of a bound class takes 2,200 instructions, and a search may
+// take no more. RESULT_FIELDS names their elements.
+using EnumerateAnswer = py::typing::Tuple<Rows, bool, std::uint64_t>;
+using CountAnswer = py::typing::Tuple<std::int64_t, bool, std::uint64_t>;
+using BestAnswer = py::typing::Tuple<MaybeRow, double, double, bool, bool, std::uint64_t>;
+using RemainderAnswer = py::typing::Tuple<MaybeRow, double, double, bool, std::uint64_t>;
 
 match::Distinct to_distinct(const std::string& name) {
     if (name == "mappings") return match::Distinct::mappings;
@@ -95,9 +72,8 @@ EnumerateAnswer enumerate(const GraphHandle& pattern, const GraphHandle& target,
     auto result = without_gil<EnumerateResult>(
         [&] { return match::enumerate_subgraphs(pattern.pattern(), target.target(), params); });
     std::vector<py::ssize_t> shape{result.count, pattern.graph().num_vertices()};
-    return {.rows = to_array(std::move(result.vertices), std::move(shape)),
-            .complete = result.complete,
-            .nodes = result.nodes};
+    return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.complete,
+                          result.nodes);
 }
 
 CountAnswer count(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,
@@ -106,7 +82,7 @@ CountAnswer count(const GraphHandle& pattern, const GraphHandle& target, const s
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
     const auto result = without_gil<EnumerateResult>(
         [&] { return match::count_subgraphs(pattern.pattern(), target.target(), params); });
-    return {.count = result.count, .complete = result.complete, .nodes = result.nodes};
+    return py::make_tuple(result.count, result.complete, result.nodes);
 }
 
 // All vertices where none are named.
@@ -136,12 +112,8 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
     const Vertices usable = to_free(target, std::move(free));
     auto result = without_gil<BestResult>(
         [&] { return match::best_subgraph(pattern.pattern(), target.target(), usable, goal, params); });
-    return {.vertices = to_mapping(result.found, std::move(result.vertices)),
-            .score = result.score,
-            .bound = result.bound,
-            .optimal = result.optimal,
-            .complete = result.complete,
-            .nodes = result.nodes};
+    return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
+                          result.optimal, result.complete, result.nodes);
 }
 
 BestAnswer best_named(const GraphHandle& pattern, const GraphHandle& target, const std::string& objective,
@@ -161,11 +133,8 @@ RemainderAnswer remainder(const GraphHandle& pattern, const GraphHandle& target,
         .required = required, .kept = kept, .stop = to_stop_condition(timeout, max_nodes)};
     auto result = without_gil<match::RemainderResult>(
         [&] { return match::best_remainder(pattern.pattern(), target.target(), usable, params); });
-    return {.vertices = to_mapping(result.found, std::move(result.vertices)),
-            .remainder = result.remainder,
-            .score = result.score,
-            .optimal = result.optimal,
-            .nodes = result.nodes};
+    return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.remainder,
+                          result.score, result.optimal, result.nodes);
 }
 
 std::unique_ptr<match::LinkCountScore> link_count_score(const GraphHandle& target,
@@ -189,27 +158,6 @@ py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num
 }  // namespace
 
 void register_match(py::module_& module) {
-    py::class_<EnumerateAnswer>(module, "EnumerateAnswer", "The answer of `enumerate_subgraphs`.")
-        .def_readonly("rows", &EnumerateAnswer::rows)
-        .def_readonly("complete", &EnumerateAnswer::complete)
-        .def_readonly("nodes", &EnumerateAnswer::nodes);
-    py::class_<CountAnswer>(module, "CountAnswer", "The answer of `count_subgraphs`.")
-        .def_readonly("count", &CountAnswer::count)
-        .def_readonly("complete", &CountAnswer::complete)
-        .def_readonly("nodes", &CountAnswer::nodes);
-    py::class_<BestAnswer>(module, "BestAnswer", "The answer of `best_subgraph`.")
-        .def_readonly("vertices", &BestAnswer::vertices, "None where no embedding was found.")
-        .def_readonly("score", &BestAnswer::score)
-        .def_readonly("bound", &BestAnswer::bound)
-        .def_readonly("optimal", &BestAnswer::optimal)
-        .def_readonly("complete", &BestAnswer::complete)
-        .def_readonly("nodes", &BestAnswer::nodes);
-    py::class_<RemainderAnswer>(module, "RemainderAnswer", "The answer of `best_remainder`.")
-        .def_readonly("vertices", &RemainderAnswer::vertices, "None where no embedding was found.")
-        .def_readonly("remainder", &RemainderAnswer::remainder)
-        .def_readonly("score", &RemainderAnswer::score)
-        .def_readonly("optimal", &RemainderAnswer::optimal)
-        .def_readonly("nodes", &RemainderAnswer::nodes);
     py::class_<match::LinkCountScore> score(module, "LinkCountScore", "Scores by link counts, tabulated.");
     score.def(py::init(&link_count_score), py::arg("target"), py::arg("link_class").noconvert(),
               py::arg("num_classes"), py::arg("num_edges"), py::arg("scores").noconvert());

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BestAnswer', 'BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'CountAnswer', 'EnumerateAnswer', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'MapAnswer', 'RemainderAnswer', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'RESULT_FIELDS', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -27,77 +27,6 @@ class Graph:
     def num_vertices(self) -> int:
         """
         The number of vertices.
-        """
-class EnumerateAnswer:
-    """
-    The answer of `enumerate_subgraphs`.
-    """
-    @property
-    def complete(self) -> bool:
-        ...
-    @property
-    def nodes(self) -> int:
-        ...
-    @property
-    def rows(self) -> numpy.typing.NDArray[numpy.int32]:
-        ...
-class CountAnswer:
-    """
-    The answer of `count_subgraphs`.
-    """
-    @property
-    def complete(self) -> bool:
-        ...
-    @property
-    def count(self) -> int:
-        ...
-    @property
-    def nodes(self) -> int:
-        ...
-class BestAnswer:
-    """
-    The answer of `best_subgraph`.
-    """
-    @property
-    def bound(self) -> float:
-        ...
-    @property
-    def complete(self) -> bool:
-        ...
-    @property
-    def nodes(self) -> int:
-        ...
-    @property
-    def optimal(self) -> bool:
-        ...
-    @property
-    def score(self) -> float:
-        ...
-    @property
-    def vertices(self) -> numpy.typing.NDArray[numpy.int32] | None:
-        """
-        None where no embedding was found.
-        """
-class RemainderAnswer:
-    """
-    The answer of `best_remainder`.
-    """
-    @property
-    def nodes(self) -> int:
-        ...
-    @property
-    def optimal(self) -> bool:
-        ...
-    @property
-    def remainder(self) -> float:
-        ...
-    @property
-    def score(self) -> float:
-        ...
-    @property
-    def vertices(self) -> numpy.typing.NDArray[numpy.int32] | None:
-        """
-        None where no embedding was found.
         """
 class LinkCountScore:
     """
@@ -152,34 +81,6 @@ class TargetDistance:
         """
         The number of vertices.
         """
-class MapAnswer:
-    """
-    The answer of `map_graph`.
-    """
-    @property
-    def bound(self) -> float:
-        ...
-    @property
-    def complete(self) -> bool:
-        ...
-    @property
-    def cost(self) -> float:
-        ...
-    @property
-    def descents(self) -> int:
-        ...
-    @property
-    def exchanges(self) -> int:
-        ...
-    @property
-    def nodes(self) -> int:
-        ...
-    @property
-    def optimal(self) -> bool:
-        ...
-    @property
-    def target_of(self) -> numpy.typing.NDArray[numpy.int32]:
-        ...
 class FlowAnswer:
     """
     The answer of `min_cost_flow`.
@@ -335,25 +236,25 @@ class ClusterState:
     @property
     def num_gpus(self) -> int:
         ...
-def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> RemainderAnswer:
+def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> BestAnswer:
+def best_subgraph(pattern: Graph, target: Graph, objective: str, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
     ...
 @typing.overload
-def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> BestAnswer:
+def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], min_weight: typing.SupportsFloat | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, bool, int]:
     ...
 def bipartition(graph: Graph, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None, starts: typing.SupportsInt | typing.SupportsIndex, cycles: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, exact_up_to: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> BipartitionAnswer:
     ...
-def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> CountAnswer:
+def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, bool, int]:
     ...
 def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
     ...
-def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> EnumerateAnswer:
+def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
 def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
     ...
-def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> MapAnswer | None:
+def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...
 def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], algorithm: str, structure: bool, start_flow: numpy.typing.NDArray[numpy.int64] | None, start_potential: numpy.typing.NDArray[numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
     ...
@@ -383,3 +284,4 @@ def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collec
     """
 def verify_unbounded(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], cycle: numpy.typing.NDArray[numpy.int32]) -> bool:
     ...
+RESULT_FIELDS: dict = {'best_subgraph': ('vertices', 'score', 'bound', 'optimal', 'complete', 'nodes'), 'best_remainder': ('vertices', 'remainder', 'score', 'optimal', 'nodes'), 'map_graph': ('target_of', 'cost', 'bound', 'optimal', 'complete', 'descents', 'exchanges', 'nodes')}

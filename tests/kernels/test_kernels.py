@@ -390,3 +390,12 @@ def test_a_renamed_function_is_found_by_its_old_name(old: str, new: str) -> None
 def test_an_unknown_kernel_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'verify'"):
         _ = kernels.verify
+
+
+def test_results_have_the_fields_that_cross_the_border() -> None:
+    named = {
+        "best_subgraph": kernels.Embedding,
+        "best_remainder": kernels.Remainder,
+        "map_graph": kernels.Mapping,
+    }
+    assert {name: result._fields for name, result in named.items()} == _core.RESULT_FIELDS

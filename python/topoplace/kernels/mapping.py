@@ -105,7 +105,7 @@ def map_graph(
         seconds(timeout),
         node_limit(max_nodes),
     )
-    return None if found is None else _answer(found)
+    return None if found is None else Mapping(*found)
 
 
 def verify_task_mapping(
@@ -131,19 +131,6 @@ def verify_task_mapping(
         return False
     claimed = _checks.real(cost, "cost", ValueError)
     return _core.verify_task_mapping(s, t, places, claimed, prices, usable) is None
-
-
-def _answer(found: _core.MapAnswer) -> Mapping:
-    return Mapping(
-        found.target_of,
-        found.cost,
-        found.bound,
-        found.optimal,
-        found.complete,
-        found.descents,
-        found.exchanges,
-        found.nodes,
-    )
 
 
 def _target(target: TargetDistance | ArrayLike) -> TargetDistance:

@@ -110,9 +110,8 @@ def enumerate_subgraphs(
     Raises SearchTimeoutError (with the rows so far) when `timeout` seconds do not suffice, ValueError on bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
-    found = _core.enumerate_subgraphs(*checked)
-    rows = found.rows
-    if not found.complete and (limit is None or len(rows) < limit):
+    rows, complete, _ = _core.enumerate_subgraphs(*checked)
+    if not complete and (limit is None or len(rows) < limit):
         raise SearchTimeoutError(f"{len(rows)} matches after {timeout} s, and not done", rows)
     return rows
 
@@ -134,9 +133,8 @@ def count_subgraphs(
     2**63 - 2, ValueError on bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
-    found = _core.count_subgraphs(*checked)
-    count = found.count
-    if not found.complete and (limit is None or count < limit):
+    count, complete, _ = _core.count_subgraphs(*checked)
+    if not complete and (limit is None or count < limit):
         raise SearchTimeoutError(f"{count} matches after {timeout} s, and not done", count)
     if count == INT64_MAX:
         raise OverflowError("more than 2**63 - 2 matches")
@@ -170,7 +168,7 @@ def best_subgraph(
         goal: Any = objective.table(t, p.num_edges)
     else:
         goal = objective
-    found = _core.best_subgraph(
+    vertices, score, bound, optimal, complete, nodes = _core.best_subgraph(
         p,
         t,
         goal,
@@ -180,10 +178,10 @@ def best_subgraph(
         seconds(timeout),
         node_limit(max_nodes),
     )
-    if found.vertices is None:
-        _check_proven(found.optimal, timeout, max_nodes)
+    if vertices is None:
+        _check_proven(optimal, timeout, max_nodes)
         return None
-    return Embedding(found.vertices, found.score, found.bound, found.optimal, found.complete, found.nodes)
+    return Embedding(vertices, score, bound, optimal, complete, nodes)
 
 
 def best_remainder(
@@ -203,7 +201,7 @@ def best_remainder(
     pattern may not have. Other arguments, deadline and errors as for `best_subgraph`.
     """
     p, t = Graph.of(pattern), Graph.of(target)
-    found = _core.best_remainder(
+    vertices, remainder, score, optimal, nodes = _core.best_remainder(
         p,
         t,
         None if free is None else checked_vertices(free, "free", t.num_vertices),
@@ -212,10 +210,10 @@ def best_remainder(
         seconds(timeout),
         node_limit(max_nodes),
     )
-    if found.vertices is None:
-        _check_proven(found.optimal, timeout, max_nodes)
+    if vertices is None:
+        _check_proven(optimal, timeout, max_nodes)
         return None
-    return Remainder(found.vertices, found.remainder, found.score, found.optimal, found.nodes)
+    return Remainder(vertices, remainder, score, optimal, nodes)
 
 
 def verify_embedding(
