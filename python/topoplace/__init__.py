@@ -7,19 +7,22 @@ milliseconds and never loads plotting, networkx or the simulator.
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topoplace import capacity, discovery, kernels, links, machines, objectives, policies, testing
     from topoplace.cluster import Cluster
     from topoplace.devices import Component, ComponentKind, Gpu, Nic
+    from topoplace.engine.plan import Plan
+    from topoplace.engine.policy import Policy
     from topoplace.errors import AllocationError, JobGraphError, SnapshotError, TopologyError, TopoplaceError
     from topoplace.fabric import Fabric, Level
     from topoplace.hosts import HostResources, HostShare
     from topoplace.jobgraph import JobGraph
     from topoplace.links import DistanceWeights, Link, LinkKind
-    from topoplace.placement import Deferred, Placement
-    from topoplace.policies.base import Plan, Policy
+    from topoplace.placement import Placement, Refusal
     from topoplace.profiles import PerformanceProfile
     from topoplace.simulate import simulate
     from topoplace.topology import Topology
@@ -32,7 +35,6 @@ _HOME = {
     "Cluster": "topoplace.cluster",
     "Component": "topoplace.devices",
     "ComponentKind": "topoplace.devices",
-    "Deferred": "topoplace.placement",
     "DistanceWeights": "topoplace.links",
     "Fabric": "topoplace.fabric",
     "Gpu": "topoplace.devices",
@@ -46,8 +48,9 @@ _HOME = {
     "Nic": "topoplace.devices",
     "PerformanceProfile": "topoplace.profiles",
     "Placement": "topoplace.placement",
-    "Plan": "topoplace.policies.base",
-    "Policy": "topoplace.policies.base",
+    "Plan": "topoplace.engine.plan",
+    "Policy": "topoplace.engine.policy",
+    "Refusal": "topoplace.placement",
     "SnapshotError": "topoplace.errors",
     "Topology": "topoplace.topology",
     "TopologyError": "topoplace.errors",
@@ -68,7 +71,6 @@ __all__ = [
     "Cluster",
     "Component",
     "ComponentKind",
-    "Deferred",
     "DistanceWeights",
     "Fabric",
     "Gpu",
@@ -84,6 +86,7 @@ __all__ = [
     "Placement",
     "Plan",
     "Policy",
+    "Refusal",
     "SnapshotError",
     "Topology",
     "TopologyError",
@@ -113,7 +116,14 @@ _MODULES = {
 }
 
 
+# Deprecated name -> the name it has now.
+_RENAMED = {"Deferred": "Refusal"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        warnings.warn(f"topoplace.{name} is now called {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[__name__], _RENAMED[name])
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}")

@@ -1,8 +1,9 @@
-"""What a policy decides: a Placement, or Deferred with the reason why not now."""
+"""A policy's decision: a Placement, or a Refusal with its reason."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -229,7 +230,17 @@ def _bound(nodes: set[int | None]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
-    """No placement now, and the reason, for a person to read."""
+class Refusal:
+    """No placement: now, or ever."""
 
     reason: str
+    """For a person to read."""
+    permanent: bool = False
+    """Whether waiting cannot help: not even the idle cluster could take the job."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "Deferred":
+        warnings.warn("Deferred is now called Refusal", DeprecationWarning, stacklevel=2)
+        return Refusal
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
