@@ -96,9 +96,10 @@ class FreeResources:
 
     def copy(self) -> Self:
         """Return an independent copy; what never changes is shared."""
-        fixed = self.columns, self.pool_of, self.pooled
-        columns = self.hosts.copy(), self.is_free.copy(), self.gpus.copy(), self.has_job.copy()
-        return type(self)(*fixed, *columns, self.num_free)
+        return type(self)(
+            *(self.columns, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
+            *(self.gpus.copy(), self.has_job.copy(), self.num_free),
+        )
 
     def has_more_than(self, other: FreeResources) -> bool:
         """Return whether anything is free here that is not free there."""

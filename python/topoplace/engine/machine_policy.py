@@ -167,7 +167,7 @@ class MachinePolicy(ABC):
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
         """Return why a job could not even run on the idle cluster; None where it could."""
         request, topology = view.request(job), view.cluster.topology
-        return request.tables.get_or_build(
+        return request.table(
             (self, "never"), lambda: why_never(job, topology) or self.costing.why_never(request, view)
         )
 

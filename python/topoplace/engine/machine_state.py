@@ -142,13 +142,12 @@ class ClusterView:
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
         """Return the table that `build` made for this key; a `MachineWatcher` then learns which machines change."""
-        known = self._tables.get(key)
-        if known is None:
-            known = self._tables[key] = build()
-            if isinstance(known, MachineWatcher):
-                known.stale.update(range(self.classes.num_machines))
-                self._watchers.append(known.stale)
-        found: Built = known
+        if key not in self._tables:
+            table = self._tables[key] = build()
+            if isinstance(table, MachineWatcher):
+                table.stale.update(range(self.classes.num_machines))
+                self._watchers.append(table.stale)
+        found: Built = self._tables[key]
         return found
 
     def listener(self, key: Hashable, build: Callable[[], Listener]) -> Listener:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from topoplace import kernels
 from topoplace.engine.admission import suits_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topoplace.jobgraph import JobGraph
     from topoplace.topology import Topology
 
+Built = TypeVar("Built")
 _MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8
 """Up to this many GPUs the best mapping is proven; it takes microseconds."""
@@ -57,12 +58,16 @@ class JobRequest:
         """Whether no two of its tasks may share a machine."""
         self.resources = resources_of(job)
         """Equal for requests that need the same of a cluster."""
-        self.tables: Memo[Hashable, Any] = Memo()
-        """Tables that policies derive from it, by their own keys."""
+        self._tables: Memo[Hashable, Any] = Memo()
         self._topology = topology
         self._suitable: dict[MachineClass, Mask] = {}
         self._link_scores: Memo[tuple[MachineClass, tuple[int, ...]], dict[str, float]] = Memo()
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
+
+    def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
+        """Return the table that a policy derives from it by `build`, made when first asked for."""
+        found: Built = self._tables.get_or_build(key, build)
+        return found
 
     @cached_property
     def weight(self) -> float:

@@ -113,19 +113,19 @@ class DRMaestro:
 
     def bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
         """Return the bundles of a request, the same object for all that need the same of a cluster."""
-        return request.tables.get_or_build((self, JobBundles), lambda: self._shared_bundles(request, view))
+        return request.table((self, JobBundles), lambda: self._shared_bundles(request, view))
 
     def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
         def build() -> JobBundles:
             profile = self.profiles.get(request.profile) if self.network_aware else None
             return JobBundles(request.job, view.columns.fixed, profile, disaggregate=self.disaggregate)
 
-        tables: Memo[Hashable, JobBundles] = view.table((self, JobBundles), Memo)
+        tables = view.table((self, JobBundles), _BundleTables)
         return tables.get_or_build((request.resources, request.profile), build)
 
     def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
         """Return why such a job could not even run on the idle cluster; None where it may."""
-        return request.tables.get_or_build(
+        return request.table(
             (self, "never"),
             lambda: self.bundles(request, view).why_never(view.cluster, view.columns.fixed),
         )
@@ -163,6 +163,10 @@ class DRMaestro:
     def _why_not_now(self, job: JobGraph, cluster: Cluster) -> Refusal:
         where = "" if self.disaggregate else " beside the GPUs it needs"
         return why_not_now(job, cluster, f"no machine has the CPUs and memory it needs free{where}")
+
+
+class _BundleTables(Memo[tuple["Hashable", str], JobBundles]):
+    """The bundles of one policy, by the resources and the profile of requests."""
 
 
 class _BatchRule:

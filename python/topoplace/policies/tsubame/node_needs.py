@@ -83,9 +83,10 @@ class NodeNeeds:
 
     def whole_gpus(self, free: FreeResources) -> Ints:
         """(m,) the free and suitable GPUs of each machine, without those of partitions; to be read only."""
-        if self.suits is not None:
-            return free.gpus[:, self.suits].sum(axis=1)
-        return free.gpus[:, 0] if free.gpus.shape[1] == 1 else free.gpus.sum(axis=1)
+        if self.suits is None and free.gpus.shape[1] == 1:
+            return free.gpus[:, 0]
+        found: Ints = (free.gpus if self.suits is None else free.gpus[:, self.suits]).sum(axis=1)
+        return found
 
     def pick(self, free: FreeResources, machine: int, count: int) -> list[int]:
         """Return the lowest free GPUs of a machine that suit, at most `count`."""

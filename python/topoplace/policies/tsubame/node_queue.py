@@ -87,7 +87,7 @@ class NodeQueue(ABC):
 
     def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
         """Return why such a job could not run even on the idle cluster; None where it may."""
-        return request.tables.get_or_build(
+        return request.table(
             (self.name, "never"),
             lambda: self._why_never(self._needs(request, view), view.columns.idle()),
         )
@@ -106,7 +106,7 @@ class NodeQueue(ABC):
 
     def _needs(self, request: JobRequest, view: ClusterView) -> NodeNeeds:
         columns = view.columns.fixed
-        return request.tables.get_or_build(NodeNeeds, lambda: NodeNeeds(request.job, columns))
+        return request.table(NodeNeeds, lambda: NodeNeeds(request.job, columns))
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
         """Yield the first placement, the one on none of its machines, and so on."""
