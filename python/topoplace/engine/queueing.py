@@ -64,16 +64,12 @@ class Outcomes:
         return Plan(tuple(self._start), tuple(self._defer), tuple(self._reject))
 
 
-def _not_exhausted() -> bool:
-    return False
-
-
 def walk(
     entries: Iterable[QueuedJob],
     decide: Callable[[QueuedJob], Outcome],
     *,
     head_blocks: bool,
-    exhausted: Callable[[], bool] = _not_exhausted,
+    exhausted: Callable[[], bool] | None = None,
 ) -> Plan:
     """Decide jobs one by one, oldest first.
 
@@ -82,10 +78,10 @@ def walk(
     outcomes = Outcomes()
     for entry in entries:
         outcome = decide(entry)
-        waits = outcomes.note(entry, outcome)
+        waits = outcome is None or outcomes.note(entry, outcome)
         if waits and head_blocks:
             break
-        if (waits or isinstance(outcome, Placement)) and exhausted():
+        if exhausted and (waits or isinstance(outcome, Placement)) and exhausted():
             break
     return outcomes.plan()
 
@@ -103,12 +99,8 @@ class Ask(NamedTuple):
 class BatchRule(Protocol):
     """Decides several jobs at once, on free resources of its own that it uses up."""
 
-    def why_never(self, entry: QueuedJob) -> Refusal | None:
-        """Return why a job can never run; None where it may."""
-        ...
-
-    def ask(self, entry: QueuedJob) -> Ask:
-        """Return the amounts a job takes."""
+    def ask(self, entry: QueuedJob) -> Ask | Refusal:
+        """Return the amounts a job takes, or why it can never run."""
         ...
 
     def free(self) -> tuple[int, NDArray[np.int64]]:
@@ -132,12 +124,19 @@ class BatchWalk:
     def __init__(self, entries: Sequence[QueuedJob], rule: BatchRule) -> None:
         self._rule = rule
         self._outcomes = Outcomes()
-        self._waiting = [entry for entry in entries if self._outcomes.note(entry, rule.why_never(entry))]
-        self._asks = {entry.job_id: rule.ask(entry) for entry in self._waiting}
+        self._waiting: list[QueuedJob] = []
+        self._asks: dict[str, Ask] = {}
         self._failed: set[Hashable] = set()
         """Groups that found no place."""
         self._alone: list[QueuedJob] = []
         """Jobs that found no place beside others of their batch, and get a batch of their own."""
+        for entry in entries:
+            ask = rule.ask(entry)
+            if isinstance(ask, Refusal):
+                self._outcomes.note(entry, ask)
+            else:
+                self._waiting.append(entry)
+                self._asks[entry.job_id] = ask
 
     def plan(self) -> Plan:
         """Decide batch after batch until none is left to try."""

@@ -15,7 +15,6 @@ from topoplace.hosts import HostShare, megabytes
 from topoplace.network import NEUTRAL, NetworkProfile
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
     from topoplace.engine.free_resources import TopologyColumns
     from topoplace.hosts import Hosts
     from topoplace.jobgraph import JobGraph
@@ -38,7 +37,13 @@ class JobBundles:
     """The bundles of all requests that need the same of a cluster, and have one network profile."""
 
     def __init__(
-        self, job: JobGraph, columns: TopologyColumns, profile: NetworkProfile | None, *, disaggregate: bool
+        self,
+        job: JobGraph,
+        columns: TopologyColumns,
+        hosts: Hosts,
+        profile: NetworkProfile | None,
+        *,
+        disaggregate: bool,
     ) -> None:
         self.job = job
         """The first of these jobs."""
@@ -59,6 +64,8 @@ class JobBundles:
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
         self.needs = np.array([job.cpus or 0, megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
+        self.refusal = self._why_never(columns, hosts)
+        """Why such a job could not even run on the idle cluster; None where it may."""
 
     def _bundles(self) -> Iterator[Bundle]:
         job = self.job
@@ -76,18 +83,17 @@ class JobBundles:
         cpus = _blocks(job.cpus or 0, job.processes)
         return tuple(HostShare(machine, own, memory) for machine, own in zip(where, cpus, strict=True))
 
-    def why_never(self, cluster: Cluster, columns: TopologyColumns) -> Refusal | None:
-        """Return why such a job could not run even on the idle cluster; None where it may."""
-        machines = cluster.hosts.resources
-        if self.job.num_tasks and (reason := why_never(self.job, cluster.topology)):
+    def _why_never(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
+        machines = hosts.resources
+        if self.job.num_tasks and (reason := why_never(self.job, columns.topology)):
             return reason
         if reason := why_no_machine((bundle.needs for bundle in self.bundles), machines):
             return reason
         if machines and self.job.drives > sum(machine.drives for machine in machines):
             return never(f"{self.job.drives} drives needed")
-        return self._why_no_local_gpus(cluster.hosts, columns)
+        return self._why_no_local_gpus(columns, hosts)
 
-    def _why_no_local_gpus(self, hosts: Hosts, columns: TopologyColumns) -> Refusal | None:
+    def _why_no_local_gpus(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
         if any(map(self.is_torn, self.bundles)):
             return never("anti_affinity with local GPUs needs a process for each task")
         local_to = np.arange(columns.num_machines) if self.own_machine_only else hosts.pool_of()

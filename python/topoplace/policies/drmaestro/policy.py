@@ -95,7 +95,7 @@ class DRMaestro:
                 break
         if not found and refusal is None:
             view = cluster.view(ClusterView)
-            refusal = self.why_never(view.request(job), view) or self._why_not_now(job, cluster)
+            refusal = self.bundles(view.request(job), view).refusal or self._why_not_now(job, cluster)
         return Explanation(self.name, tuple(found.values()), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -118,17 +118,11 @@ class DRMaestro:
     def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
         def build() -> JobBundles:
             profile = self.profiles.get(request.profile) if self.network_aware else None
-            return JobBundles(request.job, view.columns.fixed, profile, disaggregate=self.disaggregate)
+            columns, disaggregate = view.columns.fixed, self.disaggregate
+            return JobBundles(request.job, columns, view.cluster.hosts, profile, disaggregate=disaggregate)
 
         tables = view.table((self, JobBundles), _BundleTables)
         return tables.get_or_build((request.resources, request.profile), build)
-
-    def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why such a job could not even run on the idle cluster; None where it may."""
-        return request.table(
-            (self, "never"),
-            lambda: self.bundles(request, view).why_never(view.cluster, view.columns.fixed),
-        )
 
     def network(self, view: ClusterView) -> NetworkLoad:
         """Return the load of the network now, to work on; none where nothing is asked about it."""
@@ -179,13 +173,11 @@ class _BatchRule:
         self._free = self._view.columns.free()
         self._network = policy.network(self._view)
 
-    def why_never(self, entry: QueuedJob) -> Refusal | None:
-        """Return why a job can never run; None where it may."""
-        return self._policy.why_never(self._view.request(entry.job), self._view)
-
-    def ask(self, entry: QueuedJob) -> Ask:
-        """Return the amounts a job takes."""
+    def ask(self, entry: QueuedJob) -> Ask | Refusal:
+        """Return the amounts a job takes, or why it can never run."""
         needs = self._bundles(entry)
+        if needs.refusal:
+            return needs.refusal
         group = needs, entry.postponed >= self._policy.max_postponements
         return Ask(group, needs.job.num_tasks, needs.needs)
 

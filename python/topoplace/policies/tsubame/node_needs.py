@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from topoplace.engine.memo import Memo
 from topoplace.hosts import HostShare, megabytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.engine.free_resources import FreeResources, Ints, TopologyColumns
+    from topoplace.engine.request import JobRequest
     from topoplace.jobgraph import JobGraph
+    from topoplace.placement import Refusal
 
 Amounts = tuple[int, int, int, int]
 """Nodes, and GPUs, CPUs and MB on each."""
@@ -128,9 +131,11 @@ class Refused:
 
 
 class QueueMemory:
-    """The requests a policy knows to have no place, from one walk along the queue to the next."""
+    """What a policy knows of requests, from one walk along the queue to the next."""
 
     def __init__(self) -> None:
+        self.needs: Memo[JobRequest, NodeNeeds | Refusal] = Memo()
+        """The needs of requests; a refusal where they can never be met."""
         self._refused = Refused()
         self._before: FreeResources | None = None
 

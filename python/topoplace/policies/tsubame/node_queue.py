@@ -23,7 +23,6 @@ from topoplace.policies.tsubame.node_needs import NodeNeeds, QueueMemory
 if TYPE_CHECKING:
     from topoplace.engine.free_resources import FreeResources, Ints
     from topoplace.engine.request import JobRequest
-    from topoplace.policies.tsubame.node_needs import Refused
 
 
 class NodeQueue(ABC):
@@ -57,27 +56,18 @@ class NodeQueue(ABC):
         if found := different_gpu_sets(self._choices(job, cluster), top):
             return Explanation(self.name, found)
         view = cluster.view(ClusterView)
-        request = view.request(job)
-        wishes = f"{self._needs(request, view).wishes()} needed"
-        return Explanation(self.name, (), self.why_never(request, view) or why_not_now(job, cluster, wishes))
+        needs = NodeNeeds(job, view.columns.fixed)
+        refusal = self.why_never(needs, view.columns.idle())
+        return Explanation(self.name, (), refusal or why_not_now(job, cluster, f"{needs.wishes()} needed"))
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Start all that have room, from the head on; reject those that never will."""
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
-        view = cluster.view(ClusterView)
-        free = view.columns.free()
-        refused = view.table((QueueMemory, self.name), QueueMemory).refused(free)
-
-        def decide(entry: QueuedJob) -> Outcome:
-            request = view.request(entry.job)
-            outcome = self.why_never(request, view) or self._start(entry.job, request, view, free, refused)
-            if outcome is None:
-                refused.jobs[id(entry.job)] = entry.job
-            return outcome
-
+        walk_rule = _Walk(self, cluster.view(ClusterView))
+        refused = walk_rule.refused.jobs
         return walk(
-            (entry for entry in entries if id(entry.job) not in refused.jobs), decide, head_blocks=False
+            [entry for entry in entries if id(entry.job) not in refused], walk_rule.decide, head_blocks=False
         )
 
     def __repr__(self) -> str:
@@ -85,14 +75,8 @@ class NodeQueue(ABC):
 
     # ---- inside --------------------------------------------------------------------------------------------
 
-    def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
+    def why_never(self, needs: NodeNeeds, idle: FreeResources) -> Refusal | None:
         """Return why such a job could not run even on the idle cluster; None where it may."""
-        return request.table(
-            (self.name, "never"),
-            lambda: self._why_never(self._needs(request, view), view.columns.idle()),
-        )
-
-    def _why_never(self, needs: NodeNeeds, idle: FreeResources) -> Refusal | None:
         job = needs.job
         if job.drives:
             return never(f"{job.drives} drives needed, and this policy gives none")
@@ -104,42 +88,23 @@ class NodeQueue(ABC):
             return never(f"{job.num_tasks} GPUs are not as many for each of {needs.nodes} nodes")
         return never(f"{needs.wishes()} needed, and the idle cluster has not so many")
 
-    def _needs(self, request: JobRequest, view: ClusterView) -> NodeNeeds:
-        columns = view.columns.fixed
-        return request.table(NodeNeeds, lambda: NodeNeeds(request.job, columns))
-
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
         """Yield the first placement, the one on none of its machines, and so on."""
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         view = cluster.view(ClusterView)
-        needs, used = self._needs(view.request(job), view), list[int]()
+        needs, used = NodeNeeds(job, view.columns.fixed), list[int]()
         while True:
             free = view.columns.free()
             free.hosts[used] = -1
-            placement = self._find(job, needs, free)
+            placement = self.find(job, needs, free)
             if placement is None:
                 return
             yield placement
             used += (share.machine for share in placement.hosts)
 
-    def _start(
-        self, job: JobGraph, request: JobRequest, view: ClusterView, free: FreeResources, refused: Refused
-    ) -> Placement | None:
-        """As `_find`, where the needs are not known to have no place; if they have none, that is known from now on."""
-        needs = self._needs(request, view)
-        if needs in refused.known:
-            return None
-        if self.cannot_fit_by_count(needs, free) or refused.covers(needs):
-            refused.known.add(needs)
-            return None
-        placement = self._find(job, needs, free)
-        if placement is None:
-            refused.add(needs)
-        return placement
-
-    def _find(self, job: JobGraph, needs: NodeNeeds, free: FreeResources) -> Placement | None:
-        """Return where the job has room, taken out of it; None, and nothing taken, where it has none."""
+    def find(self, job: JobGraph, needs: NodeNeeds, free: FreeResources) -> Placement | None:
+        """Return where the job has room in `free`, and take it; None, and nothing taken, where it has none."""
         if needs.uneven or job.drives:
             return None
         machines = self.choose(needs, free)
@@ -156,6 +121,48 @@ class NodeQueue(ABC):
             hosts=tuple(map(needs.host_share, hosts)),
             remote=remote,
         )
+
+
+class _Walk:
+    """The decisions of one walk along a queue, on free resources of its own."""
+
+    def __init__(self, policy: NodeQueue, view: ClusterView) -> None:
+        self._policy = policy
+        self._view = view
+        self._free = view.columns.free()
+        self._memory = view.table((QueueMemory, policy.name), QueueMemory)
+        self.refused = self._memory.refused(self._free)
+
+    def decide(self, entry: QueuedJob) -> Outcome:
+        """Return the outcome of a job; a placement is taken."""
+        job, refused = entry.job, self.refused
+        if id(job) in refused.jobs:  # since the walk began
+            return None
+        request = self._view.request(job)
+        needs = self._memory.needs.get(request) or self._needs(request)
+        if isinstance(needs, Refusal):
+            return needs
+        if needs not in refused.known and (placement := self._start(job, needs)):
+            return placement
+        refused.jobs[id(job)] = job
+        return None
+
+    def _needs(self, request: JobRequest) -> NodeNeeds | Refusal:
+        needs = NodeNeeds(request.job, self._view.columns.fixed)
+        known = self._policy.why_never(needs, self._view.columns.idle()) or needs
+        self._memory.needs[request] = known
+        return known
+
+    def _start(self, job: JobGraph, needs: NodeNeeds) -> Placement | None:
+        """Return where the job starts; needs that find no place are known from now on."""
+        refused = self.refused
+        if self._policy.cannot_fit_by_count(needs, self._free) or refused.covers(needs):
+            refused.known.add(needs)
+            return None
+        placement = self._policy.find(job, needs, self._free)
+        if placement is None:
+            refused.add(needs)
+        return placement
 
 
 def exclusive_machines(needs: NodeNeeds, free: FreeResources) -> Ints:
