@@ -6,22 +6,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster import Cluster
 from topoplace.engine import multi_machine
 from topoplace.engine.admission import why_never, why_not_now
-from topoplace.engine.costing import Costing
-from topoplace.engine.machine_class import MachineClass, Mask, mask_of
+from topoplace.engine.machine_class import MachineClass, Mask
 from topoplace.engine.machine_state import ClusterView, MachineState
 from topoplace.engine.option_heap import Option, OptionHeap, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.jobgraph import JobGraph
-from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.links import link_scores
-from topoplace.objectives.utility import Formula, Utility
 from topoplace.placement import Placement, Refusal
 
 if TYPE_CHECKING:
@@ -29,46 +26,34 @@ if TYPE_CHECKING:
 
     from topoplace.engine.multi_machine import MachineOffer, MachineSplit
     from topoplace.engine.request import JobRequest
-    from topoplace.objectives.utility import Costs
-    from topoplace.profiles import PerformanceProfile
+
+
+class Evaluation(NamedTuple):
+    """The value of an assignment to several machines."""
+
+    utility: float
+    """The utility to the job."""
+    details: Any
+    """The argument of `MachinePolicy.scores`."""
 
 
 class MachinePolicy(ABC):
-    """Base of policies that send a job to the machine of the best `order`; where none has room, to those of `splits`.
+    """Base of policies that send a job to the machine of the best option; where none has room, to those of `splits`.
 
-    profile: run times and interference, as far as they are known; without one nobody interferes.
-    utility: the formula of the scores "utility" and "system_utility": weights of its parts as a `Utility`, equal ones
-    by default, or "authors" for the formula of SC'17's published code, which differs from the paper's.
-    memory_bandwidth: GB/s of host memory bandwidth of each machine, for jobs that ask for some; None for no limit.
+    Options are kept by request and machine, and found again only for machines that changed.
     """
 
     name: str
     out_of_order: ClassVar[bool] = True
     """Whether jobs may start before older ones that have no room."""
 
-    def __init__(
-        self,
-        *,
-        profile: PerformanceProfile | None = None,
-        utility: Formula | Literal["authors"] | None = None,
-        memory_bandwidth: float | None = None,
-    ) -> None:
-        self.costing = Costing(profile, memory_bandwidth)
-        self.utility = _formula(utility)
-
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def mappings(
-        self, request: JobRequest, machine_class: MachineClass, free: Mask
-    ) -> Iterable[tuple[int, ...]]:
-        """Return the choices of GPUs of one machine, in task order, among those that are free and suit."""
-
-    @abstractmethod
-    def order(
-        self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
-    ) -> tuple[float, ...]:
-        """Return the sort key of a choice, smaller is better. `free`: GPUs left on the machine afterwards."""
+    def options(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterable[Option]:
+        """Return the options of one machine among those of its GPUs that are free and suit."""
 
     @abstractmethod
     def splits(
@@ -76,9 +61,37 @@ class MachinePolicy(ABC):
     ) -> Iterable[MachineSplit]:
         """Return ways to split a job that no single machine takes among those with room, best first."""
 
+    @abstractmethod
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
+        """Return the value of GPUs of several machines, in task order; None where the job cannot talk over them."""
+
+    @abstractmethod
+    def scores(self, details: Any) -> Mapping[str, float]:
+        """Return the scores of an option or evaluation besides those of its links, "utility" among them."""
+
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task out of those of several machines, which are at least as many: the first ones."""
         return gpus[: request.size]
+
+    def max_tasks(self, request: JobRequest, state: MachineState) -> int:
+        """Return the most tasks of the job that a machine in this state may have."""
+        return request.size
+
+    def max_split_utility(self, request: JobRequest) -> float:
+        """Return an upper bound on the utility of any split."""
+        return math.inf
+
+    def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
+        """Return the utility below which the job waits, after `postponed` deferrals."""
+        return -math.inf
+
+    def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
+        """Return why a job could not even run on the idle cluster, besides too few GPUs; None where it could."""
+        return None
+
+    def lack(self, job: JobGraph) -> str | None:
+        """Return the reason why a job does not fit now where enough free GPUs suit; None if these lack links."""
+        return None
 
     # ---- Policy --------------------------------------------------------------------------------------------
 
@@ -97,7 +110,9 @@ class MachinePolicy(ABC):
         if candidates:
             best = max(candidate.scores["utility"] for candidate in candidates)
             return Explanation(self.name, candidates, _too_low(job, best))
-        return Explanation(self.name, (), self.why_never(job, view) or self._why_not_now(job, view))
+        return Explanation(
+            self.name, (), self.why_never(job, view) or why_not_now(job, cluster, self.lack(job))
+        )
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Start what can start, oldest first; defer jobs whose utility is too low, reject those that never fit."""
@@ -116,14 +131,6 @@ class MachinePolicy(ABC):
         return f"{type(self).__name__}()"
 
     # ---- inside --------------------------------------------------------------------------------------------
-
-    def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
-        """Return the utility below which the job waits, after `postponed` deferrals."""
-        return -math.inf
-
-    def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks of the job that a machine in this state may have."""
-        return self.costing.max_tasks(request.job, state.memory_bandwidth)
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility a waiting job could have now; None where nothing fits at all."""
@@ -149,18 +156,13 @@ class MachinePolicy(ABC):
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
         """Return the first split over which the job can talk, and whose utility is enough."""
-        if (
-            request.classes_that_fit
-            and self.utility.job(self.costing.across_at_best(request)) < least_utility
-        ):
+        if self.max_split_utility(request) < least_utility:
             return None  # not worth the search
         topology = view.cluster.topology
         for gpus in multi_machine.candidates(self, request, view):
-            communication_range = multi_machine.communication_range(self, request, view)
-            costs = self.costing.on_machines(request, gpus, communication_range, view)
-            enough = costs.communication < math.inf and self.utility.job(costs) >= least_utility
-            if enough and topology.is_legal(gpus):
-                scores = self._scores(costs, link_scores(job.edges, gpus, topology))
+            found = self.evaluate(request, gpus, view)
+            if found and found.utility >= least_utility and topology.is_legal(gpus):
+                scores = {**link_scores(job.edges, gpus, topology), **self.scores(found.details)}
                 return Placement(tuple(gpus), scores=scores, topology=topology, job=job)
         return None
 
@@ -168,13 +170,8 @@ class MachinePolicy(ABC):
         """Return why a job could not even run on the idle cluster; None where it could."""
         request, topology = view.request(job), view.cluster.topology
         return request.table(
-            (self, "never"), lambda: why_never(job, topology) or self.costing.why_never(request, view)
+            (self, "never"), lambda: why_never(job, topology) or self.why_unfit(request, view)
         )
-
-    def _why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
-        limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
-        besides = "the free GPUs are on machines without the memory bandwidth it needs"
-        return why_not_now(job, view.cluster, besides if limited else None)
 
     def _ranked(self, job: JobGraph, view: ClusterView, chosen: Placement | None) -> Iterator[Placement]:
         """Yield `chosen`, and then all other sets of GPUs of one machine, best first."""
@@ -207,31 +204,15 @@ class MachinePolicy(ABC):
             return ()
         if self.max_tasks(request, state) < request.size:
             return ()
-        found: list[Option] = []
-        for gpus in self.mappings(request, machine_class, usable):
-            left = state.free & ~mask_of(gpus)
-            costs = self.costing.on_machine(request, machine_class, state, gpus, left)
-            if costs.communication < math.inf:
-                order = self.order(machine_class, left, gpus, costs)
-                found.append(Option(order, gpus, self.utility.job(costs), costs))
+        found = self.options(request, machine_class, state, usable)
         return sorted(found, key=lambda option: (option.order, sorted(option.gpus), option.gpus))
 
     def _placement(self, job: JobGraph, view: ClusterView, machine: int, option: Option) -> Placement:
         numbers, request = view.classes.gpus_of[machine], view.request(job)
         links = request.link_scores(view.classes.of(machine), option.gpus)
         gpus = tuple(numbers[local] for local in option.gpus)
-        scores = self._scores(option.costs, links)
+        scores = {**links, **self.scores(option.details)}
         return Placement(gpus, scores=scores, topology=view.cluster.topology, job=job)
-
-    def _scores(self, costs: Costs, links: Mapping[str, float]) -> dict[str, float]:
-        return {
-            **links,
-            "communication_cost": costs.communication,
-            "interference": 1 - costs.shared,
-            "fragmentation": costs.fragmentation,
-            "utility": self.utility.job(costs),
-            "system_utility": self.utility.system(costs),
-        }
 
 
 class _Planning:
@@ -268,15 +249,6 @@ class _Planning:
 
 def _too_low(job: JobGraph, utility: float) -> Refusal:
     return Refusal(f"postponed: its utility would be {utility:.3f} now, {job.min_utility:g} is asked for")
-
-
-def _formula(utility: Formula | Literal["authors"] | None) -> Formula:
-    if utility is None:
-        return Utility()
-    if utility == "authors":
-        return AuthorsUtility()
-    _checks.instance(utility, Formula, "utility", ValueError)
-    return utility
 
 
 def _view(job: JobGraph, cluster: Cluster) -> ClusterView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace.engine.machine_state import MachineWatcher
 from topoplace.engine.memo import Memo
@@ -13,7 +13,6 @@ from topoplace.engine.memo import Memo
 if TYPE_CHECKING:
     from topoplace.engine.machine_class import MachineClass
     from topoplace.engine.machine_state import ClusterView, MachineState
-    from topoplace.objectives.utility import Costs
 
 
 class Option(NamedTuple):
@@ -25,7 +24,8 @@ class Option(NamedTuple):
     """GPU of each task, numbered as in the machine's class."""
     utility: float
     """The utility to the job."""
-    costs: Costs
+    details: Any
+    """The argument of `MachinePolicy.scores`."""
 
 
 Options = Sequence[Option]

@@ -16,6 +16,7 @@ from topoplace.policies.mapa.greedy import Greedy
 from topoplace.policies.mapa.preserve import Preserve
 from topoplace.policies.mapa.topo_aware import MapaTopoAware
 from topoplace.policies.sc17.best_fit import BestFit
+from topoplace.policies.sc17.costs import UtilityPolicy
 from topoplace.policies.sc17.first_come import FirstComeFirstServed
 from topoplace.policies.sc17.topo_aware import TopoAware, TopoAwareP
 from topoplace.policies.tsubame.g_queue import GQueue
@@ -42,6 +43,7 @@ __all__ = [
     "SearchPolicy",
     "TopoAware",
     "TopoAwareP",
+    "UtilityPolicy",
     "get",
     "names",
 ]

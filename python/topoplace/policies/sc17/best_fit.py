@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from topoplace.engine.machine_class import mask_of, members
-from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.multi_machine import in_order
+from topoplace.policies.sc17.costs import UtilityPolicy
 from topoplace.policies.sc17.first_come import connected, lowest
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace.objectives.utility import Costs
 
 
-class BestFit(MachinePolicy):
+class BestFit(UtilityPolicy):
     """Bin packing, the bins being sockets: that with the least left, on the most used machine (section 5.2).
 
     Where no socket has room for all of the job, the most used machine, its most used sockets first. Jobs start in the

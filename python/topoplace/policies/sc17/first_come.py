@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from topoplace.engine.machine_class import members
-from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.multi_machine import in_order
+from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_class import MachineClass, Mask
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace.objectives.utility import Costs
 
 
-class FirstComeFirstServed(MachinePolicy):
+class FirstComeFirstServed(UtilityPolicy):
     """The lowest free GPUs of the first machine with room; strictly in the order of submission."""
 
     name = "fcfs"

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from topoplace import _checks
-from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.multi_machine import least_communication, nearest
+from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_class import MachineClass, Mask
@@ -25,7 +25,7 @@ _MAX_SOCKETS = 4
 """Up to this many sockets with free GPUs, every set of them is tried; of more, each one, and all together."""
 
 
-class TopoAware(MachinePolicy):
+class TopoAware(UtilityPolicy):
     """The placement of the highest system utility (`objectives.utility`); a job is placed at once where it fits.
 
     Machines that do not meet the job's constraints are left out (Algorithm 1); on each other one the job is mapped by
