@@ -68,6 +68,10 @@ def test_deprecated_names_say_what_they_are_called_now() -> None:
     refusal = tp.Refusal("full")
     with pytest.warns(DeprecationWarning, match="refusal"):
         assert Explanation("p", (), refusal).deferred is refusal
+    with pytest.warns(DeprecationWarning, match="order") as warned:
+        old = type("Old", (HighestIds,), {"rank": lambda self, job, placement: placement.gpus})
+    assert str(warned[0].message) == "Old.rank() is now called order()"
+    assert old.order(None, None, tp.Placement((3, 1), topology=tp.machines.get("minsky"))) == (-3, -1)  # type: ignore[attr-defined]
     with pytest.warns(DeprecationWarning, match="what_if"), tp.Cluster(tp.machines.get("minsky")).trial():
         pass
 

@@ -1,1 +1,1 @@
-"""How a policy decides, at any size of cluster: requests, admission, machine classes, the queue; no paper's rule."""
+"""Decisions at any size of cluster: requests, admission, machine classes, the queue; no paper's rules."""

@@ -23,7 +23,7 @@ class QueuedJob:
     job: JobGraph
     submit_time: float = 0.0
     postponed: int = 0
-    """How many plans have deferred it."""
+    """Number of plans that have deferred it."""
 
     def __post_init__(self) -> None:
         _checks.instance(self.job, JobGraph, "job", ValueError)

@@ -7,10 +7,11 @@ Write either a class with the methods of `Policy`, or, shorter, a `SearchPolicy`
 from __future__ import annotations
 
 import heapq
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from topoplace import _checks
 from topoplace.cluster import Cluster
@@ -60,11 +61,21 @@ class SearchPolicy(ABC):
 
     name: str
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Honour hooks under their former names, and warn of them."""
+        super().__init_subclass__(**arguments)
+        for old, new, adapted in (("rank", "order", _order_by_rank), ("objection", "reason_to_wait", _same)):
+            if old in vars(cls) and new not in vars(cls):
+                warnings.warn(
+                    f"{cls.__name__}.{old}() is now called {new}()", DeprecationWarning, stacklevel=2
+                )
+                setattr(cls, new, adapted(vars(cls)[old]))
+
     @abstractmethod
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> Placement | None:
-        """The best placement inside `free` that uses all of `required`, or None.
+        """Return the best placement inside `free` that uses all of `required`, or None.
 
         `free` holds the free GPUs that meet the job's requirements, and at least as many as it has tasks; it may be
         smaller than `cluster.free_gpus()`. Best means the smallest `order`, and among equals the lexicographically
@@ -80,7 +91,7 @@ class SearchPolicy(ABC):
         return None
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """The best placement of `job` on the free GPUs; None when nothing fits or the policy would rather wait."""
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better."""
         _check_size(cluster)
         where = candidate_gpu_sets(job, cluster)
         if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
@@ -90,7 +101,7 @@ class SearchPolicy(ABC):
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """The `top` best GPU sets, each with its best order and scores, and the reason where `place` gives None."""
+        """Return the `top` best GPU sets, each with its best order and scores, and the reason where `place` gives None."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
         candidates = tuple(islice(self._ranked(job, cluster), top))
@@ -146,6 +157,19 @@ class SearchPolicy(ABC):
                 if gpu not in required:
                     solve(free - {gpu}, kept)
                     kept |= {gpu}
+
+
+def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
+    """Return the sort key, smaller is better, of a `rank`, of which larger was better."""
+
+    def order(self: SearchPolicy, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        return tuple(-value for value in rank(self, job, placement))
+
+    return order
+
+
+def _same(hook: Callable[..., Refusal | None]) -> Callable[..., Refusal | None]:
+    return hook
 
 
 def _check_size(cluster: Cluster) -> None:

@@ -93,7 +93,7 @@ class Ask(NamedTuple):
     """Equal for jobs of which one finds a place if the other does."""
     gpus: int
     needs: NDArray[np.int64]
-    """Of each column of `Hosts.free`."""
+    """The amount of each column of `Hosts.free`."""
 
 
 class BatchRule(Protocol):

@@ -25,7 +25,7 @@ _EXACT_GPUS = 8
 
 
 def resources_of(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs that need the same of a cluster, whatever their tasks say to each other."""
+    """Return a key that is equal for jobs that need the same of a cluster, however their tasks communicate."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
         *(job.gpu_model, job.gpu_memory_gb, job.single_node, job.anti_affinity),
@@ -42,7 +42,7 @@ def request_key(job: JobGraph) -> Hashable:
 
 
 class JobRequest:
-    """What jobs of one `request_key` ask for, with the tables that answer it; the view has one object for each.
+    """The request of all jobs of one `request_key`, with the tables that answer it; the view has one object for each.
 
     Every table is made for the first of these jobs, and holds for all of them.
     """

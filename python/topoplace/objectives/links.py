@@ -53,7 +53,7 @@ Rows = Row[Row[Entry]]
 
 
 def link_class(topology: Topology) -> NDArray[np.int8]:
-    """Class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 PCIe and everything else.
+    """Return the class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 PCIe and everything else.
 
     Two or more NVLinks side by side, and NVSwitch, are "double". Links of unknown kind, xGMI and ICI are classed by
     their bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
@@ -63,7 +63,7 @@ def link_class(topology: Topology) -> NDArray[np.int8]:
 
 
 def class_of(link: Link) -> int:
-    """The class of one link, as in `link_class`."""
+    """Return the class of one link, as in `link_class`."""
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
     if link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI) or link.gbps < _SINGLE_FROM_GBPS:
@@ -90,7 +90,7 @@ class LinkTables:
         self._sums: tuple[tuple[int, ...], dict[int, float], float] = ((), {}, 0.0)
 
     def remaining(self, free: tuple[int, ...], taken: Sequence[int]) -> float:
-        """GB/s among the `free` GPUs without those that are `taken` of them, rounded to three decimals."""
+        """Return the GB/s among the `free` GPUs without those that are `taken` of them, rounded to three decimals."""
         if self._sums[0] != free:
             among = self.matrix[:, free].sum(axis=1)[list(free)]
             self._sums = (free, dict(zip(free, among.tolist(), strict=True)), float(among.sum()) / 2)
@@ -116,19 +116,19 @@ class LinkTables:
 
 
 def aggregated_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Sum of the bandwidths of the links the job's edges use, GB/s (eq. 1)."""
+    """Return the sum of the bandwidths of the links the job's edges use, GB/s (eq. 1)."""
     rows = topology.derived(LinkTables).bandwidth
     return sum(rows[gpus[a]][gpus[b]] for a, b, _ in job.edges)
 
 
 def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """The slowest link the job's edges use, GB/s; infinite for a job without edges."""
+    """Return the bandwidth of the slowest link the job's edges use, GB/s; infinite for a job without edges."""
     rows = topology.derived(LinkTables).bandwidth
     return min((rows[gpus[a]][gpus[b]] for a, b, _ in job.edges), default=float("inf"))
 
 
 def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[int, int, int]:
-    """How many double NVLinks, single NVLinks and other links the job's edges use: x, y, z of eq. 2."""
+    """Return the numbers of double NVLinks, single NVLinks and other links the job's edges use: x, y, z of eq. 2."""
     rows = topology.derived(LinkTables).classes
     counts = [0] * NUM_LINK_CLASSES
     for a, b, _ in job.edges:
@@ -137,7 +137,7 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 
 
 def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Sum of the bandwidths among the free GPUs that remain free once `gpus` are taken, GB/s (eq. 3).
+    """Return the sum of the bandwidths among the free GPUs that remain free once `gpus` are taken, GB/s (eq. 3).
 
     Of more than 512 free GPUs, rounded to 0.001 GB/s: it is what all of them have, less what `gpus` have.
     """
@@ -164,7 +164,7 @@ def scores_of(
     free: Iterable[int],
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
-    """Every score of placing `job` on `gpus` while `free` GPUs (those of the job among them) are free.
+    """Return every score of placing `job` on `gpus` while `free` GPUs (those of the job among them) are free.
 
     Keys: aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth (GB/s), effective_bandwidth (eq. 2, GB/s)
     and effective_bandwidth_extrapolated, 1.0 where the job's size is outside what eq. 2 was fitted on.

@@ -18,8 +18,8 @@ Where the paper is ambiguous or contradicts itself, these are the readings taken
 - What is compared with `min_utility` is the utility of the job: its own communication, and the interference it
   suffers, their weights scaled to sum to 1. Fragmentation and the harm to others belong to the system and decide
   between placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a
-  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8. (Without a profile nobody knows
-  which jobs are slower, and such a pair is at 0.5.)
+  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8. (Without a profile it is
+  unknown which jobs are slower, and such a pair is at 0.5.)
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Costs(NamedTuple):
 
     @property
     def communication_share(self) -> float:
-        """Where the communication cost is between the least and the most, 0..1."""
+        """The position of the communication cost between the least and the most, 0..1."""
         span = self.most - self.least
         return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
 
     def interference_share(self, ratio: float) -> float:
-        """The loss of a ratio, such as `suffered`, relative to the worst known, 0..1."""
+        """Return the loss of a ratio, such as `suffered`, relative to the worst known, 0..1."""
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 
 
@@ -74,11 +74,11 @@ class Formula(Protocol):
     """Makes a utility of 0..1 from costs; 1 is ideal."""
 
     def job(self, costs: Costs) -> float:
-        """What the placement is worth to the job: what `JobGraph.min_utility` is compared with."""
+        """Return the utility to the job: `JobGraph.min_utility` is compared with it."""
         ...
 
     def system(self, costs: Costs) -> float:
-        """What it is worth to everybody: what decides between placements."""
+        """Return the utility to all jobs: it decides between placements."""
         ...
 
 
@@ -98,7 +98,7 @@ class Utility:
             raise ValueError(f"the weights of the utility sum to {total:g}, not 1")
 
     def job(self, costs: Costs) -> float:
-        """1 minus the job's own losses: communication, and the interference it suffers."""
+        """Return 1 minus the job's own losses: communication, and the interference it suffers."""
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
@@ -107,14 +107,14 @@ class Utility:
         return 1 - lost / own
 
     def system(self, costs: Costs) -> float:
-        """1 minus eq. 1: communication, interference suffered and caused, fragmentation."""
+        """Return 1 minus eq. 1: communication, interference suffered and caused, fragmentation."""
         lost = self.communication * costs.communication_share
         lost += self.interference * costs.interference_share(costs.shared)
         return 1 - lost - self.fragmentation * costs.fragmentation
 
 
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Eq. 3: the sum of the path distances between the GPUs of the job's edges, each times the edge's weight.
+    """Return eq. 3: the sum of the path distances between the GPUs of the job's edges, each times the edge's weight.
 
     For tasks that all talk alike (`JobGraph.clique`, what the paper's jobs are) the sum over all pairs of GPUs.
     """

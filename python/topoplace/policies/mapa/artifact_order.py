@@ -67,14 +67,14 @@ class Candidates:
     effective_order: NDArray[np.int64]
 
     def allowed(self, usable: Iterable[int], required: Iterable[int]) -> NDArray[np.bool_]:
-        """Which sets lie inside `usable` and contain `required`, shape (s,)."""
+        """Return which sets lie inside `usable` and contain `required`, shape (s,)."""
         usable_bits, required_bits = _bits(usable), _bits(required)
         chosen: NDArray[np.bool_] = (self.mask & ~usable_bits) == 0
         chosen &= (self.mask & required_bits) == required_bits
         return chosen
 
     def preserved(self, free: Iterable[int]) -> NDArray[np.float64]:
-        """NVLink GB/s left among the `free` GPUs outside each set, shape (s,); sets not in `free` have no meaning."""
+        """Return the NVLink GB/s left among the `free` GPUs outside each set, shape (s,); sets not in `free` have no meaning."""
         stays = np.zeros(len(self.nvlink))
         stays[list(free)] = 1.0
         degree = (self.nvlink * stays).sum(axis=1)
@@ -84,12 +84,12 @@ class Candidates:
 
 
 def edges_of(job: JobGraph) -> tuple[tuple[int, int, float], ...]:
-    """The edges the artifact counts a link for: a ring of two has its one twice."""
+    """Return the edges the artifact counts a link for: a ring of two has its one twice."""
     return job.edges * 2 if job.name == "ring" and job.num_tasks == 2 else job.edges
 
 
 def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
-    """The candidates of `job` on `topology`, built on first use and kept while the topology lives.
+    """Return the candidates of `job` on `topology`, built on first use and kept while the topology lives.
 
     Raises ValueError for a pattern or size whose order in the artifact is not known, and for a topology too large
     to list every set of.
@@ -126,7 +126,7 @@ def _bits(gpus: Iterable[int]) -> np.uint64:
 
 @lru_cache(maxsize=64)
 def _sets(n: int, k: int, order: tuple[int, ...]) -> NDArray[np.int64]:
-    """Every k-subset of n GPUs, each ascending, sorted by its members in `order`; shape (s, k)."""
+    """Return every k-subset of n GPUs, each ascending, sorted by its members in `order`; shape (s, k)."""
     subsets = sorted(itertools.combinations(range(n), k), key=lambda subset: [subset[i] for i in order])
     return np.array(subsets, dtype=np.int64).reshape(-1, k)
 
@@ -179,7 +179,7 @@ def place(
     required: Iterable[int],
     model: EffectiveBandwidth,
 ) -> Placement | None:
-    """The placement the artifact's policy `rule` makes: baseline, topo-aware, greedy or preserve."""
+    """Return the placement the artifact's policy `rule` makes: baseline, topo-aware, greedy or preserve."""
     topology = cluster.topology
     table = candidates_of(topology, job, model)
     allowed = table.allowed(free, required)

@@ -33,7 +33,7 @@ class Costing:
     """The costs under one profile, and the limit of the machines' memory bandwidth."""
 
     def __init__(self, profile: PerformanceProfile | None, memory_bandwidth: float | None) -> None:
-        """As the arguments of `MachinePolicy`, which are checked here."""
+        """Check the arguments of `UtilityPolicy`."""
         if profile is not None:
             _checks.instance(profile, PerformanceProfile, "profile", ValueError)
         if memory_bandwidth is not None:
@@ -131,7 +131,7 @@ class Costing:
 class UtilityPolicy(MachinePolicy):
     """Base of the policies of SC'17: a job goes to the machine of the best `order`.
 
-    profile: run times and interference, as far as they are known; without one nobody interferes.
+    profile: run times and interference, as far as they are known; without one no job interferes.
     utility: the formula of the scores "utility" and "system_utility": weights of eq. 1's parts as a `Utility`, equal
     ones by default, or "authors" for the formula of the published code, which differs from the paper's.
     memory_bandwidth: GB/s of host memory bandwidth of each machine, for jobs that ask for some (the paper's

@@ -54,7 +54,7 @@ class NodeNeeds:
         self._host_shares: dict[int, HostShare] = {}
 
     def host_share(self, machine: int) -> HostShare:
-        """Return what a node takes of a machine."""
+        """Return the share of a machine that a node takes."""
         known = self._host_shares.get(machine)
         if known is None:
             known = self._host_shares[machine] = HostShare(machine, self.cpus, self.memory_gb)
@@ -131,7 +131,7 @@ class Refused:
 
 
 class QueueMemory:
-    """What a policy knows of requests, from one walk along the queue to the next."""
+    """A policy's knowledge of requests, from one walk along the queue to the next."""
 
     def __init__(self) -> None:
         self.needs: Memo[JobRequest, NodeNeeds | Refusal] = Memo()
