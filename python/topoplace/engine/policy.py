@@ -101,7 +101,7 @@ class SearchPolicy(ABC):
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best GPU sets, each with its best order and scores, and the reason where `place` gives None."""
+        """Return the `top` best GPU sets, each with its best order and scores, and why `place` gives None."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
         candidates = tuple(islice(self._ranked(job, cluster), top))

@@ -53,7 +53,7 @@ Rows = Row[Row[Entry]]
 
 
 def link_class(topology: Topology) -> NDArray[np.int8]:
-    """Return the class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 PCIe and everything else.
+    """Return the class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 anything else.
 
     Two or more NVLinks side by side, and NVSwitch, are "double". Links of unknown kind, xGMI and ICI are classed by
     their bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.

@@ -74,7 +74,7 @@ class Candidates:
         return chosen
 
     def preserved(self, free: Iterable[int]) -> NDArray[np.float64]:
-        """Return the NVLink GB/s left among the `free` GPUs outside each set, shape (s,); sets not in `free` have no meaning."""
+        """Return the NVLink GB/s left among the `free` GPUs outside each set in `free`, shape (s,)."""
         stays = np.zeros(len(self.nvlink))
         stays[list(free)] = 1.0
         degree = (self.nvlink * stays).sum(axis=1)
