@@ -12,14 +12,20 @@ CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
 PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint cpp-test sanitize fuzz fuzz-parsers bench bars stubs format clean always
+BASE ?= main
+
+.PHONY: help demo test check lint cpp-test sanitize tidy fuzz fuzz-parsers bench bars stubs format hooks clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
-demo: $(VENV)/.extension
+help:  ## list these commands
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+		printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures go to out/
 	topoplace demo
 
-test: lint cpp-test sanitize build/.wheel
+test: lint cpp-test sanitize build/.wheel  ## everything a change must pass
 	python -m pytest -n 2 --hypothesis-profile=ci
 
 $(VENV)/.pip:
@@ -46,7 +52,7 @@ $(VENV)/.dependencies: $(VENV)/.pip pyproject.toml
 	$(PIP) --group dev
 	@touch $@
 
-lint: $(VENV)/.extension $(VENV)/.dependencies
+lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes of functions, the stub
 	ruff check .
 	ruff format --check .
 	clang-format --dry-run -Werror $(CPP_SOURCES)
@@ -56,40 +62,55 @@ lint: $(VENV)/.extension $(VENV)/.dependencies
 	lint-imports --no-logo
 	python tools/check_stub.py
 
-stubs: $(VENV)/.extension $(VENV)/.dependencies
+check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
+	ruff check .
+	ruff format --check .
+	python tools/check_functions.py cpp python
+	mypy
+	lint-imports --no-logo
+	python tools/test_changed.py $(BASE)
+
+stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a change in cpp/bindings
 	python tools/check_stub.py --write
 
-format: $(VENV)/.dependencies
+format: $(VENV)/.dependencies  ## let ruff and clang-format rewrite
 	ruff check --fix .
 	ruff format .
 	clang-format -i $(CPP_SOURCES)
 
-cpp-test: $(VENV)/.dependencies
+hooks: $(VENV)/.dependencies  ## check each commit with the tools of .venv
+	prek install
+
+cpp-test: $(VENV)/.dependencies  ## the C++ library alone, without Python
 	cmake --preset release --log-level=WARNING
 	cmake --build --preset release --target all all_verify_interface_header_sets
 	ctest --preset release
 
-sanitize: $(VENV)/.dependencies
+sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers
 	ctest --preset sanitizers --exclude-regex package
 
-fuzz: $(VENV)/.dependencies
+tidy: $(VENV)/.dependencies  ## clang-tidy on the C++ library
+	$(PIP) --group tidy
+	cmake --preset tidy --log-level=WARNING
+	cmake --build --preset tidy
+
+fuzz: $(VENV)/.dependencies  ## libFuzzer on every body in cpp/fuzz (needs clang++); FUZZ_SECONDS=600 for longer
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang++ with libFuzzer; without it, make cpp-test replays the corpus" >&2; exit 1; }
 	cmake --preset fuzz --log-level=WARNING
 	cmake --build --preset fuzz
 	for body in build/fuzz/cpp/fuzz/fuzz_*; do test ! -x $$body -o -d $$body || \
 		$$body -max_total_time=$(FUZZ_SECONDS) cpp/fuzz/corpus/$$(basename $$body) || exit 1; done
 
-fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies
+fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the readers of texts; FUZZ_PARSERS="nccl hwloc" for some
 	$(PIP) --group fuzz
 	for format in $(FUZZ_PARSERS); do python fuzz/fuzz_parsers.py $$format -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-bench: $(VENV)/.extension $(VENV)/.dependencies
+bench: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 
-# The speeds we promise against their limits; PEERS=--peers adds the comparison with other libraries.
-bars: $(VENV)/.extension $(VENV)/.dependencies
+bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=--peers adds other libraries
 	$(if $(PEERS),$(PIP) --group peers)
 	python benchmarks/bars.py $(PEERS)
 
@@ -99,5 +120,5 @@ build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/
 	python tools/check_wheel.py build/wheel
 	@touch $@
 
-clean:
+clean:  ## remove what these commands made
 	rm -rf $(VENV) build

@@ -24,11 +24,11 @@ import bench_queues
 import bench_sc17
 import bench_simulate
 import bench_topology
-import flow_libraries
 import topoplace as tp
-from flow_instances import FAMILIES, LOADS
-from partition_graphs import CLUSTERS, OTHERS
-from partition_libraries import installed
+from instances.flow_instances import FAMILIES, LOADS
+from instances.partition_graphs import CLUSTERS, OTHERS
+from libraries import flow_libraries
+from libraries.partition_libraries import installed
 from topoplace import kernels
 from topoplace.capacity import CapacityPlanner, SearchPlanner
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from flow_instances import FAMILIES, LOADS, POWERS, SLOTS, Instance, Workload, workload
-from flow_libraries import LIBRARIES, OURS, Measured, installed, measure
-from flow_live import Rounds, churned
+from instances.flow_instances import FAMILIES, LOADS, POWERS, SLOTS, Instance, Workload, workload
+from instances.flow_live import Rounds, churned
+from libraries.flow_libraries import LIBRARIES, OURS, Measured, installed, measure
 
 MACHINES = (1_000, 10_000)
 BUILD = Callable[[], Instance]

@@ -58,9 +58,7 @@ def nvlink_graph(topology: tp.Topology) -> nx.Graph:
     graph = nx.empty_graph(topology.num_gpus)
     pairs = ((u, v) for v in range(topology.num_gpus) for u in range(v))
     graph.add_edges_from(
-        (u, v)
-        for u, v in pairs
-        if topology.link_kind(u, v).kind in (tp.LinkKind.NVLINK1, tp.LinkKind.NVLINK2)
+        (u, v) for u, v in pairs if topology.link(u, v).kind in (tp.LinkKind.NVLINK1, tp.LinkKind.NVLINK2)
     )
     return graph
 

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from partition_graphs import CLUSTERS, IMBALANCE, OTHERS, Instance, from_file, grid
-from partition_libraries import LIBRARIES, Library, installed
+from instances.partition_graphs import CLUSTERS, IMBALANCE, OTHERS, Instance, from_file, grid
+from libraries.partition_libraries import LIBRARIES, Library, installed
 from topoplace import kernels
 
 MILLIONS = ("grid 1000^2", "shuffled grid 1000^2", "geometric 1,000,000")
@@ -92,8 +92,8 @@ HALVED = (  # machine, as the artifact has it, least cut
 def machine(name: str, artifact: bool = False) -> kernels.Graph:
     """A machine's bandwidths between all pairs, PCIe 12 GB/s; or those that MAPA's artifact has for it."""
     bandwidth = np.array(tp.machines.get(name).bandwidth_matrix())
-    for (u, v), gbps in ARTIFACT.get(name, {}).items() if artifact else ():
-        bandwidth[u, v] = bandwidth[v, u] = gbps
+    for (u, v), gb_per_s in ARTIFACT.get(name, {}).items() if artifact else ():
+        bandwidth[u, v] = bandwidth[v, u] = gb_per_s
     return kernels.Graph(bandwidth)
 
 

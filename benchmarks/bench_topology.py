@@ -13,7 +13,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import topoplace as tp
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 from mutations import FIXTURES, WAYS, format_of, refused_at_most, swollen
 
 LEVELS = {"rack": 4, "leaf": 32, "spine": 512}

@@ -1,3 +1,4 @@
+// Python bindings of networks that are kept and changed between solutions.
 #include <pybind11/stl.h>
 
 #include <atomic>

@@ -18,7 +18,15 @@ struct Network {
     std::vector<std::int64_t> cost;
     std::vector<std::int64_t> supply;
 
-    topoplace::flow::Network view() const { return {num_nodes, tail, head, lower, capacity, cost, supply}; }
+    topoplace::flow::Network view() const {
+        return {.num_nodes = num_nodes,
+                .tail = tail,
+                .head = head,
+                .lower = lower,
+                .capacity = capacity,
+                .cost = cost,
+                .supply = supply};
+    }
     void add(std::int32_t from, std::int32_t to, std::int64_t units, std::int64_t unit_cost,
              std::int64_t least = 0) {
         tail.push_back(from);

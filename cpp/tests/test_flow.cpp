@@ -28,11 +28,11 @@ flow::FlowResult solve(const oracle::Network& network, Algorithm algorithm = Alg
 bool proven(const oracle::Network& network, const flow::FlowResult& found) {
     switch (found.status) {
         case Status::optimal:
-            return flow::verify_flow(network.view(), found.flow, found.potential, found.cost);
+            return bool(flow::verify_flow(network.view(), found.flow, found.potential, found.cost));
         case Status::infeasible:
-            return flow::verify_infeasible(network.view(), found.cut);
+            return bool(flow::verify_infeasible(network.view(), found.cut));
         case Status::unbounded:
-            return flow::verify_unbounded(network.view(), found.cycle);
+            return bool(flow::verify_unbounded(network.view(), found.cycle));
         case Status::timeout:
             return false;
     }
@@ -166,6 +166,56 @@ TEST(verifiers_refuse_what_is_not_so) {
     CHECK(!flow::verify_unbounded(endless.view(), std::vector<std::int32_t>{}));
     endless.capacity[1] = 5;
     CHECK(!flow::verify_unbounded(endless.view(), std::vector<std::int32_t>{0, 1}));
+}
+
+TEST(verifiers_say_what_is_wrong) {
+    const auto reason = [](const oracle::Network& network, std::vector<std::int64_t> units,
+                           std::vector<std::int64_t> potential, flow::Total cost) {
+        return flow::verify_flow(network.view(), units, potential, cost).failure.value_or("");
+    };
+    const auto network = pair(3, 2, 2, 2);
+    CHECK_EQ(reason(network, {2}, {0, 2}, 4), "");
+    CHECK_EQ(reason(network, {2}, {0, 2}, 5), "the flow costs 4, not 5");
+    CHECK_EQ(reason(network, {2}, {0, 2}, -(flow::Total{1} << 70)),
+             "the flow costs 4, not -1180591620717411303424");
+    CHECK_EQ(reason(network, {2, 0}, {0, 2}, 4), "flow has 2 entries; the network has 1 arcs");
+    CHECK_EQ(reason(network, {2}, {0}, 4), "potential has 1 entries; the network has 2 nodes");
+    CHECK_EQ(reason(network, {5}, {0, 2}, 10), "arc 0 carries 5, its capacity is 3");
+    CHECK_EQ(reason(network, {-1}, {0, 2}, -2), "arc 0 carries -1, its lower bound is 0");
+    CHECK_EQ(reason(network, {2}, {0, 3}, 4), "arc 0 carries 2 of 3, its reduced cost is -1");
+    CHECK_EQ(reason(network, {2}, {0, 1}, 4), "arc 0 carries 2, more than it has to, its reduced cost is 1");
+    CHECK_EQ(reason(network, {1}, {0, 2}, 2), "node 0 keeps 1 units");
+    CHECK_EQ(reason(network, {3}, {0, 2}, 6), "node 0 lacks 1 units");
+    CHECK_EQ(reason(pair(3, 2, 2, 4), {2}, {-1, 1}, 4), "node 1 has an unmet demand and potential 1");
+    CHECK_EQ(reason(pair(3, 2, 3, 2), {2}, {0, 2}, 4), "supplies exceed demands by 1");
+    const auto cut = [](const oracle::Network& of, std::vector<std::int32_t> nodes) {
+        return flow::verify_infeasible(of.view(), nodes).failure.value_or("");
+    };
+    CHECK_EQ(cut(network, {0}), "the cut supplies 2, and 3 can leave it");
+    CHECK_EQ(cut(network, {0, 0}), "the cut names node 0 twice");
+    CHECK_EQ(cut(network, {2}), "the cut names 2, which is not a node");
+    CHECK_EQ(cut(pair(flow::kInfinite, 2, 2, 2), {0}), "arc 0 leaves the cut and has infinite capacity");
+    const auto cycle = [](const oracle::Network& of, std::vector<std::int32_t> arcs) {
+        return flow::verify_unbounded(of.view(), arcs).failure.value_or("");
+    };
+    auto endless = pair(flow::kInfinite, -2, 0, 0);
+    endless.add(1, 0, flow::kInfinite, 2);
+    endless.add(1, 0, 5, 1);
+    CHECK_EQ(cycle(endless, {}), "the cycle has no arc");
+    CHECK_EQ(cycle(endless, {3}), "the cycle names 3, which is not an arc");
+    CHECK_EQ(cycle(endless, {0}), "arc 0 does not begin where arc 0 ends");
+    CHECK_EQ(cycle(endless, {0, 1}), "the cycle costs 0");
+    CHECK_EQ(cycle(endless, {0, 2}), "arc 2 has a finite capacity");
+}
+
+// Distances on the way to a cycle that pays without end may fall once for every arc, far below 64 bits.
+TEST(many_parallel_arcs_of_extreme_costs_are_unbounded) {
+    oracle::Network network;
+    network.num_nodes = 2;
+    network.supply = {0, 0};
+    for (int i = 0; i < 64; ++i) network.add(i % 2, 1 - i % 2, flow::kInfinite, -(std::int64_t{1} << 58));
+    const auto found = solve(network, Algorithm::network_simplex);
+    CHECK(found.status == Status::unbounded && proven(network, found));
 }
 
 TEST(a_limit_on_the_work_stops_at_the_same_place) {

@@ -2,10 +2,12 @@
 #include <chrono>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
 #include "topoplace/flow_network.hpp"
+#include "topoplace/random.hpp"
 
 namespace flow = topoplace::flow;
 using flow::kInfinite;
@@ -30,8 +32,9 @@ struct Kept {
         flow::FlowParams params;
         params.algorithm = flow::Algorithm::network_simplex;
         const auto expected = flow::min_cost_flow(network.network(), params);
-        const bool proven = found.status != Status::optimal ||
-                            flow::verify_flow(network.network(), found.flow, found.potential, found.cost);
+        const bool proven =
+            found.status != Status::optimal ||
+            bool(flow::verify_flow(network.network(), found.flow, found.potential, found.cost));
         return proven && found.status == expected.status && found.cost == expected.cost;
     }
 };
@@ -134,6 +137,42 @@ TEST(few_places_of_many_tasks_stop_at_the_deadline_and_go_on) {
     CHECK(flow::min_cost_flow(kept.network.network(), late).status == Status::timeout);
     CHECK(kept.network.solve(late).status == Status::timeout);
     CHECK(kept.right());
+}
+
+// Prices that move together must not leave one place behind: a job's unscheduled node of limited capacity
+// that has room for all its tasks once some of them are gone.
+TEST(a_limited_node_that_becomes_an_exit_competes_with_the_others) {
+    topoplace::Random random(282);  // one of the few sequences in which the last such node made a difference
+    Kept kept;
+    const std::int32_t sink = kept.node(-1000), rack = kept.node(0);
+    Rows unscheduled, tasks;
+    for (int i = 0; i < 12; ++i) {
+        const std::int32_t machine = kept.node(0);
+        kept.arc(machine, sink, 2, random.below(3));
+        kept.arc(rack, machine, kInfinite, random.below(7));
+    }
+    for (int i = 0; i < 20; ++i) {
+        unscheduled.push_back(kept.node(0));
+        kept.arc(unscheduled.back(), sink, i % 2 == 0 ? kInfinite : 3, 0);
+    }
+    const auto add = [&] {
+        tasks.push_back(kept.node(1));
+        kept.arc(tasks.back(), rack, 1, 20 + random.below(40));
+        const std::int64_t cost = 40 + random.below(40);
+        kept.arc(tasks.back(), unscheduled[static_cast<std::size_t>(random.below(20))], 1, cost);
+    };
+    for (int i = 0; i < 60; ++i) add();
+    CHECK(kept.right());
+    for (int change = 0; change < 12; ++change) {
+        for (int i = 0; i < 40; ++i) {
+            const auto gone = static_cast<std::size_t>(random.below(static_cast<std::int32_t>(tasks.size())));
+            kept.network.remove_nodes(Rows{std::exchange(tasks[gone], tasks.back())});
+            tasks.pop_back();
+            if (random.below(2) != 0 || tasks.size() < 40) add();
+            if (tasks.size() < 100 && random.below(2) != 0) add();
+        }
+        CHECK(kept.right());
+    }
 }
 
 TEST(a_demand_without_opposite_is_refused) {

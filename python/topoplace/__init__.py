@@ -1,137 +1,112 @@
 """topoplace: which accelerators should this job get, now, on this machine or cluster?
 
-Everything public is reachable from here and loaded on first use, so that importing the package costs
-milliseconds and never loads plotting, networkx or the simulator.
+Every public name is reachable from here and loaded on first use, so that importing the package takes
+milliseconds and loads neither plotting, networkx nor the simulator.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-import warnings
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from topoplace import capacity, discovery, kernels, links, machines, objectives, policies, testing
-    from topoplace.cluster import Cluster
-    from topoplace.devices import Component, ComponentKind, Gpu, Nic
-    from topoplace.engine.plan import Plan
-    from topoplace.engine.policy import Policy
-    from topoplace.errors import AllocationError, JobGraphError, SnapshotError, TopologyError, TopoplaceError
-    from topoplace.fabric import Fabric, Level
-    from topoplace.hosts import HostResources, HostShare
-    from topoplace.jobgraph import JobGraph
-    from topoplace.links import DistanceWeights, Link, LinkKind
-    from topoplace.placement import Placement, Refusal
-    from topoplace.profiles import PerformanceProfile
-    from topoplace.simulate import simulate
-    from topoplace.topology import Topology
+if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
+    from topoplace import capacity as capacity
+    from topoplace import discovery as discovery
+    from topoplace import kernels as kernels
+    from topoplace import machines as machines
+    from topoplace import objectives as objectives
+    from topoplace import policies as policies
+    from topoplace import testing as testing
+    from topoplace.cluster.cluster import Cluster as Cluster
+    from topoplace.cluster.hosts import HostResources as HostResources
+    from topoplace.engine.plan import Plan as Plan
+    from topoplace.engine.policy import Policy as Policy
+    from topoplace.errors import AllocationError as AllocationError
+    from topoplace.errors import JobGraphError as JobGraphError
+    from topoplace.errors import SnapshotError as SnapshotError
+    from topoplace.errors import TopologyError as TopologyError
+    from topoplace.errors import TopoplaceError as TopoplaceError
+    from topoplace.jobs.job_graph import JobGraph as JobGraph
+    from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
+    from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
+    from topoplace.placement import HostShare as HostShare
+    from topoplace.placement import Placement as Placement
+    from topoplace.placement import Refusal as Refusal
+    from topoplace.simulate import simulate as simulate
+    from topoplace.topology.devices import Component as Component
+    from topoplace.topology.devices import ComponentKind as ComponentKind
+    from topoplace.topology.devices import Gpu as Gpu
+    from topoplace.topology.devices import Nic as Nic
+    from topoplace.topology.fabric import Fabric as Fabric
+    from topoplace.topology.fabric import Level as Level
+    from topoplace.topology.links import link_catalogue as links
+    from topoplace.topology.links.distance import DistanceWeights as DistanceWeights
+    from topoplace.topology.links.link import Link as Link
+    from topoplace.topology.links.link import LinkKind as LinkKind
+    from topoplace.topology.topology import Topology as Topology
+
+    __all__ = ["links"]
 
 __version__ = "0.1.0"
 
-# Public name -> module that defines it; a name equal to its module's last part is the module itself.
 _HOME = {
-    "AllocationError": "topoplace.errors",
-    "Cluster": "topoplace.cluster",
-    "Component": "topoplace.devices",
-    "ComponentKind": "topoplace.devices",
-    "DistanceWeights": "topoplace.links",
-    "Fabric": "topoplace.fabric",
-    "Gpu": "topoplace.devices",
-    "HostResources": "topoplace.hosts",
-    "HostShare": "topoplace.hosts",
-    "JobGraph": "topoplace.jobgraph",
-    "JobGraphError": "topoplace.errors",
-    "Level": "topoplace.fabric",
-    "Link": "topoplace.links",
-    "LinkKind": "topoplace.links",
-    "Nic": "topoplace.devices",
-    "PerformanceProfile": "topoplace.profiles",
-    "Placement": "topoplace.placement",
-    "Plan": "topoplace.engine.plan",
-    "Policy": "topoplace.engine.policy",
-    "Refusal": "topoplace.placement",
-    "SnapshotError": "topoplace.errors",
-    "Topology": "topoplace.topology",
-    "TopologyError": "topoplace.errors",
-    "TopoplaceError": "topoplace.errors",
-    "capacity": "topoplace.capacity",
-    "discovery": "topoplace.discovery",
-    "kernels": "topoplace.kernels",
-    "links": "topoplace.links",
-    "machines": "topoplace.machines",
-    "objectives": "topoplace.objectives",
-    "policies": "topoplace.policies",
-    "simulate": "topoplace.simulate",
-    "testing": "topoplace.testing",
+    "AllocationError": "errors",
+    "Cluster": "cluster.cluster",
+    "Component": "topology.devices",
+    "ComponentKind": "topology.devices",
+    "DistanceWeights": "topology.links.distance",
+    "Fabric": "topology.fabric",
+    "Gpu": "topology.devices",
+    "HostResources": "cluster.hosts",
+    "HostShare": "placement",
+    "JobGraph": "jobs.job_graph",
+    "JobGraphError": "errors",
+    "Level": "topology.fabric",
+    "Link": "topology.links.link",
+    "LinkKind": "topology.links.link",
+    "NetworkProfile": "jobs.network_profile",
+    "Nic": "topology.devices",
+    "PerformanceProfile": "jobs.performance_profile",
+    "Placement": "placement",
+    "Plan": "engine.plan",
+    "Policy": "engine.policy",
+    "Refusal": "placement",
+    "SnapshotError": "errors",
+    "Topology": "topology.topology",
+    "TopologyError": "errors",
+    "TopoplaceError": "errors",
 }
+"""The module below `topoplace` that defines each public class."""
 
-__all__ = [
-    "AllocationError",
-    "Cluster",
-    "Component",
-    "ComponentKind",
-    "DistanceWeights",
-    "Fabric",
-    "Gpu",
-    "HostResources",
-    "HostShare",
-    "JobGraph",
-    "JobGraphError",
-    "Level",
-    "Link",
-    "LinkKind",
-    "Nic",
-    "PerformanceProfile",
-    "Placement",
-    "Plan",
-    "Policy",
-    "Refusal",
-    "SnapshotError",
-    "Topology",
-    "TopologyError",
-    "TopoplaceError",
-    "capacity",
-    "discovery",
-    "kernels",
-    "links",
-    "machines",
-    "objectives",
-    "policies",
-    "simulate",
-    "testing",
-]
-
-# Modules that are public as modules; `simulate` is one that can be called.
 _MODULES = {
-    "capacity",
-    "discovery",
-    "links",
-    "kernels",
-    "machines",
-    "objectives",
-    "policies",
-    "simulate",
-    "testing",
+    "capacity": "capacity",
+    "discovery": "discovery",
+    "kernels": "kernels",
+    "links": "topology.links.link_catalogue",
+    "machines": "machines",
+    "objectives": "objectives",
+    "policies": "policies",
+    "simulate": "simulate",
+    "testing": "testing",
 }
+"""The modules that are public as modules; `simulate` can be called."""
 
-
-# Deprecated name -> the name it has now.
-_RENAMED = {"Deferred": "Refusal"}
+if not TYPE_CHECKING:
+    __all__ = sorted({**_HOME, **_MODULES})
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        warnings.warn(f"topoplace.{name} is now called {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
-        return getattr(sys.modules[__name__], _RENAMED[name])
-    home = _HOME.get(name)
-    if home is None:
+    if name in _MODULES:
+        value = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    elif name == "Deferred":
+        return importlib.import_module(f"{__name__}.placement").Deferred  # which warns
+    else:
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
-    module = importlib.import_module(home)
-    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({**_HOME, **_MODULES})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 
 class TopoplaceError(Exception):
     """Base of every exception topoplace raises on its own account."""
@@ -33,3 +35,8 @@ class InfeasibleError(TopoplaceError, ValueError):
 
 class SnapshotError(TopoplaceError, ValueError):
     """Bytes that are not a snapshot of a cluster, or a damaged one."""
+
+
+def warn_deprecated(old: str, new: str) -> None:
+    """Warn the caller of the caller that `old` goes with the next version and that `new` replaces it."""
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)

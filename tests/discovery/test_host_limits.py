@@ -8,9 +8,13 @@ from types import ModuleType
 import pytest
 
 import topoplace as tp
-from topoplace.discovery import hiest, hwloc, kfd, lstopo, numactl, rocm, rocm_bandwidth
+from topoplace.discovery.amd import kfd, smi_tables
+from topoplace.discovery.hwloc import hwloc_xml, lstopo_console
+from topoplace.discovery.linux import numactl
+from topoplace.discovery.measurements import rocm_bandwidth_test
+from topoplace.discovery.research import hiest
 
-PARSERS = (rocm, rocm_bandwidth, numactl, hwloc, lstopo, hiest)
+PARSERS = (smi_tables, rocm_bandwidth_test, numactl, hwloc_xml, lstopo_console, hiest)
 SIZE = 1_000_000
 BLANKS = " " * SIZE
 
@@ -46,24 +50,28 @@ def test_a_long_line_of_blanks_takes_no_longer_than_it_must(parser: ModuleType, 
 @pytest.mark.parametrize(
     ("parser", "text", "message"),
     [
-        (rocm, f"= Bandwidth =\n{header(300)}\n", "line 2: a header of more than 256 columns"),
+        (smi_tables, f"= Bandwidth =\n{header(300)}\n", "line 2: a header of more than 256 columns"),
         (
-            rocm_bandwidth,
+            rocm_bandwidth_test,
             f"Unidirectional copy peak bandwidth GB/s\nD/D {header(300)}\n",
             "line 2: a header of 257 columns",
         ),
-        (rocm_bandwidth, "Unidirectional copy peak bandwidth GB/s\nD/D \n", "line 2: a header of 0 columns"),
+        (
+            rocm_bandwidth_test,
+            "Unidirectional copy peak bandwidth GB/s\nD/D \n",
+            "line 2: a header of 0 columns",
+        ),
         (numactl, "".join(f"node {i} cpus:\n" for i in range(1025)), "line 1025: more than 1024 nodes"),
         (numactl, "node distances:\nnode" + " 1" * 2000, "line 2: more than 1024 nodes"),
         (numactl, "node distances:\nnode 1234567", "line 2: a number has more than 6 digits"),
         (
-            lstopo,
+            lstopo_console,
             "Machine (P#0)\n"
             + "".join(f"  PCI {i:02x}:{j:02x}.0 (3D)\n" for i in range(16) for j in range(17)),
             "272 accelerators are too many",
         ),
         (
-            lstopo,
+            lstopo_console,
             "Machine (P#0)\n" + "".join("  " * i + "Group\n" for i in range(1, 70)),
             "an object is indented by 128 blanks",
         ),

@@ -17,7 +17,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "topoplace/deadline.hpp"
@@ -40,7 +42,7 @@ struct Network {
 };
 
 enum class Algorithm {
-    automatic,  // what is fastest for networks that look like this one
+    automatic,  // the fastest for networks like this one
     cost_scaling,
     network_simplex,
     successive_shortest_path,
@@ -49,9 +51,9 @@ enum class Algorithm {
 
 struct FlowParams {
     Algorithm algorithm = Algorithm::automatic;
-    // automatic: solve scheduling graphs as the assignments they are (structure.hpp in cpp/src/flow).
+    // automatic: solve scheduling graphs as the assignments they are (cpp/src/flow/scheduling).
     bool structure = true;
-    // Where to start from: flow and potentials of a similar network. Empty: from nothing.
+    // Where to start from: flow and potentials of a similar network. Empty: from scratch.
     std::span<const std::int64_t> start_flow{};
     std::span<const std::int64_t> start_potential{};
     Deadline deadline{};
@@ -82,12 +84,19 @@ struct FlowResult {
 // costs are so large that cost * (num_nodes + 1) does not fit the algorithm's 64 bits.
 FlowResult min_cost_flow(const Network& network, const FlowParams& params);
 
+// The outcome of a check: true if the claim holds, otherwise the first reason why not, such as "arc 3 carries
+// 7, its capacity is 5".
+struct Verification {
+    std::optional<std::string> failure;
+    explicit operator bool() const { return !failure; }
+};
+
 // Checks an optimum by the definition alone, in one pass over nodes and arcs: bounds, conservation, reduced
 // costs, total. Like the others, throws std::invalid_argument where the columns are none of a network.
-bool verify_flow(const Network& network, std::span<const std::int64_t> flow,
-                 std::span<const std::int64_t> potential, Total cost);
+Verification verify_flow(const Network& network, std::span<const std::int64_t> flow,
+                         std::span<const std::int64_t> potential, Total cost);
 // The proofs of the other answers.
-bool verify_infeasible(const Network& network, std::span<const std::int32_t> cut);
-bool verify_unbounded(const Network& network, std::span<const std::int32_t> cycle);
+Verification verify_infeasible(const Network& network, std::span<const std::int32_t> cut);
+Verification verify_unbounded(const Network& network, std::span<const std::int32_t> cycle);
 
 }  // namespace topoplace::flow

@@ -1,14 +1,15 @@
 // A network that is kept and changed between solutions: each `solve` starts from the flow and prices of the
-// last.
+// last one.
 //
-// Nodes and arcs have numbers that stay theirs until they are removed, and are then given out again.
-// `network()` is the network by these numbers, for `verify_flow` and the other solvers: what was removed is a
-// node without supply, or an arc without capacity.
+// Nodes and arcs keep their numbers until they are removed; the numbers are then used again. `network()` is
+// the network by these numbers, for `verify_flow` and the other solvers: a removed node has no supply, a
+// removed arc no capacity.
 //
-// A scheduling graph (flow/structure.hpp) stays an assignment: tasks that come, go or change their costs,
-// jobs' unscheduled nodes that come and go, changed capacities and costs of places each cost a search that is
-// as long as the way the change travels. Any other change, such as a new machine behind a rack, is solved
-// from nothing. A network of any other kind is solved by cost scaling from the last flow and prices.
+// A scheduling graph (cpp/src/flow/scheduling/infrastructure.hpp) stays an assignment: tasks that come, go or
+// change their costs, jobs' unscheduled nodes that come and go, changed capacities and costs of places each
+// cost a search that is as long as the way the change travels. Any other change, such as a new machine behind
+// a rack, is solved from scratch. A network of any other kind is solved by cost scaling from the last flow
+// and prices.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// FlowNetwork: checks changes, applies them to the columns, and reports them to the assignment that is kept.
 #include "topoplace/flow_network.hpp"
 
 #include <algorithm>
@@ -5,8 +6,12 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
-#include "flow/kept_assignment.hpp"
+#include "flow/general/arc_lists.hpp"
+#include "flow/proof.hpp"
+#include "flow/scheduling/kept_assignment.hpp"
+#include "graph/index.hpp"
 
 namespace topoplace::flow {
 namespace {
@@ -66,7 +71,7 @@ struct FlowNetwork::Impl {
     }
     void remove_arc(std::int32_t arc) {
         kept.arc_leaves(lists, arc);
-        if (static_cast<std::size_t>(arc) < flow.size()) flow[static_cast<std::size_t>(arc)] = 0;
+        if (index(arc) < flow.size()) flow[index(arc)] = 0;
         lists.remove_arc(arc);
     }
     FlowResult solve_in_general(FlowParams params);
@@ -180,6 +185,7 @@ FlowResult FlowNetwork::solve(const FlowParams& params) {
         NodeCounter counter(params.deadline);
         if (auto result = impl_->kept.solve(impl_->lists, counter)) {
             result->steps = counter.nodes();
+            assert_proven(network(), *result);
             return std::move(*result);
         }
     }

@@ -1,15 +1,24 @@
+// The front door of minimum-cost flow: chooses an algorithm, runs it, and proves the answers that are no
+// optimum.
+//
+// A scheduling graph is solved as the assignment it is (scheduling/). Any other network is brought into a
+// normal form for the general algorithms (general/).
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "flow/problem.hpp"
-#include "flow/structure.hpp"
+#include "flow/general/algorithms.hpp"
+#include "flow/general/certificates.hpp"
+#include "flow/general/normal_form.hpp"
+#include "flow/proof.hpp"
+#include "flow/scheduling/solve_structure.hpp"
+#include "graph/index.hpp"
 
 namespace topoplace::flow {
 namespace {
 
 struct Solved {
-    Algorithm algorithm;
+    Algorithm algorithm = Algorithm::automatic;
     Solution solution;
 };
 
@@ -28,9 +37,9 @@ Solution run(Algorithm algorithm, const Problem& problem, NodeCounter& counter) 
     return network_simplex(problem, counter);
 }
 
-// The fastest of the general algorithms on the families of networks measured (benchmarks/bench_flow.py), and
-// with a start the one that makes use of it. Cost scaling took 13 steps for a node or an arc there at most:
-// where it takes many more, as on long paths, the network simplex has the rest of the time.
+// Runs the fastest of the general algorithms on the families of networks measured (benchmarks/bench_flow.py),
+// and with a start the one that makes use of it. Cost scaling took at most 13 steps for a node or an arc
+// there: where it takes many more, as on long paths, the network simplex gets the rest of the time.
 Solved run_fastest(const Problem& problem, const Deadline& deadline, NodeCounter& counter) {
     constexpr std::uint64_t kStepsForEach = 50;
     const bool scaling = problem.start_flow.empty() ? prefers_scaling(problem) : scalable(problem);
@@ -41,9 +50,10 @@ Solved run_fastest(const Problem& problem, const Deadline& deadline, NodeCounter
         NodeCounter trial(limited);
         Solution solution = cost_scaling(problem, trial);
         const bool over = counter.visit(trial.nodes());
-        if (solution.status != Status::timeout || over) return {Algorithm::cost_scaling, std::move(solution)};
+        if (solution.status != Status::timeout || over)
+            return {.algorithm = Algorithm::cost_scaling, .solution = std::move(solution)};
     }
-    return {Algorithm::network_simplex, network_simplex(problem, counter)};
+    return {.algorithm = Algorithm::network_simplex, .solution = network_simplex(problem, counter)};
 }
 
 FlowResult infeasible(std::vector<std::int32_t>&& cut) {
@@ -53,7 +63,7 @@ FlowResult infeasible(std::vector<std::int32_t>&& cut) {
     return result;
 }
 
-// The proof that not all can be sent, if that is so; `timeout` where it cannot be told in time.
+// Proves that not all can be sent, if that is so; `timeout` if `counter` stops first.
 FlowResult prove_infeasible(const Network& network, const Problem& problem, NodeCounter& counter) {
     auto cut = blocking_cut(problem, counter);
     if (cut.empty()) return {};
@@ -62,9 +72,9 @@ FlowResult prove_infeasible(const Network& network, const Problem& problem, Node
 }
 
 FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& counter) {
-    const Normal normal(network, params);
+    const NormalForm normal(network, params);
     if (normal.oversupplied()) {
-        std::vector<std::int32_t> all(static_cast<std::size_t>(network.num_nodes));
+        std::vector<std::int32_t> all(index(network.num_nodes));
         std::iota(all.begin(), all.end(), 0);
         return infeasible(std::move(all));
     }
@@ -78,9 +88,10 @@ FlowResult solve(const Network& network, const FlowParams& params, NodeCounter& 
         return result;
     }
     const Problem& problem = normal.problem();
-    Solved solved = params.algorithm == Algorithm::automatic
-                        ? run_fastest(problem, params.deadline, counter)
-                        : Solved{params.algorithm, run(params.algorithm, problem, counter)};
+    Solved solved =
+        params.algorithm == Algorithm::automatic
+            ? run_fastest(problem, params.deadline, counter)
+            : Solved{.algorithm = params.algorithm, .solution = run(params.algorithm, problem, counter)};
     FlowResult result = solved.solution.status == Status::infeasible
                             ? prove_infeasible(network, problem, counter)
                             : normal.restore(std::move(solved.solution));
@@ -97,12 +108,14 @@ FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
     if (params.algorithm == Algorithm::automatic && params.structure && !warm) {
         if (auto result = solve_structure(network, counter)) {
             result->steps = counter.nodes();
+            assert_proven(network, *result);
             return std::move(*result);
         }
     }
     FlowResult result = solve(network, params, counter);
     if (result.algorithm == Algorithm::automatic) result.algorithm = params.algorithm;  // settled without one
     result.steps = counter.nodes();
+    assert_proven(network, result);
     return result;
 }
 

@@ -5,10 +5,8 @@ After Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service S
 
 from __future__ import annotations
 
-from topoplace.capacity.audit import Audit, audit_events
-from topoplace.capacity.catalogue import TABLE_II, Catalogue, VMType
-from topoplace.capacity.controllers import simulate_online
-from topoplace.capacity.dispatch import (
+from topoplace.capacity.online.audit import Audit, audit_events
+from topoplace.capacity.online.dispatch import (
     ControllerView,
     DispatchRule,
     DueDateAware,
@@ -16,15 +14,17 @@ from topoplace.capacity.dispatch import (
     RoundRobin,
     SizeAware,
 )
-from topoplace.capacity.first_principles import FirstPrinciplePlanner
-from topoplace.capacity.generator import generate_jobs
-from topoplace.capacity.jobs import CapacityJob, jobs_from_csv, time_table
-from topoplace.capacity.milp import CapacityPlanner
-from topoplace.capacity.plan import Cost, Node, Plan, Planner, plan_of
-from topoplace.capacity.problem import Problem
-from topoplace.capacity.result import CapacityResult
-from topoplace.capacity.search import SearchPlanner
-from topoplace.capacity.shares import SharePlanner
+from topoplace.capacity.online.result import CapacityResult
+from topoplace.capacity.online.simulation import simulate_online
+from topoplace.capacity.planners.capacity_planner import CapacityPlanner
+from topoplace.capacity.planners.first_principles import FirstPrinciplePlanner
+from topoplace.capacity.planners.local_search import SearchPlanner
+from topoplace.capacity.planners.share_planner import SharePlanner
+from topoplace.capacity.problem.catalogue import TABLE_II, Catalogue, VMType
+from topoplace.capacity.problem.generate import generate_jobs
+from topoplace.capacity.problem.job import CapacityJob, jobs_from_csv, time_table
+from topoplace.capacity.problem.plan import Cost, Node, Plan, Planner, plan_of
+from topoplace.capacity.problem.problem import Problem
 
 __all__ = [
     "TABLE_II",

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from topoplace import __version__
-from topoplace.cli import (
+from topoplace.cli.commands import (
     capacity,
     demo,
     diff,

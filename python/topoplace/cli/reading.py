@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from topoplace.cluster.hosts import HostResources
     from topoplace.discovery import Format
-    from topoplace.hosts import HostResources
-    from topoplace.profiles import PerformanceProfile
+    from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.simulate import Workload
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 _MAX_UNPACKED = 256 << 20
 _NO_LIMIT = 1 << 30
@@ -47,7 +47,8 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
 
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:
     """The jobs of a batch system's log; None for a text that is none, ValueError for one without jobs."""
-    from topoplace.simulate import Workload, pbs, swf
+    from topoplace.simulate import Workload
+    from topoplace.simulate.workloads import pbs, swf
 
     if swf.recognised(text):
         cpus = getattr(arguments, "cpus", None)
@@ -65,7 +66,7 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
 
 def hosts(arguments: argparse.Namespace) -> HostResources | None:
     """What each machine has besides GPUs; without limit where only the other is told, None where neither is."""
-    from topoplace.hosts import HostResources
+    from topoplace.cluster.hosts import HostResources
 
     cpus, memory_gb = arguments.cpus, arguments.memory_gb
     if cpus is None and memory_gb is None:
@@ -82,7 +83,7 @@ def is_built_in(source: str) -> bool:
 
 def with_gpus(found: Any, source: str) -> Topology:
     """`found` in `source` as a Topology; ValueError for what describes no machines with GPUs."""
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
     if not isinstance(found, Topology):
         ways = {
@@ -107,7 +108,7 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
     template: what the machines are like of a file that does not tell; ValueError for one that does.
     """
     from topoplace import discovery
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
     data = content(source)
     options = {
@@ -187,7 +188,7 @@ def unpacked(source: str) -> bytes:
 
 def profile(source: str) -> PerformanceProfile:
     """A performance profile from a file of either form, or from standard input for `-`."""
-    from topoplace.profiles import PerformanceProfile
+    from topoplace.jobs.performance_profile import PerformanceProfile
 
     described = text(source)
     form = PerformanceProfile.from_json if described.lstrip().startswith("{") else PerformanceProfile.from_csv

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
-    from topoplace.devices import Gpu
-    from topoplace.hosts import HostResources
-    from topoplace.topology import Topology
+    from topoplace.cluster.hosts import HostResources
+    from topoplace.topology.devices import Gpu
+    from topoplace.topology.topology import Topology
 
 GpuSet = frozenset[int]
 MAX_SEARCHED_GPUS = 4096
@@ -23,7 +23,7 @@ MAX_SEARCHED_GPUS = 4096
 def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     """Return the sets of free GPUs that `job` may be placed in.
 
-    One set of all that meet its requirements, or for `single_node` one of each machine. For `anti_affinity` one GPU
+    One set of all that meet its requirements, or for `single_machine` one of each machine. For `anti_affinity` one GPU
     of each machine, the lowest: which one cannot matter to links between machines, but no claim is made that it is
     the best to give away.
     """
@@ -105,7 +105,7 @@ def why_no_memory_bandwidth(
     available: GB/s that each machine has, for `max_tasks` of the job; suitable: how many of its GPUs suit, by machine.
     """
     room = sum(min(max_tasks, count) for count in suitable)
-    if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_node):
+    if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
         return None
     return never(f"{job.memory_bandwidth:g} GB/s of memory bandwidth needed, a machine has {available:g}")
 
@@ -138,7 +138,7 @@ def _shortage(job: JobGraph, most: int, where: str) -> str:
     wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPUs"]
     if job.gpu_memory_gb:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
-    if job.single_node:
+    if job.single_machine:
         wishes.append(" on one machine")
     if job.anti_affinity:
         wishes.append(" on different machines")
@@ -150,7 +150,7 @@ def _holds(machine: HostResources, process: tuple[int, int]) -> bool:
 
 
 def _whole_gpu_sets(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
-    if job.single_node and topology.num_machines > 1:
+    if job.single_machine and topology.num_machines > 1:
         return [frozenset(group) for group in _by_machine(gpus, topology).values()]
     return [frozenset(gpus)]
 
@@ -172,7 +172,7 @@ def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
     ]
     exact = [part for part in free if len(part) == job.num_tasks]
-    if job.single_node:
+    if job.single_machine:
         return [part for part in exact if len(_by_machine(part, topology)) == 1]
     if exact or topology.num_machines == 1:
         return exact

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.cluster.hosts import COLUMNS, Hosts
 from topoplace.engine.admission import suits_model
-from topoplace.hosts import COLUMNS, Hosts
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
 PLENTY: Final = 1 << 40

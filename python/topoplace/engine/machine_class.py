@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace import kernels
-from topoplace.cluster_topology import ClusterTopology
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.objectives.links import class_of
+from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from topoplace.devices import Gpu
-    from topoplace.topology import Topology
+    from topoplace.topology.devices import Gpu
+    from topoplace.topology.topology import Topology
 
 _NO_PATH = 1e9
 _TIE_BREAK = 1e-6
@@ -175,8 +175,8 @@ def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
     inside = [part for part in topology.partitions if set(part) <= set(gpus)]
     partitions = tuple(sorted(mask_of(place[gpu] for gpu in part) for part in inside))
     distance = np.array([[topology.distance(u, v) for v in gpus] for u in gpus])
-    links = [[topology.link_kind(u, v) for v in gpus] for u in gpus]
-    bandwidth = [[link.gbps for link in row] for row in links]
+    links = [[topology.link(u, v) for v in gpus] for u in gpus]
+    bandwidth = [[link.gb_per_s for link in row] for row in links]
     classes = [[class_of(link) for link in row] for row in links]
     return MachineClass(described, distance, bandwidth, classes, partitions)
 

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
 from topoplace.engine import multi_machine
 from topoplace.engine.admission import why_never, why_not_now
 from topoplace.engine.machine_class import MachineClass, Mask
@@ -17,7 +17,7 @@ from topoplace.engine.machine_state import ClusterView, MachineState
 from topoplace.engine.option_heap import Option, OptionHeap, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.jobgraph import JobGraph
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
 
@@ -148,7 +148,7 @@ class MachinePolicy(ABC):
                 return self._placement(job, view, *found)
             if heap.best():
                 return None  # it has room, though not a good one; several machines would be worse
-        if job.single_node:
+        if job.single_machine:
             return None
         return self._across(job, request, view, least_utility)
 

@@ -12,8 +12,8 @@ from topoplace.engine.memo import Memo
 from topoplace.engine.request import JobRequest, request_key
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
-    from topoplace.jobgraph import JobGraph
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
 
 Built = TypeVar("Built")
 _MAX_REQUESTS = 1 << 14

@@ -15,7 +15,7 @@ from topoplace.objectives.utility import communication_cost
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
-    from topoplace.fabric import Fabric
+    from topoplace.topology.fabric import Fabric
 
 _MAX_SPLITS = 16
 """Limit on machine sets tried."""

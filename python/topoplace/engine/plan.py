@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
-from topoplace.jobgraph import JobGraph
+from topoplace.errors import warn_deprecated
+from topoplace.jobs.job_graph import JobGraph
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement, Refusal
@@ -59,7 +59,7 @@ class Explanation:
     @property
     def deferred(self) -> Refusal | None:
         """Deprecated name of `refusal`."""
-        warnings.warn("Explanation.deferred is now called refusal", DeprecationWarning, stacklevel=2)
+        warn_deprecated("Explanation.deferred", "Explanation.refusal")
         return self.refusal
 
 

@@ -7,14 +7,13 @@ Write either a class with the methods of `Policy`, or, shorter, a `SearchPolicy`
 from __future__ import annotations
 
 import heapq
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
 from topoplace.engine.admission import (
     MAX_SEARCHED_GPUS,
     GpuSet,
@@ -25,9 +24,10 @@ from topoplace.engine.admission import (
 )
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.errors import warn_deprecated
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement, Refusal
 
 
@@ -66,9 +66,7 @@ class SearchPolicy(ABC):
         super().__init_subclass__(**arguments)
         for old, new, adapted in (("rank", "order", _order_by_rank), ("objection", "reason_to_wait", _same)):
             if old in vars(cls) and new not in vars(cls):
-                warnings.warn(
-                    f"{cls.__name__}.{old}() is now called {new}()", DeprecationWarning, stacklevel=2
-                )
+                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()")
                 setattr(cls, new, adapted(vars(cls)[old]))
 
     @abstractmethod

@@ -15,8 +15,8 @@ from topoplace.objectives.links import scores_from
 from topoplace.objectives.utility import communication_cost_from
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 Built = TypeVar("Built")
 _MAX_COMPARED_EDGES = 256
@@ -28,7 +28,7 @@ def resources_of(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that need the same of a cluster, however their tasks communicate."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
-        *(job.gpu_model, job.gpu_memory_gb, job.single_node, job.anti_affinity),
+        *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
     )
 
 

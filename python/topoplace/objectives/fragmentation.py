@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.profiles import PerformanceProfile
+    from topoplace.jobs.performance_profile import PerformanceProfile
 
 JobKind = tuple[str, int]
 """The name of a job's performance profile, and its number of GPUs."""

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
-from topoplace.links import NVLINKS, LinkKind
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
-    from topoplace.jobgraph import JobGraph
-    from topoplace.links import Link
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.link import Link
+    from topoplace.topology.topology import Topology
 
 DOUBLE_NVLINK, SINGLE_NVLINK, OTHER_LINK = 0, 1, 2
 NUM_LINK_CLASSES: Final = 3
 
 _NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
-_SINGLE_FROM_GBPS = (12.0 + 20.0) / 2
-_DOUBLE_FROM_GBPS = (25.0 + 50.0) / 2
+_SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
+_DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
 # Up to here nested lists are faster than arrays for single look-ups, and not too large.
 _MAX_LISTED_GPUS: Final = 512
 # Up to here a plain loop is faster than numpy on tiny arrays.
@@ -66,9 +66,12 @@ def class_of(link: Link) -> int:
     """Return the class of one link, as in `link_class`."""
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
-    if link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI) or link.gbps < _SINGLE_FROM_GBPS:
+    if (
+        link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI)
+        or link.gb_per_s < _SINGLE_FROM_GB_PER_S
+    ):
         return OTHER_LINK
-    return DOUBLE_NVLINK if link.gbps >= _DOUBLE_FROM_GBPS else SINGLE_NVLINK
+    return DOUBLE_NVLINK if link.gb_per_s >= _DOUBLE_FROM_GB_PER_S else SINGLE_NVLINK
 
 
 class LinkTables:
@@ -184,8 +187,8 @@ def link_scores(
         tables = topology.derived(LinkTables)
         return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)
     edges = tuple(edges)
-    links = rows_under(edges, gpus, topology.link_kind)
-    bandwidth = {u: {v: link.gbps for v, link in row.items()} for u, row in links.items()}
+    links = rows_under(edges, gpus, topology.link)
+    bandwidth = {u: {v: link.gb_per_s for v, link in row.items()} for u, row in links.items()}
     classes = {u: {v: class_of(link) for v, link in row.items()} for u, row in links.items()}
     return scores_from(edges, gpus, bandwidth, classes, model)
 

@@ -33,8 +33,8 @@ from topoplace.objectives.links import Rows, rows_under
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from topoplace.jobgraph import JobGraph
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
 
 _TOLERANCE: Final = 1e-9
 

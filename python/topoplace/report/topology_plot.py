@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace.errors import TopologyError
-from topoplace.links import LinkKind
 from topoplace.objectives import DOUBLE_NVLINK, SINGLE_NVLINK, link_class
 from topoplace.report import figures
+from topoplace.topology.links.link import LinkKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from topoplace.jobgraph import JobGraph
-    from topoplace.links import Link
-    from topoplace.topology import Topology
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.link import Link
+    from topoplace.topology.topology import Topology
 
 _INDIRECT: Final = frozenset({LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK, LinkKind.PCIE, LinkKind.NONE})
 _DOUBLE_COLOUR: Final = "#1b7837"
@@ -155,13 +155,13 @@ def _draw_links(
     """Draw direct links and return (label, colour, width) of the kinds drawn, fastest first."""
     classes = link_class(topo)
     drawn: dict[str, tuple[str, str, float]] = {}
-    for u, v, link in sorted(topo.links, key=lambda item: item[2].gbps):
+    for u, v, link in sorted(topo.links, key=lambda item: item[2].gb_per_s):
         if link.kind in _INDIRECT or link.kind in (LinkKind.NVSWITCH, LinkKind.UNKNOWN):
             continue
         style = {DOUBLE_NVLINK: (_DOUBLE_COLOUR, 3.4), SINGLE_NVLINK: (_SINGLE_COLOUR, 1.8)}
         colour, width = style.get(int(classes[u, v]), (_PCIE_COLOUR, 1.0))
         lanes = f"{link.lanes} x " if link.lanes > 1 else ""
-        label = f"{lanes}{link.kind.name} ({link.gbps:g} GB/s)"
+        label = f"{lanes}{link.kind.name} ({link.gb_per_s:g} GB/s)"
         drawn[label] = (label, colour, width)
         axes.add_patch(_arc(positions[u], positions[v], positions, colour, width))
     _draw_unknown(axes, topo, positions, drawn)
@@ -171,7 +171,7 @@ def _draw_links(
 
 def _pairs_of(topo: Topology, kind: LinkKind) -> list[tuple[int, int, Link]]:
     n = topo.num_gpus
-    pairs = ((u, v, topo.link_kind(u, v)) for u in range(n) for v in range(u + 1, n))
+    pairs = ((u, v, topo.link(u, v)) for u in range(n) for v in range(u + 1, n))
     return [pair for pair in pairs if pair[2].kind is kind]
 
 
@@ -198,7 +198,7 @@ def _draw_switches(
     for u, v, link in _pairs_of(topo, LinkKind.NVSWITCH):
         group[u] = group[v] = group.get(u, u)
         for gpu in (u, v):
-            fastest[gpu] = max(link, fastest.get(gpu, link), key=lambda found: found.gbps)
+            fastest[gpu] = max(link, fastest.get(gpu, link), key=lambda found: found.gb_per_s)
     for first in sorted(set(group.values())):
         members = [gpu for gpu in group if group[gpu] == first]
         middle = (
@@ -206,7 +206,7 @@ def _draw_switches(
             sum(positions[gpu][1] for gpu in members) / len(members),
         )
         for gpu in members:
-            label = f"{fastest[gpu].lanes} x NVLink to NVSwitches ({fastest[gpu].gbps:g} GB/s)"
+            label = f"{fastest[gpu].lanes} x NVLink to NVSwitches ({fastest[gpu].gb_per_s:g} GB/s)"
             drawn[label] = (label, _DOUBLE_COLOUR, 3.4)
             ends = (positions[gpu][0], middle[0]), (positions[gpu][1], middle[1])
             width = 3.4 if topo.num_gpus <= 16 else 1.2
@@ -224,7 +224,7 @@ def _draw_switches(
 
 def _underlay(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]], u: int, v: int) -> None:
     """Mark the pair (u, v) as used by the job."""
-    direct = topo.link_kind(u, v).kind not in _INDIRECT
+    direct = topo.link(u, v).kind not in _INDIRECT
     width, style = (9.0, "-") if direct else (2.0, "--")
     axes.add_patch(
         _arc(positions[u], positions[v], positions, _CHOSEN_COLOUR, width, zorder=0.5, linestyle=style)

@@ -6,11 +6,11 @@ from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from topoplace.links import NONE, NVLINKS, Link, LinkKind
 from topoplace.report import tables
+from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
 
 if TYPE_CHECKING:
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 _MAX_SHOWN = 16
 """More GPUs than this are counted by kind of link, not shown pair by pair."""
@@ -51,10 +51,10 @@ def wiring(topology: Topology) -> str:
 def _pairs_by_link(topology: Topology) -> list[tuple[Link, int]]:
     counted: Counter[tuple[LinkKind, int, float]] = Counter()
     for u, v in combinations(range(min(topology.num_gpus, _MAX_COUNTED)), 2):
-        link = topology.link_kind(u, v)
-        counted[link.kind, link.lanes, link.gbps] += 1
+        link = topology.link(u, v)
+        counted[link.kind, link.lanes, link.gb_per_s] += 1
     found = [(Link(*key), count) for key, count in counted.items()]
-    return sorted(found, key=lambda item: (-item[0].gbps, item[0].kind.name, -item[0].lanes))
+    return sorted(found, key=lambda item: (-item[0].gb_per_s, item[0].kind.name, -item[0].lanes))
 
 
 def _label(link: Link) -> str:
@@ -66,7 +66,7 @@ def _show_machine(topology: Topology) -> None:
         _show_pairs(topology)
     pairs = _pairs_by_link(topology)
     rows = [
-        (_label(link), count, f"{link.gbps:g}", topology.distances.of(link) if link != NONE else "-")
+        (_label(link), count, f"{link.gb_per_s:g}", topology.distances.of(link) if link != NONE else "-")
         for link, count in pairs
     ]
     colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
@@ -95,7 +95,7 @@ def _show_pairs(topology: Topology) -> None:
         cells = ["-" if u == v else f"{topology.bandwidth(u, v):g}" for v in range(n)]
         rows.append((f"GPU {u}", *cells))
     shades = [
-        ["", *("" if u == v else _COLOURS.get(topology.link_kind(u, v).kind, "") for v in range(n))]
+        ["", *("" if u == v else _COLOURS.get(topology.link(u, v).kind, "") for v in range(n))]
         for u in range(n)
     ]
     tables.show(("", *map(str, range(n))), rows, f"{topology.name}: GB/s between GPUs, one direction", shades)
@@ -107,10 +107,18 @@ def _show_fabric(topology: Topology) -> None:
     for level, link in zip(topology.fabric.levels, topology.level_links, strict=True):
         domains = Counter(level.domains)
         unknown = domains.pop(None, 0)
-        gbps = link.gbps * level.oversubscription
+        gb_per_s = link.gb_per_s * level.oversubscription
         sizes = f"{min(domains.values())}-{max(domains.values())}" if domains else "-"
         rows.append(
-            (level.name, len(domains), sizes, unknown or "-", level.kind.name, gbps, level.oversubscription)
+            (
+                level.name,
+                len(domains),
+                sizes,
+                unknown or "-",
+                level.kind.name,
+                gb_per_s,
+                level.oversubscription,
+            )
         )
     title = f"{topology.name}: {topology.num_machines} machines, {topology.num_gpus} GPUs"
     columns = ("level", "domains", "machines each", "in none", "kind", "GB/s", "oversubscription")

@@ -9,9 +9,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from topoplace.simulate.engine import simulate
+from topoplace.simulate.event_loop import simulate
 from topoplace.simulate.metrics import JobRecord, Result
-from topoplace.simulate.performance import (
+from topoplace.simulate.performance.models import (
     ColocationModel,
     FixedTime,
     LinkModel,
@@ -20,9 +20,11 @@ from topoplace.simulate.performance import (
     PerformanceModel,
     ProfiledTime,
 )
-from topoplace.simulate.remote_copies import RemoteCopies, Share, TransferSpeeds
-from topoplace.simulate.transfers import Transfers
-from topoplace.simulate.workload import SC17_WEIGHTS, SubmittedJob, Workload
+from topoplace.simulate.performance.remote_copies import RemoteCopies, Share, TransferSpeeds
+from topoplace.simulate.performance.transfers import Transfers
+from topoplace.simulate.workloads.generators import SC17_WEIGHTS
+from topoplace.simulate.workloads.submitted_job import SubmittedJob
+from topoplace.simulate.workloads.workload import Workload
 
 __all__ = [
     "SC17_WEIGHTS",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.links import NVLINKS, LinkKind
+from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
     from topoplace.placement import Placement
-    from topoplace.simulate.workload import SubmittedJob
-    from topoplace.topology import Topology
+    from topoplace.simulate.workloads.submitted_job import SubmittedJob
+    from topoplace.topology.topology import Topology
 
 _ROUNDING = 1e-9
 _OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
@@ -113,7 +113,7 @@ class Result:
             placement = record.placement
             for a, b, _ in record.submitted.job.edges if placement else ():
                 assert placement is not None
-                link = self.topology.link_kind(placement.gpus[a], placement.gpus[b])
+                link = self.topology.link(placement.gpus[a], placement.gpus[b])
                 talked += record.run_time
                 over_nvlink += record.run_time * (link.kind in _OVER_NVLINK)
         return over_nvlink / talked if talked else math.nan

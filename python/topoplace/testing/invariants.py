@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from topoplace import machines
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import Policy
-from topoplace.jobgraph import JobGraph
-from topoplace.topology import Topology
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement
@@ -126,9 +126,9 @@ class _Check:
         _require(len(set(gpus)) == len(gpus), f"{self.where}: a GPU twice in {gpus}")
         taken = sorted(set(gpus) - set(self.cluster.free_gpus()))
         _require(not taken, f"{self.where}: GPUs {taken} are not free")
-        if job.single_node:
+        if job.single_machine:
             spread = {topology.gpus[gpu].machine for gpu in gpus}
-            _require(len(spread) == 1, f"{self.where}: single_node, but on machines {sorted(spread)}")
+            _require(len(spread) == 1, f"{self.where}: single_machine, but on machines {sorted(spread)}")
         if job.anti_affinity:
             machines_used = [topology.gpus[gpu].machine for gpu in gpus]
             _require(
@@ -209,8 +209,8 @@ def _default_jobs() -> list[JobGraph]:
     return [
         *patterns,
         *(job.with_(bandwidth_sensitive=True) for job in patterns),
-        JobGraph.ring(2).with_(single_node=True),
-        JobGraph.ring(3).with_(single_node=True, bandwidth_sensitive=True),
+        JobGraph.ring(2).with_(single_machine=True),
+        JobGraph.ring(3).with_(single_machine=True, bandwidth_sensitive=True),
         JobGraph.ring(2).with_(anti_affinity=True),
         JobGraph.ring(2).with_(gpu_model="V100"),
         JobGraph.ring(2).with_(gpu_model="none such"),

@@ -10,11 +10,12 @@ Small on purpose: few GPUs, few different speeds, so that ties, cut-off GPUs and
 
 from __future__ import annotations
 
-from topoplace.cluster import Cluster
-from topoplace.fabric import Fabric, Level, numbered
-from topoplace.jobgraph import PATTERNS, JobGraph
-from topoplace.links import LinkKind, direct
-from topoplace.topology import Topology
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import PATTERNS, JobGraph
+from topoplace.topology.fabric import Fabric, Level, numbered
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_catalogue import direct
+from topoplace.topology.topology import Topology
 
 try:
     from hypothesis import strategies as st

@@ -22,11 +22,11 @@ from typing import Final
 
 import numpy as np
 
-from topoplace.hosts import HostResources
-from topoplace.jobgraph import JobGraph
-from topoplace.network import NetworkProfile
+from topoplace.cluster.hosts import HostResources
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.simulate import Workload
-from topoplace.topology import Topology
+from topoplace.topology.topology import Topology
 
 ARRIVALS_PER_SECOND: Final = 16.0
 """Section 5.6.1."""

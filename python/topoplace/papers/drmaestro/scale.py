@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
 from topoplace.engine.free_resources import Ints
-from topoplace.hosts import HostShare
 from topoplace.papers.claims import NOT_COMPARABLE, Claim
 from topoplace.papers.drmaestro import rodinia
-from topoplace.placement import Placement
+from topoplace.placement import HostShare, Placement
 from topoplace.policies import DRMaestro, QueuedJob
 from topoplace.policies.drmaestro.costs import LOCAL, REMOTE, Costs, units
 from topoplace.policies.drmaestro.phases import Phase

@@ -14,7 +14,7 @@ from topoplace.policies import DRMaestro
 from topoplace.simulate import JobRecord, NetworkContention, Result, simulate
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
+    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import Plan, QueuedJob
 
 

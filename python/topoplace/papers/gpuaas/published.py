@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace._csv_rows import number, records
 from topoplace.capacity import TABLE_II
-from topoplace.capacity.jobs import MAX_HOURS
+from topoplace.capacity.problem.job import MAX_HOURS
+from topoplace.text_formats.csv_rows import number, records
 
 _NEEDED: Final = ("Jobs", "GpuType", "GpuNumber", "ExecutionTime")
 _MOST_GPUS: Final = 1024

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from topoplace.capacity import TABLE_II, CapacityResult
-from topoplace.capacity.dispatch import RULES
+from topoplace.capacity.online.dispatch import RULES
 from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim, within
 from topoplace.papers.gpuaas.study import FIRST_PRINCIPLES, MOST_CENTRALISED, NODES_PER_CONTROLLER, Study
 

@@ -15,15 +15,15 @@ import numpy as np
 
 from topoplace import machines
 from topoplace.errors import TopologyError
-from topoplace.jobgraph import JobGraph
-from topoplace.links import LinkKind
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import EffectiveBandwidth, LinkTables
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
 from topoplace.policies.mapa.artifact_order import candidates_of, edges_of
 from topoplace.policies.mapa.search import MapaPolicy
 from topoplace.simulate import Workload, simulate
 from topoplace.simulate.metrics import JobRecord
-from topoplace.topology import Topology
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.topology import Topology
 
 MACHINES: Final[Mapping[str, str]] = {
     "dgx-v": "dgx1-v100",
@@ -33,7 +33,7 @@ MACHINES: Final[Mapping[str, str]] = {
     "cubeMesh-16": "cubemesh-16",
 }
 """The artifact's name of a machine -> ours."""
-PCIE_GBPS: Final = 10.0
+PCIE_GB_PER_S: Final = 10.0
 """The paper's Table 1 says 12."""
 POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
     "baseline": Baseline,
@@ -44,10 +44,10 @@ POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
 
 # Pairs (from 0) whose links differ from the machine as drawn: lanes as the code labels them, and their GB/s.
 _DIFFERENT_LINKS: Final[Mapping[str, Mapping[tuple[int, int], tuple[int, float]]]] = {
-    "torus-2d": {(0, 4): (0, PCIE_GBPS)},
+    "torus-2d": {(0, 4): (0, PCIE_GB_PER_S)},
     "cubeMesh-16": {
         **dict.fromkeys(((0, 11), (1, 5), (3, 8), (9, 13)), (2, 25.0)),
-        **dict.fromkeys(((4, 5), (12, 13)), (0, PCIE_GBPS)),
+        **dict.fromkeys(((4, 5), (12, 13)), (0, PCIE_GB_PER_S)),
     },
 }
 # The artifact's table of ideal AggBW by job size, the divisor of normLastScore; several entries are not the optimum.
@@ -78,28 +78,29 @@ def topology_of(name: str) -> Topology:
         raise ValueError(f"topology = {name!r}: the artifact has {', '.join(MACHINES)}")
     drawn = machines.get(MACHINES[name])
     pairs = {
-        (u, v): (link.lanes, link.gbps)
+        (u, v): (link.lanes, link.gb_per_s)
         for u in range(drawn.num_gpus)
         for v in range(u + 1, drawn.num_gpus)
-        if (link := drawn.link_kind(u, v)).kind in (LinkKind.NVLINK1, LinkKind.NVLINK2)
+        if (link := drawn.link(u, v)).kind in (LinkKind.NVLINK1, LinkKind.NVLINK2)
     }
     return _assemble(drawn.num_gpus, pairs | dict(_DIFFERENT_LINKS.get(name, {})), name)
 
 
 def parse_topology(text: str) -> Topology:
-    """A topology from the artifact's edge lines `u v gbps Single|Double|PCIe`, GPUs from 1; unlisted pairs are PCIe.
+    """A topology from the artifact's edge lines `u v gb_per_s Single|Double|PCIe`, GPUs from 1; unlisted pairs are
+    PCIe.
 
     TopologyError names the line that cannot be read.
     """
     pairs: dict[tuple[int, int], tuple[int, float]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            pair, lanes, gbps = _edge_line(line, number)
+            pair, lanes, gb_per_s = _edge_line(line, number)
             if pair in pairs:
                 raise TopologyError(f"line {number}: the pair {pair[0] + 1} {pair[1] + 1} occurs twice")
-            pairs[pair] = (lanes, gbps)
+            pairs[pair] = (lanes, gb_per_s)
     if not pairs:
-        raise TopologyError("no edge lines `u v gbps Single|Double|PCIe`")
+        raise TopologyError("no edge lines `u v gb_per_s Single|Double|PCIe`")
     return _assemble(max(v for _, v in pairs) + 1, pairs, "custom")
 
 
@@ -182,11 +183,13 @@ def _same_links(a: Topology, b: Topology) -> bool:
 def _edge_line(line: str, number: int) -> tuple[tuple[int, int], int, float]:
     """The pair (from 0, ascending), its lanes and its GB/s."""
     try:
-        first, second, gbps, label = line.split()
+        first, second, gb_per_s, label = line.split()
         u, v = sorted((int(first) - 1, int(second) - 1))
-        lanes, speed = _LABELS.index(label), float(gbps)
+        lanes, speed = _LABELS.index(label), float(gb_per_s)
     except ValueError:
-        raise TopologyError(f"line {number}: {line.strip()!r} is not `u v gbps Single|Double|PCIe`") from None
+        raise TopologyError(
+            f"line {number}: {line.strip()!r} is not `u v gb_per_s Single|Double|PCIe`"
+        ) from None
     if not (0 <= u < v < 64 and 0 < speed < float("inf")):
         raise TopologyError(f"line {number}: {line.strip()!r}: two GPUs of 1..64 and a speed above 0 needed")
     return (u, v), lanes, speed
@@ -194,7 +197,7 @@ def _edge_line(line: str, number: int) -> tuple[tuple[int, int], int, float]:
 
 def _assemble(n: int, pairs: Mapping[tuple[int, int], tuple[int, float]], name: str) -> Topology:
     links = [
-        (u, v, gbps, LinkKind.NVLINK2, lanes) if lanes else (u, v, gbps, LinkKind.PCIE, 1)
-        for (u, v), (lanes, gbps) in sorted(pairs.items())
+        (u, v, gb_per_s, LinkKind.NVLINK2, lanes) if lanes else (u, v, gb_per_s, LinkKind.PCIE, 1)
+        for (u, v), (lanes, gb_per_s) in sorted(pairs.items())
     ]
-    return Topology.from_links(n, links, default=PCIE_GBPS, name=name)
+    return Topology.from_links(n, links, default=PCIE_GB_PER_S, name=name)

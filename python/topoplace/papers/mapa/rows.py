@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from topoplace import machines
-from topoplace.cluster import Cluster
-from topoplace.jobgraph import JobGraph
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import MAPA_COEFFICIENTS, EffectiveBandwidth, aggregated_bandwidth
 from topoplace.papers.claims import (
     DIFFERS,

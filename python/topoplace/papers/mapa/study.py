@@ -15,7 +15,7 @@ from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
 from topoplace.policies.mapa.artifact_order import TieBreak
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.simulate.metrics import score_of
-from topoplace.topology import Topology
+from topoplace.topology.topology import Topology
 
 # Eq. 2 without any link is 12.335063; the artifact's Preserve refuses what does not exceed it.
 ARTIFACT_THRESHOLD: Final = 12.3351

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import Claim
 from topoplace.papers.sc17 import own, rows
 from topoplace.papers.sc17.measured import authors_profile, check_complete
 from topoplace.papers.sc17.scenarios import ideal_times
-from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import Workload
 
 __all__ = ["authors_profile", "published_list", "reproduce"]

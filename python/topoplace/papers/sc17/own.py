@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from topoplace import machines
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import (
     DIFFERS,
     NOT_COMPARABLE,
@@ -39,10 +40,9 @@ from topoplace.papers.sc17.scenarios import (
 )
 from topoplace.placement import Placement
 from topoplace.policies import Plan, QueuedJob, TopoAwareP, get
-from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import ProfiledTime, Result, Workload, simulate
-from topoplace.simulate.performance import placement_class
-from topoplace.topology import Topology
+from topoplace.simulate.performance.models import placement_class
+from topoplace.topology.topology import Topology
 
 _POLICIES: Final = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
 _LISTS: Final = {"published list": FIVE_JOBS, "Table 1": TABLE_1}

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.claims import DIFFERS, ORDER_ONLY, REPRODUCED, Claim, exactly, holds_order, listed
-from topoplace.papers.sc17 import authors
-from topoplace.papers.sc17.authors import POLICIES, Job, Run
 from topoplace.papers.sc17.measured import NAMES
+from topoplace.papers.sc17.published_simulator import simulator
+from topoplace.papers.sc17.published_simulator.simulator import POLICIES, Job, Run
 from topoplace.papers.sc17.scenarios import (
     GAIN,
     MAKESPANS,
@@ -23,7 +24,6 @@ from topoplace.papers.sc17.scenarios import (
     THIRD_STARTS,
     five_jobs,
 )
-from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import Workload
 
 _ALEXNET: Final = NAMES[:4]
@@ -219,7 +219,7 @@ def _orders(name: str, runs: Mapping[str, Run], measured: PerformanceProfile) ->
     left = [sum(job.start is None for job in run.jobs) for run in runs.values()]
     for suffix, quantity, values, digits, tolerance in (
         ("slowdown", "mean QoS slowdown", slowdowns, 3, 0.001),
-        ("wait", "mean wait (s)", waits, 1, authors.STEP_S),
+        ("wait", "mean wait (s)", waits, 1, simulator.STEP_S),
     ):
         falls = not any(left) and holds_order([-value for value in values], tolerance)
         yield Claim(
@@ -303,7 +303,7 @@ def load(workload: Workload, machines: int) -> Claim:
 
 
 def _runs(workload: Workload, measured: PerformanceProfile, machines: int) -> dict[str, Run]:
-    return {policy: authors.simulate(workload, measured, policy, machines) for policy in POLICIES}
+    return {policy: simulator.simulate(workload, measured, policy, machines) for policy in POLICIES}
 
 
 def _largest_loss(run: Run, measured: PerformanceProfile, jobs: Sequence[int]) -> float:

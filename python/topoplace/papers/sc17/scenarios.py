@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from topoplace.jobgraph import JobGraph
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.papers.sc17.measured import authors_profile
-from topoplace.profiles import PerformanceProfile
 from topoplace.simulate import Workload
 
 POLICY_NAMES: Final = "FCFS, BF, TOPO-AWARE, TOPO-AWARE-P"
@@ -54,7 +54,7 @@ def five_jobs(
     """
     jobs = [
         JobGraph.clique(num_gpus).with_(
-            profile=name, min_utility=least, bandwidth_sensitive=True, single_node=True
+            profile=name, min_utility=least, bandwidth_sensitive=True, single_machine=True
         )
         for name, num_gpus, least, _ in rows
     ]

@@ -12,8 +12,8 @@ import numpy as np
 
 from topoplace.papers.tsubame.machine import GB, GPUS, MEMORY, NODE
 from topoplace.simulate import Workload
-from topoplace.simulate.logged_jobs import estimated_transfers, gang
-from topoplace.simulate.workload import seeded
+from topoplace.simulate.workloads.generators import seeded
+from topoplace.simulate.workloads.logged_jobs import estimated_transfers, job_from_nodes
 
 NODES: Final = 32
 JOBS: Final = 1000
@@ -26,6 +26,9 @@ def workload(seed: int) -> Workload:
     random = seeded(seed)
     most = (MOST_NODES, GPUS, NODE.cpus, MEMORY)
     asked = (random.integers(1, high + 1, JOBS).tolist() for high in most)
-    jobs = [gang(nodes, gpus, cpus, memory * GB) for nodes, gpus, cpus, memory in zip(*asked, strict=True)]
+    jobs = [
+        job_from_nodes(nodes, gpus, cpus, memory * GB)
+        for nodes, gpus, cpus, memory in zip(*asked, strict=True)
+    ]
     seconds = np.round(3600 * random.uniform(*HOURS, JOBS))
     return Workload(jobs, np.zeros(JOBS), seconds, transfers=estimated_transfers(jobs, random))

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from topoplace import _checks
 from topoplace.papers.tsubame.machine import GB
 from topoplace.simulate import Workload
-from topoplace.simulate.logged_jobs import estimated_transfers, gang
-from topoplace.simulate.workload import seeded
+from topoplace.simulate.workloads.generators import seeded
+from topoplace.simulate.workloads.logged_jobs import estimated_transfers, job_from_nodes
 
 HOURS: Final = 24
 Ints = NDArray[np.int64]
@@ -107,7 +107,7 @@ def workload(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Wo
     log = generate(seed, days, habits)
     random = seeded(seed + 1)
     columns = zip(log.nodes.tolist(), log.gpus.tolist(), log.cpus.tolist(), log.memory.tolist(), strict=True)
-    jobs = [gang(nodes, gpus, cpus, memory * GB) for nodes, gpus, cpus, memory in columns]
+    jobs = [job_from_nodes(nodes, gpus, cpus, memory * GB) for nodes, gpus, cpus, memory in columns]
     asked = np.ceil(log.run_time * random.uniform(1, 4, len(jobs)) / 3600) * 3600
     transfers = estimated_transfers(jobs, random)
     return Workload(jobs, log.submit, log.run_time, transfers=transfers, requested_time=asked)

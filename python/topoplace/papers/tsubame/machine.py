@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from topoplace.hosts import HostResources
+from topoplace.cluster.hosts import HostResources
 from topoplace.simulate import RemoteCopies, TransferSpeeds
-from topoplace.topology import Topology
+from topoplace.topology.topology import Topology
 
 GPUS: Final = 3
 MEMORY: Final = 22
@@ -16,7 +16,11 @@ NODE: Final = HostResources(cpus=8, memory_gb=MEMORY * GB + 0.01)
 """What a GPU job can have of a node, beside the virtual machine for CPU jobs; a little more memory, since what each of
 several jobs asks for is rounded up to whole MB."""
 SPEEDS: Final = TransferSpeeds(
-    network_gbps=10.0, network_latency=1.2e-3, gpu_gbps=171.0, remote_latency=3.47e-3, remote_overhead=1.09
+    network_gb_per_s=10.0,
+    network_latency=1.2e-3,
+    gpu_gb_per_s=171.0,
+    remote_latency=3.47e-3,
+    remote_overhead=1.09,
 )
 MODEL: Final = RemoteCopies(SPEEDS)
 
@@ -25,5 +29,5 @@ def machines(count: int) -> Topology:
     """So many nodes."""
     node = Topology.from_links(GPUS, [], 8.0, model="K20X", memory_gb=6.0, name="node")
     return Topology.cluster(
-        node, count=count, network=SPEEDS.network_gbps, name=f"{count} nodes of TSUBAME 2.5"
+        node, count=count, network=SPEEDS.network_gb_per_s, name=f"{count} nodes of TSUBAME 2.5"
     )

@@ -21,7 +21,7 @@ from topoplace.papers.claims import (
 from topoplace.papers.tsubame import machine
 from topoplace.papers.tsubame.study import G_QUEUE, R_QUEUE, Floats, Study, run
 from topoplace.simulate import Transfers, Workload
-from topoplace.simulate.logged_jobs import CONNECTIONS
+from topoplace.simulate.workloads.logged_jobs import CONNECTIONS
 
 MEANS: Final = {"wait": 3818.0, "execution": 15_148.0, "life": 18_965.0}
 """Seconds under G on 480 nodes, which Table 3 and the percentages of section 4.2 imply."""
@@ -38,9 +38,9 @@ _TABLE_TOLERANCE: Final = {"wait": 190.0, "execution": 4.0, "life": 190.0}
 _CHANGE_TOLERANCE: Final = {"wait": 0.05, "life": 0.015}
 _FACTOR: Final = 2.0
 """Shares of jobs, and how long these wait, are alike within it."""
-_LAB_GBPS: Final = 6.38
+_LAB_GB_PER_S: Final = 6.38
 """Section 2.1, measured on FDR InfiniBand."""
-_LAB_NATIVE_GBPS: Final = 172.0
+_LAB_NATIVE_GB_PER_S: Final = 172.0
 _LAB: Final = {"Jacobi": ((7, 1.01),), "LAMMPS": ((7, 1.17), (9, 1.78))}
 """(shares into which the network's bandwidth was split, slowdown), section 2.1.2."""
 _YEAR: Final = 360 * 86_400.0
@@ -54,8 +54,8 @@ _CONGESTED: Final = (0.15, 0.30)
 def copies() -> Iterator[Claim]:
     """Equations 1 and 2, and what the laboratory's slowdowns imply."""
     streams = (1, 2, 4, 8)
-    theirs = [3.47e-3 + 1.0 / (_LAB_GBPS / count) * 1.09 for count in streams]
-    ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GBPS / count) for count in streams]
+    theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
+    ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
     yield Claim(
         "2.1",
         "seconds of one copy of 1 GB by rCUDA, 6.38 GB/s shared by 1, 2, 4 and 8 streams (eqs. 1 and 2)",
@@ -64,7 +64,7 @@ def copies() -> Iterator[Claim]:
         REPRODUCED if np.allclose(theirs, ours, rtol=1e-12) else DIFFERS,
         "reproduced if equal; the fit to measurements (R2 = 0.986) cannot be repeated, they are a figure only",
     )
-    ratio = machine.SPEEDS.remote_copies(1.0, 1, _LAB_GBPS) * _LAB_NATIVE_GBPS
+    ratio = machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S) * _LAB_NATIVE_GB_PER_S
     yield Claim(
         "2.2",
         "time of one copy of 1 GB between GPUs by rCUDA over that inside a node, network idle",
@@ -92,7 +92,7 @@ def inputs(study: Study) -> Iterator[Claim]:
     """Tables 1 and 2, and the log."""
     node = (
         *(machine.NODE.cpus, machine.GPUS, machine.MEMORY),
-        *(machine.SPEEDS.network_gbps, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gbps),
+        *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
         machine.SPEEDS.remote_latency * 1e3,
     )
     yield Claim(

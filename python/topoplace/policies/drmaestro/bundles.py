@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.cluster.hosts import megabytes
 from topoplace.engine.admission import never, why_never, why_no_machine
-from topoplace.hosts import HostShare, megabytes
-from topoplace.network import NEUTRAL, NetworkProfile
+from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
+from topoplace.placement import HostShare
 
 if TYPE_CHECKING:
+    from topoplace.cluster.hosts import Hosts
     from topoplace.engine.free_resources import TopologyColumns
-    from topoplace.hosts import Hosts
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
 
 
@@ -52,9 +53,9 @@ class JobBundles:
         """(makes,) which GPUs meet its requirements."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """Whether no two of its tasks may share a machine."""
-        self.gpus_local = job.single_node or not disaggregate
+        self.gpus_local = job.single_machine or not disaggregate
         """Whether its GPUs must be local to its processes."""
-        self.single_bundle = job.single_node
+        self.single_bundle = job.single_machine
         """Whether all its processes are one bundle."""
         self.own_machine_only = self.single_bundle or self.anti_affine
         """Whether local GPUs have to be on the machine itself, not just in its pool."""

@@ -13,7 +13,7 @@ from topoplace.engine.free_resources import Ints
 from topoplace.policies.drmaestro.network import NetworkLoad, Reals
 
 if TYPE_CHECKING:
-    from topoplace.network import NetworkProfile
+    from topoplace.jobs.network_profile import NetworkProfile
 
 SCALE: Final = 1 << 20
 """A cost of 1.0 in the units of the kernel, which counts in whole numbers; costs are rounded to the nearest."""

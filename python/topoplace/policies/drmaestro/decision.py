@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.engine.admission import candidate_gpu_sets_among
-from topoplace.network import traffic
+from topoplace.jobs.network_profile import traffic
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
 from topoplace.policies.drmaestro import phases
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topoplace.engine.plan import QueuedJob
     from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
     from topoplace.policies.drmaestro.network import NetworkLoad
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class Candidate:
     hosts: list[int] = field(default_factory=list[int])
     """The machine of each bundle."""
     gpus: list[int] = field(default_factory=list[int])
-    storage: list[int] = field(default_factory=list[int])
+    drives: list[int] = field(default_factory=list[int])
 
     @property
     def machines(self) -> list[int]:
@@ -101,7 +101,7 @@ class Decision:
         served = self._all_or_nothing(remote, lambda jobs: self._gpus(jobs, left), self._set_gpus(left))
         lost: set[Candidate] = set(remote) - set(served)
         stored = [job for job in placed if job not in lost and job.needs.job.drives]
-        kept = self._all_or_nothing(stored, lambda jobs: self._drives(jobs, left), _set_storage)
+        kept = self._all_or_nothing(stored, lambda jobs: self._drives(jobs, left), _set_drives)
         lost |= set(stored) - set(kept)
         found = [job for job in placed if job not in lost]
         self.disturbed |= len(found) + homeless < len(batch)
@@ -304,7 +304,7 @@ class Decision:
             job=job.entry.job,
             hosts=host_shares,
             remote=remote,
-            storage=tuple(job.storage),
+            drives=tuple(job.drives),
         )
 
     def _remote(self, job: Candidate) -> tuple[int, ...]:
@@ -320,7 +320,7 @@ class Decision:
             free.hosts[host, :2] -= bundle.needs
         for gpu in job.gpus:
             free.set_free(gpu, free=False)
-        for machine in job.storage:
+        for machine in job.drives:
             free.hosts[machine, 2] -= 1
         self.network.send(sent, job.needs.profile.sensitivity(remote=remote))
         self._touched.update(machine for machine, own in sent if own)
@@ -330,8 +330,8 @@ def _set_hosts(job: Candidate, places: list[int]) -> None:
     job.hosts = places
 
 
-def _set_storage(job: Candidate, places: list[int]) -> None:
-    job.storage = places
+def _set_drives(job: Candidate, places: list[int]) -> None:
+    job.drives = places
 
 
 def _take_host(left: FreeResources, needs: JobBundles, bundle: Bundle, machine: int) -> bool:

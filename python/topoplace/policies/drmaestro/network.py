@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.network import NEUTRAL, NetworkProfile, traffic
+from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile, traffic
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
+    from topoplace.cluster.cluster import Cluster
 
 Reals = NDArray[np.float64]
 

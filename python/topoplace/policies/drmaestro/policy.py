@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
 from topoplace.engine.admission import why_not_now
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.memo import Memo
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Ask, BatchWalk, Outcome, checked_queue, refuse_duplicates
-from topoplace.jobgraph import JobGraph
-from topoplace.network import NetworkProfile
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.placement import Placement, Refusal
 from topoplace.policies.drmaestro.bundles import JobBundles
 from topoplace.policies.drmaestro.costs import Costs

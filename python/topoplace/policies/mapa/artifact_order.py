@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.jobgraph import JobGraph
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
 from topoplace.objectives.links import NUM_LINK_CLASSES, OTHER_LINK, LinkTables, link_scores
 from topoplace.placement import Placement
@@ -28,8 +28,8 @@ from topoplace.placement import Placement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from topoplace.cluster import Cluster
-    from topoplace.topology import Topology
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.topology.topology import Topology
 
 TieBreak = Literal["lexicographic", "artifact"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from topoplace.policies.mapa.search import MapaPolicy
 
 if TYPE_CHECKING:
-    from topoplace.cluster import Cluster
+    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
 
 

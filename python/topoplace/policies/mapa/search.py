@@ -15,9 +15,9 @@ from topoplace.policies.mapa import artifact_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.cluster import Cluster
+    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.mapa.artifact_order import TieBreak
 
 

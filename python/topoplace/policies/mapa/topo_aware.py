@@ -9,11 +9,11 @@ from topoplace.policies.mapa.search import MapaPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from topoplace.cluster import Cluster
+    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
-    from topoplace.topology import Topology
+    from topoplace.topology.topology import Topology
 
 
 class MapaTopoAware(MapaPolicy):

@@ -13,17 +13,17 @@ from topoplace.engine.machine_class import MachineClass, Mask, mask_of
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.multi_machine import communication_range
 from topoplace.engine.option_heap import Option
+from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference, worst_ratio
 from topoplace.objectives.utility import Costs, Formula, Utility, communication_cost
-from topoplace.profiles import PerformanceProfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from topoplace.engine.machine_state import ClusterView, MachineState
     from topoplace.engine.request import JobRequest
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
 
 _ROUNDING = 1e-9

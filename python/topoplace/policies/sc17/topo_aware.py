@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.multi_machine import MachineOffer, MachineSplit
     from topoplace.engine.request import JobRequest
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.objectives.utility import Costs, Formula
-    from topoplace.profiles import PerformanceProfile
 
 _ROUNDING = 1e-9
 _MAX_SOCKETS = 4

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from topoplace.cluster.hosts import megabytes
 from topoplace.engine.memo import Memo
-from topoplace.hosts import HostShare, megabytes
+from topoplace.placement import HostShare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.engine.free_resources import FreeResources, Ints, TopologyColumns
     from topoplace.engine.request import JobRequest
-    from topoplace.jobgraph import JobGraph
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
 
 Amounts = tuple[int, int, int, int]
@@ -25,21 +26,22 @@ Amounts = tuple[int, int, int, int]
 class NodeNeeds:
     """The needs of a request on each of its nodes.
 
-    A job has a node for each of its processes, no two on the same machine; one for all of them if it is `single_node`,
-    and one for each task under `anti_affinity`. Its CPUs and memory are divided evenly, CPUs rounded up.
+    A job has a node for each of its processes, no two on the same machine; one for all of them if it is
+    `single_machine`, and one for each task under `anti_affinity`. Its CPUs and memory are divided evenly, CPUs
+    rounded up.
     """
 
     def __init__(self, job: JobGraph, columns: TopologyColumns) -> None:
         self.job = job
         anti_affine = job.anti_affinity and job.num_tasks > 1
-        self.nodes = 1 if job.single_node else job.num_tasks if anti_affine else job.processes
+        self.nodes = 1 if job.single_machine else job.num_tasks if anti_affine else job.processes
         self.gpus, self.uneven = divmod(job.num_tasks, self.nodes)
         """On each node; and how many are left over, which makes it a request that cannot be granted."""
         self.cpus = -(-(job.cpus or 0) // self.nodes)
         self.memory_gb = (job.memory_gb or 0.0) / self.nodes
         self.megabytes = megabytes(self.memory_gb)
         self.total_gpus = self.nodes * self.gpus
-        self.gpus_local = job.single_node or anti_affine
+        self.gpus_local = job.single_machine or anti_affine
         """Whether GPUs of other machines are out of the question."""
         self.suits: NDArray[np.bool_] | None = None
         """(makes,) which GPUs meet its requirements; None for all of them."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace import _checks
-from topoplace.cluster import Cluster
+from topoplace.cluster.cluster import Cluster
 from topoplace.engine.admission import never, why_never, why_not_now
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, different_gpu_sets
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.jobgraph import JobGraph
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
 from topoplace.policies.tsubame.borrowing import take_nodes

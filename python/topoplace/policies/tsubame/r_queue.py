@@ -24,7 +24,7 @@ class RQueue(NodeQueue):
     GPUs a node needs come first, so that few are borrowed, and then the lower number. All nodes take their own GPUs
     before any borrows. Lenders are machines with jobs before idle ones, so that idle ones stay whole, then those with
     the fewest free GPUs, which no job can use where they are, then the lower number. A lender has a job: it is not
-    exclusive any more. A job of `single_node` or `anti_affinity` does not borrow, and GPUs that are given as
+    exclusive any more. A job of `single_machine` or `anti_affinity` does not borrow, and GPUs that are given as
     partitions only are not lent.
     """
 

@@ -1,0 +1,117 @@
+"""Graphs to split, each as every library wants it: clusters of machines, grids, random geometric graphs, files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from topoplace import kernels
+from topoplace.text_formats import metis
+
+IMBALANCE = 0.03
+
+
+class Instance:
+    """A graph as edges, and as the rows that other libraries take."""
+
+    def __init__(
+        self, name: str, vertices: int, edges: np.ndarray, weights: np.ndarray | None = None
+    ) -> None:
+        self.name, self.vertices, self.edges, self.weights = name, vertices, edges, weights
+
+    @cached_property
+    def graph(self) -> kernels.Graph:
+        rows = self.edges if self.weights is None else np.column_stack([self.edges, self.weights])
+        return kernels.Graph.from_edges(self.vertices, rows.astype(float))
+
+    @cached_property
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Where each vertex's arcs begin, where they lead, what they weigh; 32 bits each."""
+        ends = np.concatenate([self.edges, self.edges[:, ::-1]])
+        order = np.lexsort((ends[:, 1], ends[:, 0]))
+        first = np.concatenate([[0], np.cumsum(np.bincount(ends[:, 0], minlength=self.vertices))])
+        weights = None if self.weights is None else np.tile(self.weights, 2)[order].astype(np.int32)
+        return first.astype(np.int32), ends[order, 1].astype(np.int32), weights
+
+    def cut(self, side: np.ndarray) -> float:
+        """What `side` cuts; infinite where a side holds too much."""
+        if np.bincount(side, minlength=2).max() > (1 + IMBALANCE) * math.ceil(self.vertices / 2):
+            return math.inf
+        crossing = side[self.edges[:, 0]] != side[self.edges[:, 1]]
+        return float(crossing.sum() if self.weights is None else self.weights[crossing].sum())
+
+
+def cluster(machines: int, rack: int = 40) -> Instance:
+    """Machines of four GPUs in racks of 40 under one spine; each GPU, host and switch is a vertex of weight 1.
+
+    Weights are bandwidths: 40 between the GPUs of a socket (two NVLinks), 16 from each GPU to the host (PCIe),
+    10 from host to rack, 40 from rack to spine. With 3 % imbalance 12 of 25 racks and six machines of the next
+    make 540, and 122 of 250 racks 4,880; METIS finds 680 and 4,960.
+    """
+    hosts = np.arange(machines) * 5 + 4
+    racks = 5 * machines + np.arange(-(-machines // rack))
+    spine = np.full(len(racks), racks[-1] + 1)
+    links = [(hosts - 4, hosts - 3, 40), (hosts - 2, hosts - 1, 40)]
+    links += [(hosts - gpu, hosts, 16) for gpu in (4, 3, 2, 1)]
+    links += [(hosts, racks[np.arange(machines) // rack], 10), (racks, spine, 40)]
+    edges = np.concatenate([np.column_stack([u, v]) for u, v, _ in links])
+    weights = np.concatenate([np.full(len(u), weight) for u, _, weight in links])
+    return Instance(f"cluster {machines:,} x 4", int(spine[0]) + 1, edges, weights)
+
+
+def grid(side: int) -> Instance:
+    number = np.arange(side * side).reshape(side, side)
+    across = np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()])
+    down = np.column_stack([number[:-1].ravel(), number[1:].ravel()])
+    return Instance(f"grid {side}^2", side * side, np.concatenate([across, down]))
+
+
+def shuffled(side: int) -> Instance:
+    """The same grid, numbered at random: row by row, the numbers alone lead to straight cuts."""
+    plain = grid(side)
+    number = np.random.default_rng(1).permutation(plain.vertices)
+    return Instance(f"shuffled grid {side}^2", plain.vertices, number[plain.edges])
+
+
+def geometric(vertices: int) -> Instance:
+    """Points in the unit square, joined within 0.55 sqrt(ln n / n), as in the DIMACS challenge; numbered at random."""
+    radius = 0.55 * math.sqrt(math.log(vertices) / vertices)
+    cells = int(1 / radius)
+    points = np.random.default_rng(1).random((vertices, 2))
+    column, row = np.minimum((points * cells).astype(np.int64), cells - 1).T
+    order = np.argsort(column * cells + row, kind="stable")
+    first = np.searchsorted((column * cells + row)[order], np.arange(cells * cells + 1))
+    edges = []
+    for right, up in ((0, 0), (0, 1), (1, -1), (1, 0), (1, 1)):
+        there = np.flatnonzero((column + right < cells) & (row + up >= 0) & (row + up < cells))
+        cell = (column[there] + right) * cells + row[there] + up
+        count = first[cell + 1] - first[cell]
+        u = np.repeat(there, count)
+        v = order[
+            np.arange(len(u)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first[cell], count)
+        ]
+        near = ((points[u] - points[v]) ** 2).sum(axis=1) <= radius**2
+        near &= (u < v) | (right != 0) | (up != 0)
+        edges.append(np.column_stack([u, v])[near])
+    return Instance(f"geometric {vertices:,}", vertices, np.concatenate(edges))
+
+
+def from_file(path: str) -> Instance:
+    """A graph file, with its edge weights, and every vertex of weight 1."""
+    file = metis.parse(Path(path).read_bytes())
+    ends, weights = file.edges[:, :2].astype(np.int64), file.edges[:, 2]
+    return Instance(Path(path).stem, file.graph.num_vertices, ends, None if (weights == 1).all() else weights)
+
+
+CLUSTERS: dict[str, Callable[[], Instance]] = {
+    f"cluster {machines:,} x 4": lambda machines=machines: cluster(machines) for machines in (1_000, 10_000)
+}
+OTHERS: dict[str, Callable[[], Instance]] = {
+    **{f"grid {side}^2": lambda side=side: grid(side) for side in (10, 32, 100, 316, 1000)},
+    **{f"shuffled grid {side}^2": lambda side=side: shuffled(side) for side in (32, 100, 316, 1000)},
+    **{f"geometric {n:,}": lambda n=n: geometric(n) for n in (10**3, 10**4, 10**5, 10**6)},
+}

@@ -1,0 +1,120 @@
+// A tournament tree: the least of some keys that change one at a time, and the others in order from there.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
+
+namespace topoplace::flow {
+
+class Tournament {
+  public:
+    // The key of a leaf that takes no part.
+    static constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();
+
+    Tournament() = default;
+    explicit Tournament(const std::vector<std::int64_t>& keys)
+        : leaves_(std::bit_ceil(std::max<std::size_t>(keys.size(), 1))), tree_(2 * leaves_, kNoKey) {
+        std::copy(keys.begin(), keys.end(), tree_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+        for (std::size_t node = leaves_ - 1; node > 0; --node) {
+            tree_[node] = std::min(tree_[2 * node], tree_[2 * node + 1]);
+        }
+    }
+
+    // True for one made without keys, which has no leaves at all.
+    bool empty() const { return tree_.empty(); }
+    // Makes room for this many leaves; new ones have no key.
+    void grow(std::size_t leaves) {
+        TOPOPLACE_ASSERT(!empty());
+        if (leaves <= leaves_) return;
+        std::vector<std::int64_t> keys(tree_.begin() + static_cast<std::ptrdiff_t>(leaves_), tree_.end());
+        keys.resize(leaves, kNoKey);
+        *this = Tournament(keys);
+    }
+
+    std::int64_t least() const {
+        TOPOPLACE_ASSERT(!empty());
+        return tree_[1];
+    }
+    std::int64_t key(std::int32_t leaf) const {
+        TOPOPLACE_ASSERT(!empty() && index(leaf) < leaves_);
+        return tree_[leaves_ + index(leaf)];
+    }
+
+    // Returns the first leaf of the least key.
+    std::int32_t first() const {
+        TOPOPLACE_ASSERT(!empty());
+        std::size_t node = 1;
+        while (node < leaves_) node = 2 * node + (tree_[2 * node] == tree_[1] ? 0 : 1);
+        TOPOPLACE_ASSERT(tree_[node] == least());
+        return static_cast<std::int32_t>(node - leaves_);
+    }
+
+    void set(std::int32_t leaf, std::int64_t key) {
+        TOPOPLACE_ASSERT(!empty() && index(leaf) < leaves_);
+        std::size_t node = leaves_ + index(leaf);
+        tree_[node] = key;
+        for (node /= 2; node > 0; node /= 2) {
+            const std::int64_t least = std::min(tree_[2 * node], tree_[2 * node + 1]);
+            if (tree_[node] == least) break;
+            tree_[node] = least;
+        }
+        TOPOPLACE_ASSERT(tree_[1] <= key);
+    }
+
+    // Leaves by rising key, all of one key at a time; keys must not change from `rewind` to the last `visit`.
+    void rewind() {
+        TOPOPLACE_ASSERT(!empty());
+        open_.assign(1, {tree_[1], 1});
+    }
+    std::int64_t next_key() const { return open_.empty() ? kNoKey : open_.front().first; }
+    // Calls visit(leaf) for the leaves of the next key until it returns false.
+    template <std::predicate<std::int32_t> Visit>
+    void visit(Visit&& visit) {
+        const std::int64_t key = next_key();
+        TOPOPLACE_ASSERT(key != kNoKey);
+        while (next_key() == key) {
+            std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+            TOPOPLACE_ASSERT(tree_[open_.back().second] == key);  // no key changed since `rewind`
+            tied_.assign(1, open_.back().second);
+            open_.pop_back();
+            while (!tied_.empty()) {
+                const std::size_t node = tied_.back();
+                tied_.pop_back();
+                if (node < leaves_) {
+                    open(2 * node + 1, key);
+                    open(2 * node, key);
+                } else if (!visit(static_cast<std::int32_t>(node - leaves_))) {
+                    return;
+                }
+            }
+        }
+        TOPOPLACE_ASSERT(next_key() > key);
+    }
+
+  private:
+    void open(std::size_t node, std::int64_t key) {
+        TOPOPLACE_ASSERT(tree_[node] >= key);
+        if (tree_[node] == key) {
+            tied_.push_back(node);
+        } else if (tree_[node] != kNoKey) {
+            open_.emplace_back(tree_[node], node);
+            std::push_heap(open_.begin(), open_.end(), std::greater<>());
+        }
+    }
+
+    std::size_t leaves_ = 1;
+    std::vector<std::int64_t> tree_;  // node i over 2i and 2i + 1, leaves from leaves_ on
+    std::vector<std::pair<std::int64_t, std::size_t>> open_;  // a heap: subtrees not visited yet
+    std::vector<std::size_t> tied_;                           // with the key that is being visited
+};
+
+}  // namespace topoplace::flow

@@ -1,0 +1,385 @@
+// Recognition of scheduling graphs, their targets, and the flow and potentials of a solved assignment.
+#include "flow/scheduling/infrastructure.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "topoplace/assert.hpp"
+
+namespace topoplace::flow {
+
+// ---- recognition ------------------------------------------------------------------------------------------
+
+bool Infrastructure::check_bounds(const Network& network, std::int64_t more) {
+    most_nodes_ = std::int64_t{network.num_nodes} + more;
+    most_cost_ = kFar / (8 * (most_nodes_ + 1));  // twice a value is a key, and distances add two and a cost
+    const bool lower = std::any_of(network.lower.begin(), network.lower.end(),
+                                   [](std::int64_t bound) { return bound != 0; });
+    return !lower && std::all_of(network.cost.begin(), network.cost.end(),
+                                 [&](std::int64_t cost) { return fits(cost); });
+}
+
+bool Infrastructure::assign_roles(const Network& network) {
+    roles_.assign(network.supply.size(), Role::dead);
+    std::vector<std::uint8_t> entered(network.supply.size(), 0);
+    for (std::size_t arc = 0; arc < network.head.size(); ++arc) {
+        if (network.capacity[arc] > 0) entered[index(network.head[arc])] = 1;
+    }
+    std::int32_t sinks = 0;
+    for (std::int32_t node = 0; node < network.num_nodes; ++node) {
+        const std::int64_t supply = network.supply[index(node)];
+        if (supply > 1 || (supply == 1 && entered[index(node)] != 0)) return false;
+        if (supply == 1) roles_[index(node)] = Role::task;
+        if (supply < 0) roles_[index(node)] = Role::place;
+        num_tasks_ += supply == 1 ? 1 : 0;
+        sinks += supply < 0 ? 1 : 0;
+        if (supply < 0) sink_ = node;
+    }
+    if (sinks == 1) {
+        if (num_tasks_ + network.supply[index(sink_)] > 0) return false;  // it cannot take them all
+        roles_[index(sink_)] = Role::sink;
+    } else {
+        sink_ = kAbsent;
+    }
+    return num_tasks_ > 0 && sinks > 0;
+}
+
+bool Infrastructure::collect_arcs(const Network& network) {
+    arc_starts_.assign(network.supply.size() + 1, 0);
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        const std::int32_t tail = network.tail[arc];
+        if (roles_[index(tail)] == Role::task || network.capacity[arc] == 0) continue;
+        if (roles_[index(tail)] != Role::dead) return false;  // a sink passes nothing on
+        arcs_.push_back(static_cast<std::int32_t>(arc));
+        ++arc_starts_[index(tail) + 1];
+    }
+    std::partial_sum(arc_starts_.begin(), arc_starts_.end(), arc_starts_.begin());
+    std::stable_sort(arcs_.begin(), arcs_.end(), [&](std::int32_t a, std::int32_t b) {
+        return network.tail[index(a)] < network.tail[index(b)];
+    });
+    return true;
+}
+
+std::span<const std::int32_t> Infrastructure::arcs_from(std::int32_t node) const {
+    if (role(node) == Role::place && target_[index(node)] >= 0) {
+        const std::int32_t& exit = exit_arc_[index(target_[index(node)])];
+        return {&exit, exit >= 0 ? std::size_t{1} : 0};  // it may have come with its number since
+    }
+    if (index(node) + 1 >= arc_starts_.size()) return {};
+    const auto first = static_cast<std::size_t>(arc_starts_[index(node)]);
+    const auto last = static_cast<std::size_t>(arc_starts_[index(node) + 1]);
+    return {arcs_.data() + first, last - first};
+}
+
+bool Infrastructure::sort_nodes(const Network& network) {
+    std::vector<std::int32_t> open(network.supply.size(), 0);
+    for (const std::int32_t arc : arcs_) ++open[index(network.head[index(arc)])];
+    nodes_.reserve(network.supply.size() - static_cast<std::size_t>(num_tasks_));
+    for (std::int32_t node = 0; node < network.num_nodes; ++node) {
+        if (open[index(node)] == 0 && roles_[index(node)] != Role::task) nodes_.push_back(node);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        for (const std::int32_t arc : arcs_from(nodes_[i])) {
+            const std::int32_t head = network.head[index(arc)];
+            TOPOPLACE_ASSERT(open[index(head)] > 0);
+            if (--open[index(head)] == 0) nodes_.push_back(head);
+        }
+    }
+    return nodes_.size() + static_cast<std::size_t>(num_tasks_) == network.supply.size();
+}
+
+bool Infrastructure::update_capacities(const Network& network) {
+    std::vector<std::int64_t> room(network.supply.size(), 0);
+    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+        Role& role = roles_[index(*node)];
+        if (role == Role::sink || role == Role::gone) continue;
+        if (role == Role::place) room[index(*node)] = std::min(most_tasks_, -network.supply[index(*node)]);
+        for (const std::int32_t arc : arcs_from(*node)) {
+            const std::int32_t head = network.head[index(arc)];
+            std::int64_t passed = network.capacity[index(arc)];
+            if (head != sink_) {
+                if (passed < room[index(head)]) return false;
+                passed = room[index(head)];
+            }
+            TOPOPLACE_ASSERT(passed >= 0);
+            room[index(*node)] = std::min(most_tasks_, room[index(*node)] + std::min(most_tasks_, passed));
+        }
+        if (role != Role::dead || room[index(*node)] == 0) continue;
+        const auto arcs = arcs_from(*node);
+        const bool place = arcs.size() == 1 && network.head[index(arcs[0])] == sink_;
+        role = place ? Role::place : Role::hub;
+    }
+    return true;
+}
+
+bool Infrastructure::recognise(const Network& network, std::int64_t more) {
+    TOPOPLACE_ASSERT(roles_.empty() && nodes_.empty());
+    if (!check_bounds(network, more) || !assign_roles(network)) return false;
+    most_tasks_ = num_tasks_ + more;
+    target_.assign(network.supply.size(), kAbsent);
+    if (!collect_arcs(network) || !sort_nodes(network) || !update_capacities(network)) return false;
+    rank_.assign(network.supply.size(), kAbsent);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) rank_[index(nodes_[i])] = static_cast<std::int32_t>(i);
+    reached_.resize(nodes_.size());
+    place_of_.assign(arcs_.size(), kAbsent);
+    return true;
+}
+
+// ---- targets ----------------------------------------------------------------------------------------------
+
+std::int32_t Infrastructure::make_place(std::int32_t node, std::int32_t arc, const Network& network,
+                                        Assignment& assignment) {
+    std::int64_t capacity = node == sink_ ? most_tasks_ : -network.supply[index(node)];
+    std::int64_t cost = 0;
+    if (arc >= 0) {
+        capacity = network.capacity[index(arc)];
+        cost = network.cost[index(arc)];
+        TOPOPLACE_ASSERT(network.tail[index(arc)] == node && fits(cost));
+    }
+    const std::int32_t place = assignment.add_place(capacity, cost);
+    if (index(place) >= exit_arc_.size()) {
+        exit_arc_.resize(index(place) + 1, kAbsent);
+        last_step_.resize(index(place) + 1);
+    }
+    exit_arc_[index(place)] = arc;
+    return place;
+}
+
+// Records a path to a node, if it is the cheapest yet, for when its turn comes in the order of nodes_.
+void Infrastructure::reach(std::int32_t node, const Reached& path) {
+    TOPOPLACE_ASSERT(path.arc >= 0);
+    const std::int32_t rank = rank_[index(node)];
+    Reached& known = reached_[index(rank)];
+    if (known.arc < 0) {
+        open_.push_back(rank);
+        std::push_heap(open_.begin(), open_.end(), std::greater<>());
+    }
+    if (known.arc < 0 || path.distance < known.distance) known = path;
+}
+
+void Infrastructure::pass_on(std::int32_t node, std::int64_t distance, std::int32_t step,
+                             const Network& network, Assignment& assignment, HubMembers& hub) {
+    for (const std::int32_t& arc : arcs_from(node)) {
+        const std::int32_t head = network.head[index(arc)];
+        if (head != sink_) {
+            TOPOPLACE_ASSERT(rank_[index(node)] < rank_[index(head)]);
+            reach(head, {.distance = distance + network.cost[index(arc)], .arc = arc, .step = step});
+            continue;
+        }
+        std::int32_t& place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
+        if (place < 0) place = make_place(node, arc, network, assignment);
+        hub.add(place, distance, step);
+    }
+    scanned_ += arcs_from(node).size();
+}
+
+// The places behind a node with the cheapest path to each; nothing if the hubs together have too many arcs.
+std::optional<Infrastructure::HubMembers> Infrastructure::members_of(std::int32_t node,
+                                                                     const Network& network,
+                                                                     Assignment& assignment) {
+    const std::size_t most_scanned = 4 * (network.tail.size() + network.supply.size());
+    HubMembers hub;
+    TOPOPLACE_ASSERT(open_.empty());
+    for (pass_on(node, 0, kAbsent, network, assignment, hub); !open_.empty() && scanned_ <= most_scanned;) {
+        std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+        const std::int32_t next = nodes_[index(open_.back())];
+        const Reached at = std::exchange(reached_[index(open_.back())], {});
+        open_.pop_back();
+        steps_.push_back({.arc = at.arc, .previous = at.step});
+        const auto step = static_cast<std::int32_t>(steps_.size()) - 1;
+        if (role(next) == Role::place) hub.add(target(next, network, assignment), at.distance, step);
+        if (role(next) == Role::hub) pass_on(next, at.distance, step, network, assignment, hub);
+    }
+    return scanned_ <= most_scanned ? std::optional(std::move(hub)) : std::nullopt;
+}
+
+std::int32_t Infrastructure::make_hub(std::int32_t node, const Network& network, Assignment& assignment) {
+    std::optional<HubMembers> hub = members_of(node, network, assignment);
+    if (!hub) return kTooMany;
+    TOPOPLACE_ASSERT(!hub->members.empty());  // some unit can leave by it
+    const std::int32_t target = assignment.add_hub(hub->members);
+    exit_arc_.resize(std::max(exit_arc_.size(), index(target) + 1), kAbsent);
+    last_step_.resize(exit_arc_.size());
+    exit_arc_[index(target)] = kAbsent;
+    last_step_[index(target)] = std::move(hub->last_step);
+    return target;
+}
+
+std::int32_t Infrastructure::target(std::int32_t node, const Network& network, Assignment& assignment) {
+    std::int32_t& target = target_[index(node)];
+    if (target >= 0 || role(node) == Role::dead) return target;
+    if (role(node) == Role::hub) return target = make_hub(node, network, assignment);
+    const auto arcs = arcs_from(node);
+    return target = make_place(node, arcs.empty() ? kAbsent : arcs[0], network, assignment);
+}
+
+std::optional<std::vector<std::int32_t>> Infrastructure::add_tasks(const Network& network,
+                                                                   Assignment& assignment) {
+    std::vector<std::int32_t> node_of;
+    std::vector<std::int32_t> task_of(network.supply.size(), kAbsent);
+    for (std::int32_t node = 0; node < network.num_nodes; ++node) {
+        if (role(node) != Role::task) continue;
+        task_of[index(node)] = static_cast<std::int32_t>(node_of.size());
+        node_of.push_back(node);
+    }
+    std::vector<std::int32_t> counts(node_of.size(), 0);
+    const auto leads_on = [&](std::size_t arc) {
+        return task_of[index(network.tail[arc])] >= 0 && network.capacity[arc] > 0 &&
+               role(network.head[arc]) != Role::dead;
+    };
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        if (!leads_on(arc)) continue;
+        if (target(network.head[arc], network, assignment) == kTooMany) return std::nullopt;
+        ++counts[index(task_of[index(network.tail[arc])])];
+    }
+    if (std::find(counts.begin(), counts.end(), 0) != counts.end()) return std::nullopt;
+    assignment.add_tasks(counts);
+    for (std::size_t arc = network.tail.size(); arc-- > 0;) {
+        if (!leads_on(arc)) continue;
+        const std::int32_t task = task_of[index(network.tail[arc])];
+        assignment.put_option(task, --counts[index(task)],
+                              {.cost = network.cost[arc],
+                               .target = target(network.head[arc]),
+                               .arc = static_cast<std::int32_t>(arc)});
+    }
+    TOPOPLACE_ASSERT(static_cast<std::int64_t>(node_of.size()) == num_tasks_);
+    return node_of;
+}
+
+std::int32_t Infrastructure::exit_arc(std::int32_t node) const {
+    const std::int32_t target = target_[index(node)];
+    return target >= 0 ? exit_arc_[index(target)] : kAbsent;
+}
+
+std::int32_t Infrastructure::add_place(std::int32_t node, std::int32_t arc, const Network& network,
+                                       Assignment& assignment) {
+    if (index(node) >= roles_.size()) {
+        roles_.resize(index(node) + 1, Role::gone);
+        target_.resize(index(node) + 1, kAbsent);
+        rank_.resize(index(node) + 1, kAbsent);
+    }
+    if (rank_[index(node)] < 0) {
+        rank_[index(node)] = static_cast<std::int32_t>(nodes_.size());
+        nodes_.push_back(node);
+    }
+    roles_[index(node)] = Role::place;
+    return target_[index(node)] = make_place(node, arc, network, assignment);
+}
+
+void Infrastructure::forget(std::int32_t node) {
+    if (index(node) >= roles_.size()) return;
+    roles_[index(node)] = Role::gone;
+    target_[index(node)] = kAbsent;
+}
+
+// ---- the solution of the network --------------------------------------------------------------------------
+
+UnitPath path_of(const Assignment& assignment, std::int32_t task) {
+    const Assignment::Task& at = assignment.task(task);
+    if (!at.assigned()) return {};
+    const Option& option = assignment.option(at.option);
+    TOPOPLACE_ASSERT((at.leaf >= 0) == assignment.is_hub(option.target));
+    return {.arc = option.arc,
+            .target = option.target,
+            .leaf = at.leaf,
+            .place = at.place,
+            .cost = at.cost + assignment.exit_cost(at.place)};
+}
+
+void Infrastructure::add_flow(const UnitPath& path, std::int64_t units, std::span<std::int64_t> flow) const {
+    const auto add = [&](std::int32_t arc) {
+        flow[index(arc)] += units;
+        TOPOPLACE_ASSERT(flow[index(arc)] >= 0);
+    };
+    add(path.arc);
+    TOPOPLACE_ASSERT(flow[index(path.arc)] <= 1);
+    if (path.leaf >= 0) {
+        std::int32_t step = last_step_[index(path.target)][index(path.leaf)];
+        for (; step >= 0; step = steps_[index(step)].previous) add(steps_[index(step)].arc);
+    }
+    const std::int32_t exit = exit_arc_[index(path.place)];
+    if (exit >= 0) add(exit);
+}
+
+std::vector<std::int64_t> Infrastructure::potentials(const Network& network, const Assignment& assignment,
+                                                     std::span<const std::int32_t> node_of) const {
+    std::vector<std::int64_t> potential(network.supply.size(), 0);
+    set_infrastructure_potentials(network, assignment, potential);
+    for (std::int32_t i = 0; i < assignment.num_tasks(); ++i) {
+        const Assignment::Task& task = assignment.task(i);
+        if (!task.assigned()) continue;
+        const Option& option = assignment.option(task.option);
+        potential[index(node_of[index(i)])] = -option.cost - assignment.value(option.target);
+    }
+    set_dead_potentials(network, potential);
+    return potential;
+}
+
+// The largest potential that the arcs of a node without a target of its own allow it.
+std::int64_t Infrastructure::best_potential(std::int32_t node, const Network& network,
+                                            const Assignment& assignment,
+                                            std::span<const std::int64_t> potential) const {
+    const auto arcs = arcs_from(node);
+    if (arcs.empty()) return 0;  // a sink that no task can reach
+    std::int64_t best = -kFar;
+    for (const std::int32_t& arc : arcs) {
+        const std::int32_t head = network.head[index(arc)];
+        if (role(head) == Role::dead) continue;
+        TOPOPLACE_ASSERT(head == sink_ || rank_[index(node)] < rank_[index(head)]);
+        const std::int32_t place = place_of_[static_cast<std::size_t>(&arc - arcs_.data())];
+        best = std::max(
+            best, place >= 0 ? -assignment.value(place) : potential[index(head)] - network.cost[index(arc)]);
+    }
+    return best;
+}
+
+void Infrastructure::set_infrastructure_potentials(const Network& network, const Assignment& assignment,
+                                                   std::span<std::int64_t> potential) const {
+    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+        const std::int32_t target = target_[index(*node)];
+        if (role(*node) == Role::place && target >= 0) {
+            potential[index(*node)] = -assignment.value(target);
+        } else if (role(*node) == Role::place || role(*node) == Role::hub) {
+            potential[index(*node)] = best_potential(*node, network, assignment, potential);
+        }
+    }
+}
+
+// Where no unit can leave, none may want to come: a dead end's potential is as low as its arcs ask.
+void Infrastructure::set_dead_potentials(const Network& network, std::span<std::int64_t> potential) const {
+    const bool none = std::none_of(nodes_.begin(), nodes_.end(),
+                                   [&](std::int32_t node) { return role(node) == Role::dead; });
+    if (none) return;
+    const auto lower = [&](std::size_t arc) {
+        std::int64_t& head = potential[index(network.head[arc])];
+        if (role(network.head[arc]) != Role::dead || network.capacity[arc] == 0) return;
+        head = std::min(head, potential[index(network.tail[arc])] + network.cost[arc]);
+    };
+    for (std::size_t arc = 0; arc < network.tail.size(); ++arc) {
+        const Role tail = role(network.tail[arc]);  // `gone` is a task that has come since
+        if (tail == Role::task || tail == Role::gone) lower(arc);
+    }
+    for (const std::int32_t node : nodes_) {
+        if (role(node) != Role::hub && role(node) != Role::dead) continue;
+        for (const std::int32_t arc : arcs_from(node)) lower(index(arc));
+    }
+}
+
+FlowResult Infrastructure::expand(const Network& network, const Assignment& assignment,
+                                  std::span<const std::int32_t> node_of) const {
+    FlowResult result;
+    result.status = Status::optimal;
+    result.flow.assign(network.tail.size(), 0);
+    result.potential = potentials(network, assignment, node_of);
+    for (std::int32_t task = 0; task < assignment.num_tasks(); ++task) {
+        const UnitPath path = path_of(assignment, task);
+        TOPOPLACE_ASSERT(path.place >= 0);
+        add_flow(path, 1, result.flow);
+        result.cost += path.cost;
+    }
+    return result;
+}
+
+}  // namespace topoplace::flow

@@ -1,0 +1,145 @@
+// Recognises scheduling graphs and translates between them and assignments. Callers do not declare them.
+//
+// A scheduling graph has tasks, which are nodes that supply one unit and that no arc enters; behind them
+// nodes without supply and without cycles; and sinks. A node whose one arc leads to the only sink is a place:
+// a machine, or a job's node for tasks that stay unscheduled. Where there are several sinks, each is a place.
+// Any other node only passes units on, as racks and aggregators do. It is a hub over the places behind it if
+// no capacity in between can bind: each arc has room for all that the node behind it can pass on. Then only
+// the places limit the flow, and tasks, places and hubs are an Assignment whose optimum is the network's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "flow/scheduling/assignment/assignment.hpp"
+#include "graph/index.hpp"
+#include "topoplace/flow.hpp"
+
+namespace topoplace::flow {
+
+enum class Role : std::uint8_t {
+    task,
+    place,
+    hub,
+    sink,  // the only one; where there are several, they are places
+    dead,  // nothing can leave by it
+    gone,  // not known, or no longer
+};
+
+// How one unit leaves a task.
+struct UnitPath {
+    std::int32_t arc = kAbsent;  // the task's own
+    std::int32_t target = kAbsent;
+    std::int32_t leaf = kAbsent;   // if the target is a hub: by which member
+    std::int32_t place = kAbsent;  // absent: it has not left
+    std::int64_t cost = 0;         // in all
+};
+
+UnitPath path_of(const Assignment& assignment, std::int32_t task);
+
+// The network without its tasks, as places and hubs.
+class Infrastructure {
+  public:
+    // In place of a target: the node reaches places over too many arcs.
+    static constexpr std::int32_t kTooMany = -2;
+
+    // False if the network is no scheduling graph, or would not be with `more` tasks and other nodes.
+    bool recognise(const Network& network, std::int64_t more = 0);
+
+    Role role(std::int32_t node) const {
+        return index(node) < roles_.size() ? roles_[index(node)] : Role::gone;
+    }
+    std::int64_t most_tasks() const { return most_tasks_; }  // up to which the graph stays recognised
+    // False if a node other than a place may have to hold something back, which can change with the
+    // capacities of places. Distinguishes places, hubs and dead ends along the way.
+    bool update_capacities(const Network& network);
+    // The target that stands for a node, made if it is not there yet; kAbsent if nothing can leave by it, or
+    // kTooMany.
+    std::int32_t target(std::int32_t node, const Network& network, Assignment& assignment);
+    // The target of a node that has one, or kAbsent.
+    std::int32_t target(std::int32_t node) const { return target_[index(node)]; }
+    // Adds all tasks with their options and returns the node of each; nothing if a task has no option, or
+    // they reach too many places through too many nodes.
+    std::optional<std::vector<std::int32_t>> add_tasks(const Network& network, Assignment& assignment);
+    // Flow, potentials and cost of the network from those of the assignment; `node_of` its tasks.
+    FlowResult expand(const Network& network, const Assignment& assignment,
+                      std::span<const std::int32_t> node_of) const;
+    // Minus what one more unit at each node would cost.
+    std::vector<std::int64_t> potentials(const Network& network, const Assignment& assignment,
+                                         std::span<const std::int32_t> node_of) const;
+    // Adds units to the flow of every arc of a path.
+    void add_flow(const UnitPath& path, std::int64_t units, std::span<std::int64_t> flow) const;
+
+    // One-arc places that come and go, as jobs' unscheduled nodes do.
+    std::int32_t add_place(std::int32_t node, std::int32_t arc, const Network& network,
+                           Assignment& assignment);
+    void forget(std::int32_t node);
+    std::int32_t exit_arc(std::int32_t node) const;  // of a place, or kAbsent
+    std::int32_t sink() const { return sink_; }
+    bool fits(std::int64_t cost) const { return -most_cost_ <= cost && cost <= most_cost_; }
+    bool fits_nodes(std::int64_t nodes) const { return nodes <= most_nodes_; }
+
+  private:
+    // One arc of a path from a hub to a place.
+    struct Step {
+        std::int32_t arc = kAbsent;
+        std::int32_t previous = kAbsent;
+    };
+    // The cheapest path from the hub being made to a node.
+    struct Reached {
+        std::int64_t distance = 0;
+        std::int32_t arc = kAbsent;  // the last; absent: not reached
+        std::int32_t step = kAbsent;
+    };
+    // A hub being made.
+    struct HubMembers {
+        std::vector<Member> members;
+        std::vector<std::int32_t> last_step;  // by member
+        void add(std::int32_t place, std::int64_t distance, std::int32_t step) {
+            members.push_back({.place = place, .distance = distance});
+            last_step.push_back(step);
+        }
+    };
+
+    void set_infrastructure_potentials(const Network& network, const Assignment& assignment,
+                                       std::span<std::int64_t> potential) const;
+    void set_dead_potentials(const Network& network, std::span<std::int64_t> potential) const;
+    std::int64_t best_potential(std::int32_t node, const Network& network, const Assignment& assignment,
+                                std::span<const std::int64_t> potential) const;
+    bool check_bounds(const Network& network, std::int64_t more);
+    bool assign_roles(const Network& network);
+    bool collect_arcs(const Network& network);
+    bool sort_nodes(const Network& network);
+    std::span<const std::int32_t> arcs_from(std::int32_t node) const;
+    std::int32_t make_place(std::int32_t node, std::int32_t arc, const Network& network,
+                            Assignment& assignment);
+    void reach(std::int32_t node, const Reached& path);
+    void pass_on(std::int32_t node, std::int64_t distance, std::int32_t step, const Network& network,
+                 Assignment& assignment, HubMembers& hub);
+    std::optional<HubMembers> members_of(std::int32_t node, const Network& network, Assignment& assignment);
+    std::int32_t make_hub(std::int32_t node, const Network& network, Assignment& assignment);
+
+    std::vector<Role> roles_;
+    std::vector<std::int32_t> nodes_;       // all but tasks, each before those its arcs lead to
+    std::vector<std::int32_t> arc_starts_;  // by node
+    std::vector<std::int32_t> arcs_;        // of nodes that are no tasks, with a capacity, by tail
+    std::vector<std::int32_t> target_;      // by node; absent: none yet
+    std::vector<std::int32_t> rank_;        // by node: position in nodes_; absent: not there
+    std::vector<std::int32_t> place_of_;  // by position in arcs_: of an arc to the sink that shares its tail
+    std::vector<std::int32_t> exit_arc_;  // by target; absent: none
+    std::vector<std::vector<std::int32_t>> last_step_;  // by target, by leaf
+    std::vector<Step> steps_;
+    // Of the hub being made: the nodes reached, by position in nodes_, and a heap of positions to go on from.
+    std::vector<Reached> reached_;
+    std::vector<std::int32_t> open_;
+    std::size_t scanned_ = 0;  // arcs, for all hubs
+    std::int64_t num_tasks_ = 0;
+    std::int64_t most_tasks_ = 0;
+    std::int64_t most_nodes_ = 0;
+    std::int64_t most_cost_ = 0;
+    std::int32_t sink_ = kAbsent;
+};
+
+}  // namespace topoplace::flow

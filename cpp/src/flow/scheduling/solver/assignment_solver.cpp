@@ -1,0 +1,173 @@
+// Solving, changing and repairing an assignment: in which order the searches run, and when to start again.
+#include "flow/scheduling/solver/assignment_solver.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "flow/scheduling/solver/price_estimate.hpp"
+#include "topoplace/assert.hpp"
+
+namespace topoplace::flow {
+namespace {
+
+// Rounds of estimating values before tasks are assigned where there are more than places can take.
+constexpr std::int32_t kRounds = 4;
+// Worklists shorter than this are repaired without levelling prices.
+constexpr std::size_t kManyChanges = 64;
+
+}  // namespace
+
+bool AssignmentSolver::short_of_room() const {
+    return assignment_.limited_room() < assignment_.num_present_tasks();
+}
+
+bool AssignmentSolver::solve(NodeCounter& counter, std::uint64_t most) {
+    const bool solved = assign_all(counter, most);
+    assignment_.assert_invariants();
+    entrances_.assert_consistent();
+    return solved;
+}
+
+bool AssignmentSolver::assign_all(NodeCounter& counter, std::uint64_t most) {
+    const bool tight = short_of_room();
+    insertion_.use_exits(tight);
+    if (tight) set_values(assignment_, estimate_values(assignment_, kRounds));
+    Assignment::Worklist& worklist = assignment_.worklist();
+    worklist.waiting.clear();
+    for (std::int32_t task = 0; task < assignment_.num_tasks(); ++task) {
+        if (!insertion_.insert_directly(task)) worklist.waiting.push_back(task);
+    }
+    std::reverse(worklist.waiting.begin(), worklist.waiting.end());  // taken from the end, first come first
+    worklist.unsettled.resize(assignment_.places().size());
+    std::iota(worklist.unsettled.begin(), worklist.unsettled.end(), 0);
+    const std::uint64_t before = counter.nodes();
+    while (!worklist.empty()) {
+        if (!repair_one(counter) || counter.nodes() - before > most) return false;
+    }
+    nodes_from_scratch_ = counter.nodes() - before;
+    return true;
+}
+
+bool AssignmentSolver::repair(NodeCounter& counter) {
+    const bool repaired = repair_all(counter);
+    TOPOPLACE_ASSERT(!repaired || assignment_.worklist().empty());
+    assignment_.assert_invariants();
+    entrances_.assert_consistent();
+    return repaired;
+}
+
+bool AssignmentSolver::repair_all(NodeCounter& counter) {
+    const Assignment::Worklist& worklist = assignment_.worklist();
+    const bool tight = short_of_room();
+    insertion_.use_exits(tight);
+    if (tight && worklist.waiting.size() + worklist.unsettled.size() >= kManyChanges) leveller_.level();
+    const std::uint64_t enough =
+        counter.nodes() +
+        std::max<std::uint64_t>(assignment_.options().size() * 3 / 4, 2 * nodes_from_scratch_);
+    while (!worklist.empty()) {
+        if (counter.nodes() > enough && tight) {
+            restart();  // estimating prices and assigning all again takes about as long as this did
+            return assign_all(counter, std::numeric_limits<std::uint64_t>::max());
+        }
+        if (!repair_one(counter)) return false;
+    }
+    return true;
+}
+
+// Inserts a task or, if none waits, pulls one.
+bool AssignmentSolver::repair_one(NodeCounter& counter) {
+    auto& [waiting, unsettled] = assignment_.worklist();
+    TOPOPLACE_ASSERT(!waiting.empty() || !unsettled.empty());
+    if (!waiting.empty()) {
+        const std::int32_t task = waiting.back();
+        waiting.pop_back();
+        const Assignment::Task& of = assignment_.task(task);
+        if (of.count == 0 || of.assigned() || insertion_.insert(task, counter)) return true;
+        waiting.push_back(task);
+        return false;
+    }
+    const std::int32_t place = unsettled.back();
+    if (assignment_.is_hub(place) || assignment_.place(place).full() || assignment_.price(place) == 0) {
+        unsettled.pop_back();
+    } else {
+        pull_.pull(place, counter);
+    }
+    return !counter.stopped();
+}
+
+void AssignmentSolver::restart() {
+    entrances_.close();
+    exits_.close();
+    assignment_.unassign_all();
+}
+
+// ---- changes ----------------------------------------------------------------------------------------------
+
+std::int32_t AssignmentSolver::add_task(std::span<const Option> options) {
+    const std::int32_t task = assignment_.add_task(options);
+    entrances_.add_task(task);
+    exits_.add_task(task);
+    return task;
+}
+
+void AssignmentSolver::remove_task(std::int32_t task) {
+    if (assignment_.task(task).assigned()) assignment_.withdraw(task);
+    entrances_.remove_task(task);
+    assignment_.remove_task(task);
+    exits_.remove_task(task);
+}
+
+void AssignmentSolver::set_option_cost(std::int32_t task, std::int32_t option, std::int64_t cost) {
+    assignment_.set_option_cost(task, option, cost);
+    entrances_.update_option(task, option);
+    exits_.update_task(task);
+    assignment_.reconsider(task);
+}
+
+void AssignmentSolver::set_exit_cost(std::int32_t place, std::int64_t cost) {
+    const bool exit = assignment_.is_exit(place);
+    assignment_.set_exit_cost(place, cost);
+    std::int32_t task = assignment_.place(place).first_task;
+    for (; task >= 0; task = assignment_.task(task).next) assignment_.mark_moved(task);
+    if (exit) {
+        assignment_.set_value(place, cost);
+        reconsider_entrances(place);
+    } else if (assignment_.value(place) < cost) {
+        assignment_.set_value(place, cost);
+        reconsider_all_at(place);
+    } else {
+        assignment_.refresh(place);  // its price has changed
+        assignment_.worklist().unsettled.push_back(place);
+    }
+}
+
+// After an exit has become cheaper or dearer.
+void AssignmentSolver::reconsider_entrances(std::int32_t place) {
+    if (!entrances_.is_open()) entrances_.open();
+    const auto entrances = entrances_.entrances(place);
+    for (const EntranceIndex::Entrance& entrance : entrances) {
+        exits_.update_task(entrance.task);
+        assignment_.reconsider(entrance.task);
+    }
+}
+
+void AssignmentSolver::reconsider_all_at(std::int32_t place) {
+    std::vector<std::int32_t> tasks;
+    std::int32_t task = assignment_.place(place).first_task;
+    for (; task >= 0; task = assignment_.task(task).next) tasks.push_back(task);
+    for (const std::int32_t each : tasks) assignment_.reconsider(each);
+}
+
+void AssignmentSolver::set_capacity(std::int32_t place, std::int64_t capacity) {
+    assignment_.set_capacity(place, capacity);
+    const Assignment::Place& changed = assignment_.place(place);
+    while (changed.load > changed.capacity) {
+        const std::int32_t task = changed.first_task;
+        assignment_.withdraw(task);
+        assignment_.worklist().waiting.push_back(task);
+    }
+    assignment_.refresh(place);
+    assignment_.worklist().unsettled.push_back(place);
+}
+
+}  // namespace topoplace::flow

@@ -1,0 +1,60 @@
+// An assignment that is solved, kept while tasks come and go, and repaired.
+//
+// `solve` estimates prices where places are short, assigns each task to its best place if that has room, and
+// inserts the others one by one. Changes put tasks and places on the assignment's worklist; `repair` empties
+// it: tasks are inserted, and places with room and a price pull tasks. Where many tasks changed, all prices
+// are levelled first.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "flow/scheduling/assignment/assignment.hpp"
+#include "flow/scheduling/assignment/entrance_index.hpp"
+#include "flow/scheduling/assignment/exit_index.hpp"
+#include "flow/scheduling/solver/insertion_search.hpp"
+#include "flow/scheduling/solver/price_leveller.hpp"
+#include "flow/scheduling/solver/pull_search.hpp"
+#include "topoplace/deadline.hpp"
+
+namespace topoplace::flow {
+
+class AssignmentSolver {
+  public:
+    // Targets and the first tasks are added here.
+    Assignment& assignment() { return assignment_; }
+    const Assignment& assignment() const { return assignment_; }
+
+    // Assigns all tasks; false if there is no way for all, `counter` stops, or it takes `most` nodes.
+    bool solve(NodeCounter& counter, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+
+    // Changes to a solved assignment; `repair` makes it optimal again.
+    std::int32_t add_task(std::span<const Option> options);
+    void remove_task(std::int32_t task);
+    void set_option_cost(std::int32_t task, std::int32_t option, std::int64_t cost);
+    void set_exit_cost(std::int32_t place, std::int64_t cost);
+    void set_capacity(std::int32_t place, std::int64_t capacity);
+    // False if there is no way for all, or `counter` stops; the next call continues.
+    bool repair(NodeCounter& counter);
+
+  private:
+    bool short_of_room() const;
+    bool assign_all(NodeCounter& counter, std::uint64_t most);
+    bool repair_all(NodeCounter& counter);
+    bool repair_one(NodeCounter& counter);
+    void reconsider_entrances(std::int32_t place);
+    void reconsider_all_at(std::int32_t place);
+    void restart();
+
+    Assignment assignment_;
+    ExitIndex exits_{assignment_};
+    EntranceIndex entrances_{assignment_};
+    InsertionSearch insertion_{assignment_, exits_};
+    PullSearch pull_{assignment_, entrances_};
+    PriceLeveller leveller_{assignment_, exits_, entrances_};
+    std::uint64_t nodes_from_scratch_ = 0;  // that the last `solve` took
+};
+
+}  // namespace topoplace::flow

@@ -1,0 +1,52 @@
+// Inserts one more task into an optimal assignment, along the shortest path that displaces others.
+//
+// Dijkstra's algorithm on reduced costs, from the task over its options to the nearest place with room. A
+// full place leads on to the options of the tasks that it holds. Prices of the places that were nearer then
+// rise by what they were nearer, which keeps both invariants.
+//
+// Reference: Jonker and Volgenant, "A shortest augmenting path algorithm for dense and sparse linear
+// assignment problems", Computing 38 (1987).
+#pragma once
+
+#include <cstdint>
+
+#include "flow/scheduling/assignment/assignment.hpp"
+#include "flow/scheduling/assignment/exit_index.hpp"
+#include "flow/scheduling/solver/search_state.hpp"
+#include "topoplace/deadline.hpp"
+
+namespace topoplace::flow {
+
+class InsertionSearch {
+  public:
+    InsertionSearch(Assignment& assignment, ExitIndex& exits) : assignment_(assignment), exits_(exits) {}
+
+    // False, and nothing has changed, if there is no way for the task or `counter` stops.
+    bool insert(std::int32_t task, NodeCounter& counter);
+    // Assigns the task to its best place if that has room.
+    bool insert_directly(std::int32_t task);
+    // Opens the index of exits when a search first gets to a hub.
+    void use_exits(bool use) { use_exits_ = use; }
+
+  private:
+    using Label = SearchState::Label;
+
+    bool search(NodeCounter& counter);
+    void relax(std::int32_t target, std::int64_t distance, const Label& from);
+    void scan_options(std::int32_t task, std::int64_t base);
+    void scan_place(std::int32_t place);
+    void scan_hub(std::int32_t hub);
+    void scan_exits(std::int32_t hub);
+    std::int32_t leaf_of(std::int32_t place, std::int32_t hub) const;
+    bool stops_after(std::int32_t place, NodeCounter& counter);
+    void raise_values();
+    void augment(std::int32_t root);
+
+    Assignment& assignment_;
+    ExitIndex& exits_;
+    SearchState state_;
+    bool use_exits_ = false;
+    std::uint64_t scanned_ = 0;  // tasks since the last check of the clock
+};
+
+}  // namespace topoplace::flow

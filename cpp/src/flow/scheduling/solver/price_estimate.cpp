@@ -1,0 +1,245 @@
+// Two kinds of moves take turns. All places at the level of the widest hub, the one that most tasks name,
+// rise or fall together until as many tasks want them as there is room. Then each place alone goes to the
+// highest bid that it cannot accept; those above the hub's level stand apart from there on.
+#include "flow/scheduling/solver/price_estimate.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "topoplace/assert.hpp"
+#include "topoplace/flow.hpp"
+
+namespace topoplace::flow {
+namespace {
+
+class PriceEstimate {
+  public:
+    explicit PriceEstimate(const Assignment& assignment);
+    // Returns the values of the greatest dual found.
+    std::vector<std::int64_t> run(std::int32_t rounds);
+
+  private:
+    // Less than any bid, or shift of prices.
+    static constexpr std::int64_t kNoBid = std::numeric_limits<std::int64_t>::min() / 4;
+
+    // Cost of the best way out that a task has, by kind of target.
+    struct Choices {
+        std::int64_t exit = kFar;
+        std::int64_t common = kFar;    // places that rise and fall together
+        std::int64_t apart = kFar;     // the others
+        std::int32_t where = kAbsent;  // the cheapest of them
+    };
+
+    bool limited(std::size_t target) const { return room_[target] >= 0; }
+    std::int64_t level_at(std::size_t place) const { return level_ - distance_[place]; }
+    Choices choices(const Assignment::Task& task) const;
+    Total assess();
+    std::int64_t common_shift();
+    void move_together();
+    void move_alone();
+    void collect_bids();
+    void refresh_hubs();
+
+    const Assignment& of_;
+    std::vector<std::int64_t> values_;    // by target
+    std::vector<std::int64_t> room_;      // by target: the capacity; -1: a hub or an exit
+    std::vector<std::int64_t> distance_;  // by place: from the widest hub
+    std::vector<std::uint8_t> apart_;     // by place: above the level of that hub
+    std::vector<std::int64_t> taken_;     // by place apart: tasks that prefer it
+    std::vector<std::int32_t> starts_;    // by place: its first bid
+    std::vector<std::int32_t> ends_;      // by place: past its last bid
+    std::vector<std::int64_t> bids_;
+    std::vector<std::int64_t> thresholds_;  // by task: how much the level may rise until it leaves
+    std::int32_t widest_ = kAbsent;         // the hub that most tasks name
+    std::int64_t level_ = kNoBid;
+    bool follows_ = true;  // assume that tasks at places apart stay there as the level falls
+};
+
+PriceEstimate::PriceEstimate(const Assignment& assignment) : of_(assignment) {
+    const std::size_t size = of_.places().size();
+    std::vector<std::int32_t> in_degree(size, 0);
+    for (const Option& option : of_.options()) ++in_degree[index(option.target)];
+    values_.resize(size);
+    room_.assign(size, -1);
+    distance_.assign(size, kFar);
+    apart_.assign(size, 0);
+    taken_.assign(size, 0);
+    starts_.assign(size + 1, 0);
+    for (std::size_t i = 0; i < size; ++i) {
+        const auto target = static_cast<std::int32_t>(i);
+        values_[i] = of_.value(target);
+        if (of_.is_hub(target)) {
+            if (widest_ < 0 || in_degree[i] > in_degree[index(widest_)]) widest_ = target;
+        } else if (!of_.is_exit(target)) {
+            room_[i] = of_.places()[i].capacity;
+        }
+        starts_[i + 1] = starts_[i] + (limited(i) ? in_degree[i] : 0);
+    }
+    bids_.resize(index(starts_.back()));
+    if (widest_ < 0) return;
+    for (const Member& member : of_.hub(of_.hub_of(widest_)).members) {
+        distance_[index(member.place)] = std::min(distance_[index(member.place)], member.distance);
+    }
+}
+
+PriceEstimate::Choices PriceEstimate::choices(const Assignment::Task& task) const {
+    Choices found;
+    for (std::int32_t i = task.first; i < task.end(); ++i) {
+        const Option& option = of_.option(i);
+        const std::size_t target = index(option.target);
+        const std::int64_t through = option.cost + values_[target];
+        if (!limited(target) && !of_.is_hub(option.target)) {
+            found.exit = std::min(found.exit, through);
+        } else if (apart_[target] == 0) {
+            found.common = std::min(found.common, through);
+        } else if (through < found.apart) {
+            found.apart = through;
+            found.where = option.target;
+        }
+    }
+    return found;
+}
+
+// Counts which tasks want which places at the current values; returns the dual of these.
+Total PriceEstimate::assess() {
+    thresholds_.clear();
+    std::fill(taken_.begin(), taken_.end(), 0);
+    Total dual = 0;
+    for (const Assignment::Task& task : of_.tasks()) {
+        if (task.count == 0) continue;
+        const Choices found = choices(task);
+        const std::int64_t other = std::min(found.exit, found.apart);
+        dual += std::min(other, found.common);
+        const bool stays = found.apart < found.common && found.apart <= found.exit;
+        TOPOPLACE_ASSERT(!stays || limited(index(found.where)));
+        if (stays) ++taken_[index(found.where)];
+        if (found.common < kFar && !(stays && follows_)) {
+            thresholds_.push_back((follows_ ? found.exit : other) - found.common);
+        }
+    }
+    for (std::size_t i = 0; i < room_.size(); ++i) {
+        if (limited(i)) dual -= Total{room_[i]} * (values_[i] - of_.places()[i].exit_cost);
+    }
+    return dual;
+}
+
+// By how much all places that are not apart should rise or fall, so that as many tasks want them as there is
+// room.
+std::int64_t PriceEstimate::common_shift() {
+    std::int64_t room = 0;
+    for (std::size_t i = 0; i < room_.size(); ++i) {
+        if (limited(i)) room += std::max<std::int64_t>(0, room_[i] - taken_[i]);
+    }
+    if (static_cast<std::int64_t>(thresholds_.size()) <= room) return kNoBid;
+    const auto nth = thresholds_.begin() + static_cast<std::ptrdiff_t>(room);
+    std::nth_element(thresholds_.begin(), nth, thresholds_.end(), std::greater<>());
+    return *nth < kFar / 2 ? *nth : kNoBid;  // too many tasks have no exit: no price decides between them
+}
+
+void PriceEstimate::refresh_hubs() {
+    for (const Assignment::Hub& hub : of_.hubs()) {
+        std::int64_t& least = values_[index(hub.target)];
+        least = kFar;
+        for (const Member& member : hub.members) {
+            least = std::min(least, member.distance + values_[index(member.place)]);
+        }
+    }
+    if (widest_ >= 0) level_ = values_[index(widest_)];
+}
+
+void PriceEstimate::move_together() {
+    const std::int64_t shift = common_shift();
+    if (widest_ >= 0) level_ = values_[index(widest_)] + shift;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+        if (!limited(i)) continue;
+        const std::int64_t moved = apart_[i] != 0 ? values_[i] : values_[i] + shift;
+        values_[i] = std::max({of_.places()[i].exit_cost, moved, level_at(i)});
+        TOPOPLACE_ASSERT(values_[i] < kFar);
+    }
+    refresh_hubs();
+}
+
+// The most that each task would pay for each place it names.
+void PriceEstimate::collect_bids() {
+    ends_.assign(starts_.begin(), starts_.end() - 1);
+    for (const Assignment::Task& task : of_.tasks()) {
+        std::int64_t first = kFar;
+        std::int64_t second = kFar;
+        std::int32_t best = kAbsent;
+        for (std::int32_t i = task.first; i < task.end(); ++i) {
+            const Option& option = of_.option(i);
+            const std::int64_t through = option.cost + values_[index(option.target)];
+            second = std::min(second, std::max(first, through));
+            if (through < first) best = option.target;
+            first = std::min(first, through);
+        }
+        for (std::int32_t i = task.first; i < task.end(); ++i) {
+            const Option& option = of_.option(i);
+            if (!limited(index(option.target))) continue;
+            const std::int64_t other = option.target == best ? second : first;
+            const std::size_t target = index(option.target);
+            TOPOPLACE_ASSERT(ends_[target] < starts_[target + 1]);
+            bids_[index(ends_[target]++)] = other - option.cost;
+        }
+    }
+}
+
+// Sets each place to the highest bid that it cannot accept.
+void PriceEstimate::move_alone() {
+    collect_bids();
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+        if (!limited(i)) continue;
+        const std::int64_t base = std::max(of_.places()[i].exit_cost, level_at(i));
+        std::int64_t bid = kNoBid;
+        if (ends_[i] - starts_[i] > room_[i]) {
+            const auto nth = bids_.begin() + starts_[i] + static_cast<std::ptrdiff_t>(room_[i]);
+            std::nth_element(bids_.begin() + starts_[i], nth, bids_.begin() + ends_[i], std::greater<>());
+            bid = *nth < kFar / 2 ? *nth : kNoBid;
+        }
+        values_[i] = std::max(base, bid);
+        TOPOPLACE_ASSERT(values_[i] >= of_.places()[i].exit_cost && values_[i] < kFar);
+        apart_[i] = bid > base ? 1 : 0;
+    }
+    refresh_hubs();
+}
+
+std::vector<std::int64_t> PriceEstimate::run(std::int32_t rounds) {
+    Total greatest = assess();
+    std::vector<std::int64_t> best = values_;
+    std::vector<std::uint8_t> best_apart = apart_;
+    for (std::int32_t round = 0; round < rounds; ++round) {
+        move_together();
+        move_alone();
+        const Total dual = assess();
+        if (dual > greatest) {
+            greatest = dual;
+            best = values_;
+            best_apart = apart_;
+        } else if (dual == greatest || !follows_) {
+            break;
+        } else {
+            follows_ = false;
+            values_ = best;
+            apart_ = best_apart;
+            assess();
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> estimate_values(const Assignment& assignment, std::int32_t rounds) {
+    return PriceEstimate(assignment).run(rounds);
+}
+
+void set_values(Assignment& assignment, const std::vector<std::int64_t>& values) {
+    TOPOPLACE_ASSERT(values.size() == assignment.places().size());
+    for (std::int32_t target = 0; target < assignment.num_targets(); ++target) {
+        const std::int64_t value = values[index(target)];
+        if (value != assignment.value(target) && !assignment.is_hub(target))
+            assignment.set_value(target, value);
+    }
+}
+
+}  // namespace topoplace::flow

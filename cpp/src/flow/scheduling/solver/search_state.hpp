@@ -1,0 +1,129 @@
+// What the two searches over targets share: a label for every target reached, and a queue of targets by
+// distance.
+//
+// Dijkstra's algorithm with a binary heap. Targets at the distance of the one taken last stand on a stack
+// beside the heap, the last first, as many prices are equal. An event is a target or, as ~target or ~hub, the
+// rest of a target's neighbours, which stand ready in the order of their distances.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "flow/scheduling/assignment/assignment.hpp"
+#include "topoplace/assert.hpp"
+
+namespace topoplace::flow {
+
+class SearchState {
+  public:
+    // How a search reached a target.
+    struct Label {
+        std::int64_t distance = 0;
+        std::uint64_t search = 0;  // number of the search that wrote it
+        std::int32_t task = kAbsent;
+        Route route;
+        std::int32_t next_place = kAbsent;  // pulling: where the task would go from here
+        bool done = false;
+    };
+    struct Event {
+        std::int64_t distance = 0;
+        std::int32_t target = 0;
+        bool operator<(const Event& other) const {
+            return distance != other.distance ? distance > other.distance : target > other.target;
+        }
+    };
+
+    void start(std::int32_t num_targets) {
+        if (labels_.size() < index(num_targets)) labels_.resize(index(num_targets));
+        ++searches_;
+        heap_.clear();
+        tied_.clear();
+        done_.clear();
+        reached_ = -kFar;
+        limit_ = kFar;
+        goal_ = kAbsent;
+    }
+
+    const Label& label(std::int32_t target) const {
+        TOPOPLACE_ASSERT(labels_[index(target)].search == searches_);
+        return labels_[index(target)];
+    }
+    // True if this search has already been at the target at no greater distance.
+    bool is_labelled(std::int32_t target, std::int64_t distance) const {
+        const Label& label = labels_[index(target)];
+        return label.search == searches_ && label.distance <= distance;
+    }
+    Label& set_label(std::int32_t target, std::int64_t distance, const Label& from) {
+        TOPOPLACE_ASSERT(!is_labelled(target, distance));
+        TOPOPLACE_ASSERT(distance >= reached_);
+        TOPOPLACE_ASSERT(!from.done);
+        Label& label = labels_[index(target)];
+        TOPOPLACE_ASSERT(label.search != searches_ || !label.done);
+        label = from;
+        label.search = searches_;
+        label.distance = distance;
+        return label;
+    }
+
+    void push(std::int64_t distance, std::int32_t event) {
+        TOPOPLACE_ASSERT(distance >= reached_);
+        if (distance == reached_) {
+            tied_.push_back({.distance = distance, .target = event});
+        } else {
+            heap_.push_back({.distance = distance, .target = event});
+            std::push_heap(heap_.begin(), heap_.end());
+        }
+    }
+    // The next event nearer than the limit.
+    std::optional<Event> pop() {
+        if (limit_ <= reached_) return std::nullopt;
+        Event event;
+        if (!tied_.empty()) {
+            event = tied_.back();
+            tied_.pop_back();
+        } else {
+            if (heap_.empty()) return std::nullopt;
+            event = heap_.front();
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+            TOPOPLACE_ASSERT(event.distance >= reached_);
+            reached_ = event.distance;
+        }
+        return event.distance < limit_ ? std::optional(event) : std::nullopt;
+    }
+    // False if the target was taken before, or has come nearer since it was pushed.
+    bool finish(const Event& event) {
+        Label& label = labels_[index(event.target)];
+        TOPOPLACE_ASSERT(label.search == searches_ && label.distance <= event.distance);
+        if (label.done || label.distance != event.distance) return false;
+        label.done = true;
+        done_.push_back(event.target);
+        return true;
+    }
+
+    // A goal at this distance: nothing farther is of interest.
+    void set_goal(std::int32_t target, std::int64_t distance) {
+        TOPOPLACE_ASSERT(distance <= limit_);
+        limit_ = distance;
+        goal_ = target;
+    }
+    std::int64_t limit() const { return limit_; }
+    std::int64_t reached() const { return reached_; }  // distance of the event taken last
+    std::int32_t goal() const { return goal_; }
+    const std::vector<std::int32_t>& done() const { return done_; }
+
+  private:
+    std::vector<Label> labels_;  // by target
+    std::vector<Event> heap_;
+    std::vector<Event> tied_;  // at the distance of the one taken last
+    std::vector<std::int32_t> done_;
+    std::uint64_t searches_ = 0;
+    std::int64_t reached_ = 0;
+    std::int64_t limit_ = kFar;
+    std::int32_t goal_ = kAbsent;
+};
+
+}  // namespace topoplace::flow

@@ -1,0 +1,125 @@
+"""What came out of an online simulation: who ran when and where, what it cost, and every decision on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.capacity.problem.catalogue import Catalogue
+from topoplace.capacity.problem.job import CapacityJob
+
+Table = NDArray[np.void]
+
+EVENTS: Final = ("submit", "boot", "start", "stop", "end", "shutdown")
+"""A job arrives; a node is let; a job begins on GPUs of a node, or leaves them unfinished; it ends; a node is given
+back."""
+EVENT_FIELDS: Final = (
+    *(("time", "f8"), ("event", "U8"), ("controller", "i4")),
+    *(("node", "i4"), ("vm_type", "i4"), ("job", "i4"), ("gpus", "i4")),
+)
+DECISION_FIELDS: Final = (
+    *(("time", "f8"), ("controller", "i4"), ("jobs", "i4"), ("nodes", "i4"), ("postponed", "i4")),
+    *(("variables", "i8"), ("seconds", "f8"), ("cost", "f8"), ("gap", "f8")),
+)
+_JOB_FIELDS: Final = (
+    *(("job", object), ("submit", "f8"), ("due", "f8"), ("weight", "f8"), ("controller", "i4")),
+    *(("start", "f8"), ("end", "f8"), ("tardiness", "f8"), ("cost", "f8"), ("stops", "i4")),
+)
+
+
+def table(rows: Sequence[tuple[object, ...]], fields: Sequence[tuple[str, object]]) -> Table:
+    """A read-only structured array."""
+    made = np.array(rows, dtype=np.dtype(list(fields)))
+    made.flags.writeable = False
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class CapacityResult:
+    """A finished simulation; hours and $.
+
+    events: time, event (see `EVENTS`), controller, node, vm_type (place in the catalogue), job (its place in the jobs
+    that were given), gpus; -1 where there is none. In the order in which they happened; from them alone `audit_events`
+    counts the costs again. decisions: time, controller, jobs (in its system), nodes let, jobs postponed, variables of
+    the largest model solved, seconds of CPU time, cost and gap of the plan.
+    """
+
+    planner: str
+    catalogue: Catalogue
+    submitted: tuple[CapacityJob, ...] = field(repr=False)
+    events: Table = field(repr=False)
+    decisions: Table = field(repr=False)
+    vm_cost: float
+    """Every node's price for as long as it was let."""
+    tardiness_cost: float
+    """ω max(0, end - due) of all jobs."""
+
+    @property
+    def total_cost(self) -> float:
+        """What the paper compares."""
+        return self.vm_cost + self.tardiness_cost
+
+    @property
+    def jobs(self) -> Table:
+        """One row per job as given: job (id), submit, due, weight, controller, start (first), end, tardiness (hours),
+        cost (of the tardiness, $), stops (how often it was preempted, moved or got another number of GPUs)."""
+        ran = [_Ran() for _ in self.submitted]
+        rows: list[tuple[float, str, int, int, int, int, int]] = self.events.tolist()
+        for time, event, controller, _, _, job, _ in rows:
+            if job < 0:
+                continue
+            ran[job].note(event, time, controller)
+        pairs = zip(self.submitted, ran, strict=True)
+        return table([one.row(job) for job, one in pairs], _JOB_FIELDS)
+
+    def summary(self) -> dict[str, float]:
+        """The run in numbers: $ vm_cost, tardiness_cost, total_cost; hours makespan (first submission to last end),
+        mean_flow (submission to end), mean_tardiness; tardy_jobs, stops, decisions (counts); jobs_per_decision;
+        seconds_per_decision (CPU time); variables_per_decision."""
+        jobs, decisions = self.jobs, self.decisions
+        return {
+            "vm_cost": self.vm_cost,
+            "tardiness_cost": self.tardiness_cost,
+            "total_cost": self.total_cost,
+            "makespan": float(jobs["end"].max() - jobs["submit"].min()) if len(jobs) else 0.0,
+            "mean_flow": _mean(jobs["end"] - jobs["submit"]),
+            "mean_tardiness": _mean(jobs["tardiness"]),
+            "tardy_jobs": float((jobs["tardiness"] > 0).sum()),
+            "stops": float(jobs["stops"].sum()),
+            "decisions": float(len(decisions)),
+            "jobs_per_decision": _mean(decisions["jobs"]),
+            "seconds_per_decision": _mean(decisions["seconds"]),
+            "variables_per_decision": _mean(decisions["variables"]),
+        }
+
+
+@dataclass(slots=True)
+class _Ran:
+    """What the log says of one job."""
+
+    controller: int = -1
+    start: float = np.nan
+    end: float = np.nan
+    stops: int = 0
+
+    def note(self, event: str, time: float, controller: int) -> None:
+        self.controller = controller
+        if event == "start" and np.isnan(self.start):
+            self.start = time
+        elif event == "end":
+            self.end = time
+        elif event == "stop":
+            self.stops += 1
+
+    def row(self, job: CapacityJob) -> tuple[object, ...]:
+        late = max(0.0, self.end - job.due)
+        told = (job.job_id, job.submit, job.due, job.weight, self.controller)
+        return (*told, self.start, self.end, late, job.weight * late, self.stops)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else 0.0

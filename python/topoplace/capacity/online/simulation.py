@@ -1,0 +1,136 @@
+"""The online simulation: a central queue, and local controllers that each decide about their own nodes and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from topoplace import _checks
+from topoplace.capacity.online.controller import Controller, OnlineSettings
+from topoplace.capacity.online.dispatch import ControllerView, DispatchRule, RoundRobin
+from topoplace.capacity.online.executors import map_on
+from topoplace.capacity.online.result import DECISION_FIELDS, EVENT_FIELDS, CapacityResult, table
+from topoplace.capacity.problem.catalogue import Catalogue
+from topoplace.capacity.problem.job import MAX_HOURS, CapacityJob, same_shape
+from topoplace.capacity.problem.plan import Planner
+from topoplace.capacity.problem.problem import MAX_NODES
+
+_ROUND_ROBIN: Final = RoundRobin()
+
+
+def simulate_online(
+    jobs: Iterable[CapacityJob],
+    catalogue: Catalogue,
+    num_nodes: int,
+    planner: Planner,
+    *,
+    num_controllers: int = 1,
+    dispatch: DispatchRule = _ROUND_ROBIN,
+    executor: Any = None,
+    periodic: bool = True,
+    preemptive: bool | None = None,
+    interval: float = 1.0,
+    postponement: float = 100.0,
+    idle: float = 1.0,
+    max_decisions: int = 1_000_000,
+) -> CapacityResult:
+    """Run all `jobs` to their end on up to `num_nodes` nodes.
+
+    num_controllers: each has as many nodes as the others, or one more; 1 is the centralised system. dispatch: which of
+    them an arriving job goes to. executor: where controllers work, see `executors.map_on`; the result is the same.
+    periodic: decide anew every `interval` hours, too. preemptive: whether jobs that run may be stopped, moved and
+    resized; None for what the planner says (an attribute of this name), else True. interval, postponement, idle: H, ρ
+    and μ of `Problem`. max_decisions: of one controller.
+
+    Raises ValueError for jobs that do not fit the catalogue and a planner whose plan is impossible, and RuntimeError
+    for one that never lets a job run, or for too many decisions.
+    """
+    submitted: tuple[CapacityJob, ...] = _checks.sequence(jobs, "jobs", ValueError)
+    _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
+    same_shape(submitted, catalogue)
+    _refuse_twins(submitted)
+    _checks.instance(planner, Planner, "planner", ValueError)
+    _checks.instance(dispatch, DispatchRule, "dispatch", ValueError)
+    if preemptive is None:
+        preemptive = bool(getattr(planner, "preemptive", True))
+    settings = OnlineSettings(
+        _checks.flag(periodic, "periodic", ValueError),
+        _checks.flag(preemptive, "preemptive", ValueError),
+        _checks.integer(max_decisions, "max_decisions", ValueError, low=1, high=1 << 40),
+        _checks.positive(interval, "interval", ValueError, high=MAX_HOURS),
+        _checks.real(postponement, "postponement", ValueError, high=MAX_HOURS),
+        _checks.real(idle, "idle", ValueError, high=MAX_HOURS),
+    )
+    controllers = [
+        Controller(k, catalogue, nodes, planner, settings)
+        for k, nodes in enumerate(_shares(num_nodes, num_controllers))
+    ]
+    done = _run(controllers, submitted, dispatch, executor)
+    return _joined(done, planner.name, catalogue, submitted)
+
+
+def _shares(num_nodes: int, num_controllers: int) -> list[int]:
+    nodes = _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_NODES)
+    count = _checks.integer(num_controllers, "num_controllers", ValueError, low=1, high=nodes)
+    return [nodes // count + (k < nodes % count) for k in range(count)]
+
+
+def _refuse_twins(jobs: Sequence[CapacityJob]) -> None:
+    first: dict[str, int] = {}
+    for i, job in enumerate(jobs):
+        if first.setdefault(job.job_id, i) != i:
+            raise ValueError(f"jobs[{i}]: {job.job_id!r} is the id of jobs[{first[job.job_id]}], too")
+
+
+def _run(
+    controllers: list[Controller], jobs: Sequence[CapacityJob], dispatch: DispatchRule, executor: Any
+) -> list[Controller]:
+    """Send the jobs in the order of their arrival; a rule that looks at controllers sees them as they are then."""
+    order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, i))
+    arrived: list[CapacityJob] = []
+    for index in order:
+        job = jobs[index]
+        if dispatch.needs_state:
+            controllers = _advanced(controllers, job.submit, executor)
+        arrived.append(job)
+        views = [_view(controller, job.submit, dispatch) for controller in controllers]
+        which = dispatch.choose(arrived, views)
+        _checks.integer(which, f"dispatch {dispatch.name!r}", ValueError, low=0, high=len(views) - 1)
+        controllers[which].submit(index, job)
+    return _advanced(controllers, float("inf"), executor)
+
+
+def _view(controller: Controller, now: float, dispatch: DispatchRule) -> ControllerView:
+    jobs = controller.remaining(now) if dispatch.needs_state else ()
+    return ControllerView(len(controller.nodes), tuple(jobs))
+
+
+def _advanced(controllers: list[Controller], until: float, executor: Any) -> list[Controller]:
+    """All of them at that time; only those for which something happens until then are sent to the executor."""
+    busy = [controller for controller in controllers if controller.next_event() < until]
+    done: list[Any] = map_on(executor, partial(Controller.advance, until=until), busy)
+    numbers = [getattr(one, "number", None) for one in done]
+    if numbers != [one.number for one in busy] or any(one.next_event() < until for one in done):
+        raise ValueError(
+            f"executor = {_checks.shown(executor)}: its map has not done all the work in its order"
+        )
+    by_number = {controller.number: controller for controller in (*controllers, *done)}
+    return [by_number[controller.number] for controller in controllers]
+
+
+def _joined(
+    controllers: Sequence[Controller], planner: str, catalogue: Catalogue, jobs: tuple[CapacityJob, ...]
+) -> CapacityResult:
+    """Rows by time, then by controller, then as they happened."""
+    events = sorted((row for c in controllers for row in c.events), key=lambda row: (row[0], row[2]))
+    decisions = sorted((row for c in controllers for row in c.decisions), key=lambda row: (row[0], row[1]))
+    return CapacityResult(
+        planner,
+        catalogue,
+        jobs,
+        table(events, EVENT_FIELDS),
+        table(decisions, DECISION_FIELDS),
+        vm_cost=sum(controller.vm_cost for controller in controllers),
+        tardiness_cost=sum(controller.tardiness_cost for controller in controllers),
+    )

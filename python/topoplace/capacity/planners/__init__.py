@@ -1,0 +1,1 @@
+"""Planners: from first principles to column generation with a proof."""

@@ -1,0 +1,153 @@
+"""Mixed-integer linear models as arrays, and HiGHS to solve them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from topoplace.capacity.problem.problem import Floats
+
+Ints = NDArray[np.int64]
+
+
+class Model:
+    """Columns and rows under construction; columns are binary or continuous, from 0 up."""
+
+    def __init__(self) -> None:
+        self._cost: list[Floats] = []
+        self._upper: list[Floats] = []
+        self._binary: list[NDArray[np.bool_]] = []
+        self._entries: list[tuple[Ints, Ints, Floats]] = []
+        self._row_lower: list[Floats] = []
+        self._row_upper: list[Floats] = []
+        self.num_columns = 0
+        self.num_rows = 0
+        self.offset = 0.0
+        """What is added to the cost of all columns."""
+
+    def add_columns(self, shape: tuple[int, ...], cost: ArrayLike = 0.0, *, binary: bool) -> Ints:
+        """The numbers of new columns, as an array of that shape; cost is broadcast to it."""
+        count = math.prod(shape)
+        numbers = np.arange(self.num_columns, self.num_columns + count).reshape(shape)
+        self._cost.append(np.broadcast_to(np.asarray(cost, dtype=np.float64), shape).ravel())
+        self._upper.append(np.full(count, 1.0 if binary else math.inf))
+        self._binary.append(np.full(count, binary))
+        self.num_columns += count
+        return numbers
+
+    def add_rows(self, count: int, *, at_least: ArrayLike = -math.inf, at_most: ArrayLike = math.inf) -> Ints:
+        """The numbers of new rows."""
+        numbers = np.arange(self.num_rows, self.num_rows + count)
+        self._row_lower.append(np.broadcast_to(np.asarray(at_least, dtype=np.float64), count))
+        self._row_upper.append(np.broadcast_to(np.asarray(at_most, dtype=np.float64), count))
+        self.num_rows += count
+        return numbers
+
+    def add(self, rows: ArrayLike, columns: ArrayLike, coefficients: ArrayLike = 1.0) -> None:
+        """Entries of the matrix; the three are broadcast together. Entries at the same place are an error."""
+        row, column, value = np.broadcast_arrays(rows, columns, coefficients)
+        self._entries.append((row.ravel(), column.ravel(), value.ravel().astype(np.float64)))
+
+    def to_highs(self) -> Any:
+        """A `highspy.HighsLp`."""
+        import highspy
+
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_, lp.offset_ = self.num_columns, self.num_rows, self.offset
+        lp.col_cost_ = np.concatenate(self._cost)
+        lp.col_lower_ = np.zeros(self.num_columns)
+        lp.col_upper_ = np.concatenate(self._upper)
+        lp.row_lower_ = np.concatenate(self._row_lower)
+        lp.row_upper_ = np.concatenate(self._row_upper)
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(binary)] for binary in np.concatenate(self._binary)]
+        row, column, value = (np.concatenate(part) for part in zip(*self._entries, strict=True))
+        order = np.argsort(row, kind="stable")
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = np.searchsorted(row[order], np.arange(self.num_rows + 1)).astype(np.int32)
+        lp.a_matrix_.index_ = column[order].astype(np.int32)
+        lp.a_matrix_.value_ = value[order]
+        return lp
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What HiGHS has found."""
+
+    values: Floats | None = field(repr=False)
+    """Of the columns; None where it has found nothing."""
+    bound: float
+    """No solution costs less."""
+    proven: bool
+    """Whether the gap asked for was reached."""
+
+
+def highs() -> Any:
+    """A silent, single-threaded solver; ImportError saying what to install where there is none."""
+    try:
+        import highspy
+    except ImportError:
+        raise ImportError("planning by a model needs HiGHS: pip install 'topoplace[capacity]'") from None
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.silent()
+    for option, value in (("threads", 1), ("random_seed", 0), ("mip_feasibility_tolerance", 1e-9)):
+        solver.setOptionValue(option, value)
+    return solver
+
+
+def solve(model: Model, gap: float, seconds: float, start: Floats | None = None) -> Solution:
+    """Minimise to a relative gap, in so many seconds. start: a solution to begin with."""
+    import highspy
+
+    solver = highs()
+    solver.setOptionValue("mip_rel_gap", gap)
+    solver.setOptionValue("mip_abs_gap", 0.0)
+    solver.setOptionValue("time_limit", seconds)
+    solver.passModel(model.to_highs())
+    if start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = start.tolist()
+        solver.setSolution(known)
+    return run(solver)
+
+
+def run(solver: Any) -> Solution:
+    """Solve what was passed."""
+    import highspy
+
+    _run_interruptibly(solver)
+    information = solver.getInfo()
+    found = information.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    values = np.array(solver.getSolution().col_value) if found else None
+    proven = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return Solution(values, information.mip_dual_bound, proven)
+
+
+def _run_interruptibly(solver: Any) -> None:
+    """`run`, but Ctrl-C ends it soon; highspy's own handler would print, swallow it, and in the end exit."""
+    if threading.current_thread() is not threading.main_thread():
+        solver.run()  # signals go to the main thread
+        return
+    solver.HandleUserInterrupt = True
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            solver.run()
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while not done.wait(0.1):
+            pass
+    except BaseException:
+        solver.cancelSolve()
+        done.wait()
+        raise

@@ -1,0 +1,25 @@
+"""`topoplace demo`: what topoplace does, on three machines."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from topoplace.cli import options
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    summary = "place and simulate jobs on three machines; pictures go to ./out"
+    parser = options.command(commands, "demo", summary, _run)
+    parser.add_argument(
+        "-o", dest="output", type=Path, default=Path("out"), help="directory, made if need be"
+    )
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from topoplace.papers.demo import run
+
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    run(arguments.output)

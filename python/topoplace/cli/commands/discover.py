@@ -1,0 +1,138 @@
+"""`topoplace discover` reads what machines say about themselves: this one, or files in any format that is known."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
+
+SUSPICIOUS = 1
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    discover = options.command(
+        commands, "discover", "this machine's GPUs and links, or those that files describe", _run
+    )
+    discover.add_argument(
+        "--from",
+        dest="files",
+        metavar="FILE",
+        nargs="+",
+        help="read this instead, in any known format; several files are the machines of a cluster",
+    )
+    discover.add_argument(
+        "--machine", metavar="TOPO", help="what the machines of a file about the network are like"
+    )
+    discover.add_argument(
+        "--numa", metavar="FILE", help="text of `numactl --hardware`: sockets and CPUs of the GPUs"
+    )
+    discover.add_argument(
+        "--measured",
+        metavar="FILE",
+        help="speeds that p2pBandwidthLatencyTest or nccl-tests measured, instead",
+    )
+    discover.add_argument(
+        "--speeds",
+        choices=("nominal", "achievable"),
+        help="of NVLink and xGMI links, from the table of the library",
+    )
+    discover.add_argument("--formats", action="store_true", help="list the formats that are known")
+    discover.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with code 1 where there is something to look at, and say what",
+    )
+    options.add_assumptions(discover)
+    options.add_json(discover)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace.report import topology_text
+
+    if arguments.formats:
+        from topoplace import discovery
+
+        print("\n".join(found.name for found in discovery.FORMATS))
+        return 0
+    topology = _refined(_found(arguments), arguments)
+    findings = topology.check() if arguments.check else ()
+    serious = [finding for finding in findings if finding.serious]
+    if arguments.json and arguments.check:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    elif arguments.json:
+        print(topology.to_json())
+    else:
+        topology_text.show(topology)
+        for finding in serious:  # the others are notes, which are shown already
+            print(f"{finding.where}: {finding.why}")
+        if arguments.check and not serious:
+            print("nothing to look at")
+    return SUSPICIOUS if serious else 0
+
+
+def _found(arguments: argparse.Namespace) -> Topology:
+    from topoplace.topology.fabric import Fabric
+    from topoplace.topology.topology import Topology
+
+    if not arguments.files:
+        if arguments.machine:
+            raise ValueError("--machine says what the machines of a file are like; name the file with --from")
+        return Topology.discover()
+    machine = reading.described(arguments.machine, arguments) if arguments.machine else None
+    if len(arguments.files) > 1:
+        if machine is not None:
+            raise ValueError("--machine goes with one file about the network; several were given")
+        return _joined(arguments)
+    (source,) = arguments.files
+    if reading.is_built_in(source):
+        return reading.described(source, arguments)
+    found = reading.parsed(source, arguments, machine)
+    if isinstance(found, Fabric):
+        if machine is None:
+            raise ValueError(
+                f"{source}: describes a network of {len(found.machines)} machines; "
+                "say what they are like with --machine"
+            )
+        return Topology.cluster(machine, fabric=found, name=found.name)
+    return reading.with_gpus(found, source)
+
+
+def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
+    """`topology` with what further files add to it, and at the speeds that are wanted."""
+    from topoplace.discovery.linux import numactl
+    from topoplace.discovery.measurements import p2p_and_nccl_tests
+
+    if arguments.numa:
+        with reading.errors_of(arguments.numa):
+            topology = numactl.joined(topology, numactl.parse(reading.content(arguments.numa)))
+    if arguments.speeds:
+        topology = topology.with_link_speeds(arguments.speeds)
+    if arguments.measured:
+        with reading.errors_of(arguments.measured):
+            topology = topology.with_link_speeds(
+                p2p_and_nccl_tests.parse(reading.content(arguments.measured))
+            )
+    return topology
+
+
+def _joined(arguments: argparse.Namespace) -> Topology:
+    """The machines of several files, each called as its file is, or as its path where files are called alike."""
+    from topoplace.topology.topology import Topology
+
+    stems = [Path(source).stem for source in arguments.files]
+    alike = len(set(stems)) < len(stems)
+    named: dict[str, Topology] = {}
+    for source, stem in zip(arguments.files, stems, strict=True):
+        name = str(Path(source).with_suffix("")) if alike else stem
+        if name in named:
+            raise ValueError(f"{source}: a second machine called {name}")
+        named[name] = reading.described(source, arguments)
+    return Topology.cluster(named)

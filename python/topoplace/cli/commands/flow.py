@@ -1,0 +1,99 @@
+"""`topoplace flow` solves a minimum-cost flow problem from a file in DIMACS' format."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.kernels import FlowSolution
+    from topoplace.text_formats.dimacs import NetworkFile
+
+ALGORITHMS = ("auto", "cost_scaling", "network_simplex", "successive_shortest_path", "cycle_canceling")
+_NOT_SOLVED = 1
+_MOST_SHOWN = 20  # nodes or arcs of a proof, in a table
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    parser = options.command(commands, "flow", "send all supplies to the demands at the least cost", _run)
+    parser.add_argument(
+        "network", metavar="FILE", help="in DIMACS' format (.min), gzipped or not, or - for standard input"
+    )
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="auto", help="default: %(default)s")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then give up")
+    parser.add_argument(
+        "-o", dest="output", metavar="SOLUTION", type=Path, help="write each arc's flow, in DIMACS' format"
+    )
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import kernels
+    from topoplace.text_formats import dimacs
+
+    data = reading.unpacked(arguments.network)
+    with reading.errors_of(arguments.network):
+        file = dimacs.parse(data)
+        before = time.perf_counter()
+        found = kernels.min_cost_flow(
+            file.num_nodes,
+            file.tail,
+            file.head,
+            file.capacity,
+            file.cost,
+            file.supply,
+            lower=file.lower,
+            algorithm=arguments.algorithm,
+            timeout=arguments.timeout,
+        )
+        seconds = time.perf_counter() - before
+    solved = found.status == "optimal"
+    if arguments.output and solved:
+        text = dimacs.format_solution(file.tail, file.head, found.flow, found.cost)
+        arguments.output.write_text(text)
+    _report(_facts(file, found, seconds), arguments)
+    return 0 if solved else _NOT_SOLVED
+
+
+def _facts(file: NetworkFile, found: FlowSolution, seconds: float) -> dict[str, Any]:
+    """Nodes and arcs are numbered from 1, as in the file."""
+    solved = found.status == "optimal"
+    return {
+        "nodes": file.num_nodes,
+        "arcs": len(file.tail),
+        "status": found.status,
+        "cost": found.cost if solved else None,
+        "arcs_with_flow": int((found.flow != 0).sum()) if solved else None,
+        "algorithm": found.algorithm,
+        "steps": found.steps,
+        "seconds": seconds,
+        "cut": (found.cut + 1).tolist(),
+        "cycle": (found.cycle + 1).tolist(),
+    }
+
+
+def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from topoplace.report import tables
+
+    if arguments.json:
+        writing.as_json(facts)
+        return
+    rows: list[tuple[str, Any]] = [("status", facts["status"])]
+    if facts["status"] == "optimal":
+        rows += [("cost", facts["cost"]), ("arcs with flow", facts["arcs_with_flow"])]
+    if facts["status"] == "infeasible":
+        rows.append(("nodes that supply more than can leave them", _some(facts["cut"])))
+    if facts["status"] == "unbounded":
+        rows.append(("arcs around which cost falls for ever", _some(facts["cycle"])))
+    rows += [("time ms", 1e3 * facts["seconds"]), ("algorithm", facts["algorithm"])]
+    tables.show(("", "value"), rows, f"{facts['nodes']} nodes, {facts['arcs']} arcs")
+
+
+def _some(numbers: list[int]) -> str:
+    more = len(numbers) - _MOST_SHOWN
+    return ", ".join(map(str, numbers[:_MOST_SHOWN])) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,113 @@
+"""`topoplace partition` halves the graph of a file, as METIS' `gpmetis` does, and says how well."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.kernels import Bipartition
+    from topoplace.text_formats.metis import GraphFile
+
+_NOT_FOUND = 1
+
+
+def add(commands: Any) -> None:
+    """The command."""
+    parser = options.command(
+        commands, "partition", "split a graph's vertices into two sides with little between them", _run
+    )
+    parser.add_argument(
+        "graph", metavar="FILE", help="in METIS' format, gzipped or not, or - for standard input"
+    )
+    parser.add_argument(
+        "--fraction", type=float, default=0.5, help="share of the weight meant for side 0 (default: 0.5)"
+    )
+    parser.add_argument(
+        "--imbalance",
+        type=float,
+        default=0.03,
+        help="how much more than its share a side may hold (default: 0.03)",
+    )
+    parser.add_argument(
+        "--starts", type=options.count, default=16, metavar="N", help="on the coarsest level (default: 16)"
+    )
+    parser.add_argument(
+        "--cycles", type=int, default=1, metavar="N", help="more of them cut less (default: 1)"
+    )
+    options.add_seed(parser, "the starts")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then take the best so far")
+    parser.add_argument(
+        "-o", dest="output", metavar="SIDES", type=Path, help="write each vertex's side, one a line"
+    )
+    options.add_json(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from topoplace import kernels
+    from topoplace.errors import InfeasibleError, SearchTimeoutError
+    from topoplace.text_formats import metis
+
+    data = reading.unpacked(arguments.graph)
+    with reading.errors_of(arguments.graph):
+        file = metis.parse(data)
+    before = time.perf_counter()
+    try:
+        found = kernels.bipartition(
+            file.graph,
+            fraction=arguments.fraction,
+            imbalance=arguments.imbalance,
+            vertex_weights=file.vertex_weights,
+            starts=arguments.starts,
+            cycles=arguments.cycles,
+            seed=arguments.seed,
+            timeout=arguments.timeout,
+        )
+    except (InfeasibleError, SearchTimeoutError) as error:
+        print(f"not split: {error}")
+        return _NOT_FOUND
+    facts = _facts(file, found, time.perf_counter() - before)
+    if arguments.output:
+        arguments.output.write_text(metis.format_sides(found.side))
+    _report(facts, arguments)
+    return 0
+
+
+def _facts(file: GraphFile, found: Bipartition, seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    sides = found.side.astype(np.int64)
+    weights = np.ones(len(sides), dtype=np.int64) if file.vertex_weights is None else file.vertex_weights
+    held = int(weights[sides == 1].sum())
+    return {
+        "vertices": file.graph.num_vertices,
+        "edges": file.graph.num_edges,
+        "cut": found.cut,
+        "side_vertices": np.bincount(sides, minlength=2).tolist(),
+        "side_weights": [int(weights.sum()) - held, held],
+        "seconds": seconds,
+        "proven": found.optimal,
+        "complete": found.complete,
+    }
+
+
+def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from topoplace.report import tables
+
+    if arguments.json:
+        writing.as_json(facts)
+        return
+    rows = [
+        ("cut", facts["cut"]),
+        *(
+            (f"side {side}", f"{facts['side_vertices'][side]} vertices, weight {facts['side_weights'][side]}")
+            for side in (0, 1)
+        ),
+        ("time ms", 1e3 * facts["seconds"]),
+        ("proven", "yes" if facts["proven"] else "no" if facts["complete"] else "no: stopped by the timeout"),
+    ]
+    tables.show(("", "value"), rows, f"{facts['vertices']} vertices, {facts['edges']} edges, in two")

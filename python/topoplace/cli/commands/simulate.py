@@ -1,0 +1,210 @@
+"""`topoplace simulate` runs a queue of jobs under one policy; `topoplace compare` under several, side by side."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.jobs.performance_profile import PerformanceProfile
+    from topoplace.simulate import PerformanceModel, Result, Workload
+    from topoplace.topology.topology import Topology
+
+# Heading -> key of a row of `Result.compare`.
+_COMPARED = {
+    "policy": "policy",
+    "makespan s": "makespan",
+    "utilization": "utilization",
+    "mean wait s": "mean_wait",
+    "sensitive p75 s": "sensitive_run_time_p75",
+    "median EffBW": "sensitive_effective_bandwidth_p50",
+    "throughput x": "speedup",
+    "p75 x": "sensitive_p75_speedup",
+}
+
+# The same for logs, whose jobs do not tell how they communicate.
+_LOGGED = {
+    "policy": "policy",
+    "makespan s": "makespan",
+    "utilization": "utilization",
+    "mean wait s": "mean_wait",
+    "slowdown": "mean_slowdown",
+    "with wait": "mean_slowdown_with_wait",
+}
+
+# The same where a profile tells how jobs slow each other down (SC'17).
+_SERVICE = {
+    "policy": "policy",
+    "makespan s": "makespan",
+    "utilization": "utilization",
+    "NVLink use": "nvlink_use",
+    "mean wait s": "mean_wait",
+    "slowdown": "mean_slowdown",
+    "with wait": "mean_slowdown_with_wait",
+    "utility": "mean_utility",
+    "SLO violations": "slo_violations",
+}
+
+
+def add(commands: Any) -> None:
+    """Both commands."""
+    simulate = options.command(commands, "simulate", "run a queue of jobs under one policy", _simulate)
+    options.add_topology(simulate)
+    simulate.add_argument("--policy", help="default: mapa-preserve, or topo-aware where there is a --profile")
+    _add_workload(simulate)
+    compare = options.command(
+        commands, "compare", "run the same jobs under several policies, side by side", _compare
+    )
+    options.add_topology(compare)
+    compare.add_argument("--policies", help="comma-separated names (default: all)")
+    _add_workload(compare)
+
+
+def _add_workload(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--jobs",
+        metavar="FILE",
+        help="CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), MAPA's job lines or "
+        "SC'17's manifests; default: MAPA's job mix",
+    )
+    parser.add_argument(
+        "--num-jobs",
+        type=options.count,
+        default=300,
+        metavar="N",
+        help="of the default mix (default: 300)",
+    )
+    options.add_gpus_per_node(parser)
+    options.add_hosts(parser)
+    options.add_seed(parser, "the mix, the run times, and what a log does not tell")
+    parser.add_argument(
+        "--performance",
+        choices=("mapa", "fixed", "profile", "remote-copies"),
+        help="run times (default: mapa; profile where one is given, remote-copies for logs)",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="measured times, also for the policies of SC'17; see topoplace profile",
+    )
+    options.add_json(parser)
+    options.add_output(parser)
+
+
+def _simulate(arguments: argparse.Namespace) -> None:
+    from topoplace.report import tables
+
+    topology = reading.topology(arguments)
+    picture = reading.output(arguments.output, "gantt.png")
+    study = _Study(topology, arguments)
+    result = study.run(arguments.policy or ("topo-aware" if arguments.profile else "mapa-preserve"))
+    summary = result.summary()
+    if arguments.json:
+        writing.as_json({"topology": topology.name, "policy": result.policy, **summary})
+    else:
+        title = f"{len(result.jobs)} jobs on {topology.name}, {result.policy}"
+        tables.show(("measure", "value"), summary.items(), title)
+    if picture:
+        result.gantt(picture)
+        writing.wrote(picture, beside_json=arguments.json)
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from topoplace import policies
+    from topoplace.report import plots
+
+    topology = reading.topology(arguments)
+    picture = reading.output(arguments.output, "comparison.png")
+    names = policies.names() if arguments.policies is None else _listed(arguments.policies)
+    study = _Study(topology, arguments)
+    for name in names:
+        policies.get(name)  # all names are known before the first run
+    results = [study.run(name) for name in names]
+    rows = results[0].compare(results[1:])
+    if arguments.json:
+        writing.as_json(rows)
+    else:
+        columns = _SERVICE if arguments.profile else _LOGGED if study.is_log else _COMPARED
+        if any(row["rejected"] for row in rows):
+            columns = {**columns, "rejected": "rejected"}
+        _print_comparison(rows, columns, f"{len(study.workload)} jobs on {topology.name}")
+    if picture:
+        plots.comparison(results, picture)
+        writing.wrote(picture, beside_json=arguments.json)
+
+
+def _listed(names: str) -> list[str]:
+    listed = [name.strip() for name in names.split(",")]
+    if not all(listed):
+        raise ValueError(f"--policies {names!r}: a name is empty")
+    return listed
+
+
+class _Study:
+    """The runs of one command: the same jobs and run times under any policy."""
+
+    def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
+        self.topology = topology
+        self.arguments = arguments
+        self.profile = reading.profile(arguments.profile) if arguments.profile else None
+        self.workload = _workload(arguments, self.profile)
+        self.is_log = any(self.workload.transfers)
+        """Whether the jobs are from a log of a batch system."""
+        self.model = self._model(arguments.performance)
+
+    def run(self, name: str) -> Result:
+        """The jobs under the policy of that name; one of SC'17 knows the profile."""
+        from topoplace import policies
+        from topoplace.simulate import simulate
+
+        policy = policies.get(name)
+        if self.profile and isinstance(policy, policies.UtilityPolicy):
+            policy = policies.get(name, profile=self.profile)
+        seed, progress = self.arguments.seed, not self.arguments.json
+        return simulate(
+            self.topology,
+            self.workload,
+            policy,
+            performance=self.model,
+            seed=seed,
+            progress=progress,
+            hosts=reading.hosts(self.arguments),
+        )
+
+    def _model(self, name: str | None) -> PerformanceModel:
+        from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
+
+        if name == "profile" and self.profile is None:
+            raise ValueError("--performance profile needs --profile FILE")
+        if self.profile and name in (None, "profile"):
+            return ProfiledTime(self.profile)
+        if name == "remote-copies" or (name is None and self.is_log):
+            return RemoteCopies()
+        return FixedTime() if name == "fixed" else MapaSlowdown()
+
+
+def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
+    from topoplace.simulate import Workload
+
+    if not arguments.jobs:
+        return Workload.mapa(arguments.num_jobs, arguments.seed)
+    text = reading.text(arguments.jobs)
+    with reading.errors_of(arguments.jobs):
+        if text.lstrip()[:1] in ("{", "["):
+            return Workload.from_manifests(text, profile)
+        if (log := reading.log(text, arguments)) is not None:
+            return log
+        if text.lstrip()[:1].isdigit():
+            return Workload.from_mapa(text)
+        if "job_id" in text.lstrip().split("\n", 1)[0]:
+            return Workload.from_trace(text, profile=profile)
+        return Workload.from_csv(text)
+
+
+def _print_comparison(rows: Sequence[dict[str, Any]], columns: Mapping[str, str], title: str) -> None:
+    from topoplace.report import tables
+
+    tables.show(tuple(columns), [[row[key] for key in columns.values()] for row in rows], title)

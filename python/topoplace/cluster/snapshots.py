@@ -1,0 +1,77 @@
+"""Clusters as bytes: a header with a checksum, the topology, what is known of jobs and hosts, and the native state.
+
+topoplace-cluster 2 SHA-256 of the next two lines
+the topology as JSON
+the job graphs by id, or [these, host resources], as JSON
+the native state, which has a checksum of its own
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from topoplace import _checks
+from topoplace._core import ClusterState
+from topoplace.cluster.hosts import Hosts
+from topoplace.errors import SnapshotError
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.topology.topology import Topology
+
+_MAGIC = b"topoplace-cluster 2 "
+_NO_HOSTS: Mapping[str, Any] = MappingProxyType({"resources": (), "drained": (), "held": {}})
+
+
+def written(topology: Topology, state: ClusterState, jobs: Mapping[str, JobGraph], hosts: Hosts) -> bytes:
+    """Return the snapshot of a cluster; equal states give equal bytes."""
+    described = {job_id: jobs[job_id].to_json() for job_id in sorted(jobs)}
+    held = hosts.to_dict()
+    known = [described, held] if any(held.values()) else described
+    text = "\n".join((topology.to_json(), json.dumps(known))).encode("ascii")
+    return b"\n".join((_header(text), text, state.snapshot()))
+
+
+def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, dict[str, JobGraph], Hosts]:
+    """Return what `written` was given; raise SnapshotError for any other bytes."""
+    if not isinstance(snapshot, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SnapshotError(f"snapshot = {_checks.shown(snapshot)} is not bytes")
+    header, _, rest = bytes(snapshot).partition(b"\n")
+    text, _, rest = rest.partition(b"\n")
+    described, _, state = rest.partition(b"\n")
+    if not header.startswith(_MAGIC):
+        raise SnapshotError("snapshot: it does not begin as one")
+    if header != _header(text + b"\n" + described):
+        raise SnapshotError("snapshot: its topology or its jobs are not those it was made of")
+    try:
+        return _restored(text, described, state)
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
+        raise SnapshotError(str(error)) from None
+
+
+def _restored(
+    text: bytes, described: bytes, state: bytes
+) -> tuple[Topology, ClusterState, dict[str, JobGraph], Hosts]:
+    topology = Topology.from_json(text.decode("ascii"))
+    restored = ClusterState.restore(state, topology.num_gpus)
+    known, kept = _described(described)
+    hosts = Hosts.from_dict(topology.machine_names, kept)
+    jobs = {job_id: JobGraph.from_json(job) for job_id, job in known.items()}
+    if unknown := jobs.keys() - restored.allocations().keys() - hosts.held.keys():
+        raise SnapshotError(f"snapshot: job {_checks.shown(min(unknown))} holds no GPUs")
+    return topology, restored, jobs, hosts
+
+
+def _header(text: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(text).hexdigest().encode("ascii")
+
+
+def _described(text: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the jobs of a snapshot and its host resources; a snapshot without hosts has the jobs alone."""
+    known: Any = json.loads(text)
+    if isinstance(known, Mapping):
+        return known, _NO_HOSTS  # pyright: ignore[reportUnknownVariableType]
+    jobs, hosts = known
+    return jobs, hosts

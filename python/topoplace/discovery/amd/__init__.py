@@ -1,0 +1,1 @@
+"""Texts of AMD's tools, and the driver's directory tree."""

@@ -1,0 +1,111 @@
+"""What `amd-smi topology --json` and `rocm-smi --showtopo… --json` print, as the cells of the tables without it.
+
+amd-smi lists the GPUs: each with its PCI address and a list of links, or in older versions with a mapping per table.
+rocm-smi names every pair once, in keys such as "(Topology) Weight between DRM devices 0 and 1".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from topoplace import _checks
+from topoplace.discovery.text import yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields, Items
+from topoplace.errors import TopologyError
+
+_WHAT = "the topology"
+_LINKS = {"weight": "weight", "link_type": "type", "bandwidth": "bandwidth", "link_status": "access"}
+_OLD = {
+    "weight": "weight",
+    "link_type": "type",
+    "numa_bandwidth": "bandwidth",
+    "link_accessibility": "access",
+}
+_PAIRS = {"Weight": "weight", "Link type": "type", "Link accessibility": "access"}
+_SELF = {"weight": "0", "type": "0", "bandwidth": "N/A", "access": "True"}
+
+_RECOGNISED = re.compile(
+    r'"(?:link_type|link_accessibility|numa_bandwidth|bdf|gpu_[0-9]{1,3}|\(Topology\) [^"]{1,60})"\s*:'
+)
+_PAIR = re.compile(r"\(Topology\) ([A-Za-z ]+) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})")
+_CARD = re.compile(r"card([0-9]{1,3})")
+_OLD_GPU = re.compile(r"gpu_([0-9]{1,3})")
+
+Cell = tuple[str, str, str, str]
+"""Subject, GPU of the row, GPU of the column, and what stands there."""
+Node = tuple[str, str, str]
+"""A GPU, Node or Affinity, and its number."""
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like one of the two."""
+    return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text[:65536]) is not None
+
+
+def read(text: str) -> tuple[list[Cell], list[Node]]:
+    """The cells of all tables, by rows, and the NUMA nodes, all as they are written."""
+    (root,) = yaml_tree.documents(text, _WHAT)
+    if isinstance(root, Items):
+        return [
+            cell for i, item in enumerate(root) for cell in _row(yaml_tree.fields(item, f"entry {i}"), i)
+        ], []
+    root = yaml_tree.fields(root, _WHAT)
+    cells = sorted(_pairs(yaml_tree.fields(root.get("system"), "system")), key=lambda cell: _number(cell[1]))
+    return cells, list(_nodes(root))
+
+
+def _row(entry: Fields, i: int) -> Iterator[Cell]:
+    if "links" not in entry:
+        number = yaml_tree.number(entry, "gpu", 0, 999)
+        for table in (table for table in _OLD if table in entry):
+            row = yaml_tree.fields(entry[table], table)
+            for column in row:
+                match = _OLD_GPU.fullmatch(column)
+                if number is None or match is None:
+                    raise TopologyError(
+                        f"entry {i}: {table}: {_checks.shown(column)} is no GPU, or gpu is missing"
+                    )
+                yield _OLD[table], f"GPU{number}", f"GPU{int(match[1])}", yaml_tree.scalar(row, column) or ""
+        return
+    name = _address(entry, f"entry {i}")
+    for k, item in enumerate(yaml_tree.items(entry, "links")):
+        link = yaml_tree.fields(item, f"entry {i}: link {k}")
+        other = _address(link, f"entry {i}: link {k}")
+        for key in (key for key in _LINKS if key in link):
+            yield _LINKS[key], name, other, yaml_tree.scalar(link, key) or ""
+
+
+def _address(entry: Fields, where: str) -> str:
+    if address := yaml_tree.scalar(entry, "bdf"):
+        return address
+    raise TopologyError(f"{where} has no bdf, the PCI address of a GPU")
+
+
+def _pairs(system: Fields) -> Iterator[Cell]:
+    for key in system:
+        match = _PAIR.fullmatch(key)
+        if match is None or match[1] not in _PAIRS:
+            continue
+        subject, u, v, cell = (
+            _PAIRS[match[1]],
+            f"GPU{int(match[2])}",
+            f"GPU{int(match[3])}",
+            yaml_tree.scalar(system, key),
+        )
+        for row, column in ((u, v), (v, u)):
+            yield subject, row, column, cell or ""
+            yield subject, row, row, _SELF[subject]
+
+
+def _nodes(root: Fields) -> Iterator[Node]:
+    for card in root:
+        if match := _CARD.fullmatch(card):
+            told = yaml_tree.fields(root[card], card)
+            for word in ("Node", "Affinity"):
+                if number := yaml_tree.scalar(told, f"(Topology) Numa {word}"):
+                    yield f"GPU{int(match[1])}", word, number
+
+
+def _number(gpu: str) -> int:
+    return int(gpu[3:])

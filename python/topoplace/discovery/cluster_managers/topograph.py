@@ -1,0 +1,156 @@
+"""Topograph's cluster models as a Fabric: a tree of switches, and blocks of nodes below its leaves.
+
+The text is YAML (or JSON) with `switches`, which tell the switches below them, and `blocks`, which tell a switch and
+its nodes as host lists; annotations of a block whose names end in `/domain` and `/sub-domain` are the accelerated
+(NVLink) domain its nodes are in. A block may be of part of a domain, and a domain may span many switches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from topoplace import _checks
+from topoplace.discovery.networks import switch_tree
+from topoplace.discovery.text import decode, host_list, yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields, Items
+from topoplace.errors import TopologyError
+from topoplace.topology.fabric import Fabric, Level
+from topoplace.topology.links.link import LinkKind
+
+_SWITCHES = re.compile(r'^"?switches"?:', re.MULTILINE)
+_BLOCKS = re.compile(r'^"?(?:capacity_)?blocks"?:', re.MULTILINE)
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like a model of Topograph."""
+    return _SWITCHES.search(text) is not None and _BLOCKS.search(text) is not None
+
+
+def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
+    """The fabric that the model in `data` describes.
+
+    Levels: "nvlink_subdomain" and "nvlink_domain" where blocks tell them, then "leaf", "spine", "core" and so on; a
+    switch without nodes is left out with a note. Only the inner of the first two is taken to share NVSwitches.
+    Raises TopologyError naming the line: anything malformed, a block below an unknown switch, what is no tree.
+    """
+    text = decode.decoded(data, "model")
+    documents = [one for one in yaml_tree.documents(text, "a model") if one is not None]
+    if len(documents) != 1 or not isinstance(documents[0], Fields):
+        raise TopologyError("a model is one document with switches and blocks")
+    blocks = list(_blocks(documents[0]))
+    if not blocks:
+        raise TopologyError("the model has no blocks, which tell the nodes")
+    switches = _switches(documents[0], blocks)
+    empty = [switch.name for switch in switches if not switch.machines and not switch.switches]
+    tree = switch_tree.from_tree(switches)
+    notes = [f"Without nodes: switch {switch_tree.some(empty, 20)}."] if empty else []
+    fabric = switch_tree.fabric(tree, name, [*notes, "Models tell no speeds."])
+    inner = [level for level in _domain_levels(blocks, fabric.machines) if any(level.domains)]
+    return Fabric(fabric.machines, (*inner, *fabric.levels), name, fabric.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    where: str
+    switch: str
+    nodes: list[str]
+    annotations: Mapping[str, str | None]
+
+
+def _blocks(model: Fields) -> Iterator[_Block]:
+    """The blocks, which tell their switch; those of older models are named by it, and tell their NVLink domain."""
+    left = host_list.MAX_HOSTS
+    holder = {
+        block: switch for switch, value in _named(model) for block in _names(value, "capacity_blocks", switch)
+    }
+    for i, item in enumerate([*yaml_tree.items(model, "blocks"), *yaml_tree.items(model, "capacity_blocks")]):
+        block = yaml_tree.fields(item, f"block {i}")
+        where = yaml_tree.at(block).removesuffix(": ") or f"block {i}"
+        switch = yaml_tree.scalar(block, "switch") or holder.get(yaml_tree.scalar(block, "name") or "")
+        if switch is None:
+            raise TopologyError(f"{where}: a block without a switch")
+        nodes: list[str] = []
+        for listed in yaml_tree.items(block, "nodes"):
+            nodes += host_list.expanded(listed, f"{where}: nodes", limit=left - len(nodes))
+        left -= len(nodes)
+        annotations = yaml_tree.fields(block.get("annotations"), f"{where}: annotations")
+        told = {key: yaml_tree.scalar(annotations, key) for key in annotations}
+        yield _Block(where, switch, nodes, told | {"nvlink/domain": yaml_tree.scalar(block, "nvlink")})
+
+
+def _switches(model: Fields, blocks: list[_Block]) -> list[switch_tree.Switch]:
+    """The switches of the tree, then those that only their parents and blocks name: the leaves."""
+    switches = {switch.name: switch for switch in _described(model)}
+    named = {child: parent.where for parent in switches.values() for child in parent.switches}
+    for child, where in named.items():
+        switches.setdefault(child, switch_tree.Switch(child, where))
+    has_tree = bool(switches)
+    nodes: dict[str, list[str]] = {}
+    for block in blocks:
+        if block.switch not in switches and has_tree:
+            raise TopologyError(
+                f"{block.where}: switch {_checks.shown(block.switch)} is below no switch of the model"
+            )
+        switches.setdefault(block.switch, switch_tree.Switch(block.switch, block.where))
+        nodes.setdefault(block.switch, []).extend(block.nodes)
+    for switch, machines in nodes.items():
+        switches[switch].machines = machines
+    return list(switches.values())
+
+
+def _described(model: Fields) -> Iterator[switch_tree.Switch]:
+    seen: set[str] = set()
+    for switch, value in _named(model):
+        where = yaml_tree.at(value).removesuffix(": ") or f"switch {_checks.shown(switch)}"
+        if switch in seen:
+            raise TopologyError(f"{where}: switch {_checks.shown(switch)} is there twice")
+        seen.add(switch)
+        yield switch_tree.Switch(switch, where, (), _names(value, "switches", switch))
+
+
+def _named(model: Fields) -> Iterator[tuple[str, Fields]]:
+    """The switches by name: the keys of a mapping or, in older models, the names in a list."""
+    switches = model.get("switches")
+    if not isinstance(switches, Items):
+        for name, value in yaml_tree.fields(switches, "switches").items():
+            yield name, yaml_tree.fields(value, f"switch {_checks.shown(name)}")
+        return
+    for item in switches:
+        value = yaml_tree.fields(item, "a switch")
+        called = yaml_tree.scalar(value, "name")
+        if called is None:
+            raise TopologyError(f"{yaml_tree.at(value)}a switch without a name")
+        yield called, value
+
+
+def _names(parent: Fields, key: str, switch: str) -> list[str]:
+    found = yaml_tree.items(parent, key)
+    for name in found:
+        if not isinstance(name, str):
+            raise TopologyError(
+                f"{yaml_tree.at(parent)}switch {_checks.shown(switch)}: "
+                f"{key} has {_checks.shown(name)}, which is no name"
+            )
+    return found
+
+
+def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[Level]:
+    domain_of: dict[str, str | None] = {}
+    subdomain_of: dict[str, str | None] = {}
+    for block in blocks:
+        domain, subdomain = _told(block, "/domain"), _told(block, "/sub-domain")
+        domain_of.update(dict.fromkeys(block.nodes, domain))
+        subdomain_of.update(dict.fromkeys(block.nodes, subdomain and f"{domain or ''}/{subdomain}"))
+    kinds = LinkKind.NVSWITCH, LinkKind.NETWORK if any(subdomain_of.values()) else LinkKind.NVSWITCH
+    told = {"nvlink_subdomain": subdomain_of, "nvlink_domain": domain_of}
+    for (level, found), kind in zip(told.items(), kinds, strict=True):
+        yield Level(level, tuple(found[machine] for machine in machines), kind=kind)
+
+
+def _told(block: _Block, ending: str) -> str | None:
+    told = [value for key, value in block.annotations.items() if key.endswith(ending) and value]
+    if len(told) > 1:
+        raise TopologyError(f"{block.where}: two annotations end in {ending}")
+    return told[0] if told else None

@@ -1,0 +1,1 @@
+"""hwloc's XML and the text of lstopo."""

@@ -1,0 +1,515 @@
+"""What hwloc knows of a machine, whichever way it was written down, as a Topology.
+
+hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges,
+PCI devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor,
+or a display device of NVIDIA or AMD; the small display chips that boards have for their console are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations, pairwise
+from types import MappingProxyType
+
+from topoplace import _checks
+from topoplace.discovery.text import cpu_list
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import SPEEDS, nvlink_of, xgmi_of
+from topoplace.topology.topology import Topology
+
+MAX_GPUS = 256
+MAX_PACKAGES = 64
+"""No machine has more of either; more are refused."""
+_MAX_LANES = 1024
+MAX_PORTS = 256
+
+GPU_MEMORY = "GPUMemory"
+"""The subtype of a NUMA node that is the memory of a GPU, which its PCIBusID names."""
+
+NVIDIA, AMD = 0x10DE, 0x1002
+_MAKERS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD}
+_FIXED_XGMI_MBPS = 100_000
+"""What hwloc writes for a pair of AMD's GPUs where ROCm SMI tells it that xGMI joins them, directly or not."""
+VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR = 0x0300, 0x0302, 0x0380, 0x1200
+_DISPLAYS = (VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR)
+# AMD's display chips on server boards, by PCI device id: ES1000 (two), Rage XL, Radeon 7000.
+_BOARD_CHIPS = (0x515E, 0x5969, 0x4752, 0x5159)
+
+# What the speed between sockets is taken from: words of the processor's model, or CPUVendor and CPUModelNumber.
+_SOCKETS_OF_MODEL = {"POWER9": "socket-power9", "AMD": "socket-amd", "EPYC": "socket-amd"}
+_SOCKETS_OF_NUMBER = {
+    ("GenuineIntel", "79"): "socket-broadwell",
+    ("GenuineIntel", "85"): "socket-skylake",
+    (
+        "GenuineIntel",
+        "106",
+    ): "socket-skylake",  # Ice Lake: NCCL takes every later one as Skylake but the next two
+    ("GenuineIntel", "143"): "socket-sapphire-rapids",
+    ("GenuineIntel", "207"): "socket-emerald-rapids",
+}
+_SLOWEST_SOCKETS = SPEEDS["socket-broadwell"]
+
+
+_NO_INFOS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(slots=True, eq=False)
+class Thing:
+    """One object of hwloc's tree; what does not apply to its type stays empty."""
+
+    type: str
+    """As hwloc calls it: Package, NUMANode, PU, Bridge, PCIDev, OSDev, ..."""
+    parent: Thing | None = None
+    line: int = 0
+    """Of the text, from 1."""
+    os_index: int | None = None
+    gp_index: int | None = None
+    name: str = ""
+    subtype: str = ""
+    infos: Mapping[str, str] = field(default_factory=lambda: _NO_INFOS)
+    children: list[Thing] = field(default_factory=list["Thing"])
+    cpus: int = 0
+    """The set of CPUs below it, as bits."""
+    nodes: int = 0
+    """The set of NUMA nodes it is near, as bits."""
+    bus_id: str | None = None
+    """PCI address, where it has one."""
+    is_port: bool = False
+    """A bridge from PCI to PCI: a root port, or a port of a switch."""
+    pci_class: int = 0
+    vendor: int | None = None
+    """PCI vendor, 0 where the system does not tell, None where the text does not."""
+    device: int = 0
+    gb_per_s: float = 0.0
+    """Of the PCIe link in one direction, 0 where not told."""
+    is_coprocessor: bool = False
+    is_fabric: bool = False
+    """An OS device that is a port of an RDMA network."""
+    memory_bytes: float = 0.0
+    """Of a NUMA node, 0 where not told."""
+
+    def walk(self) -> Iterator[Thing]:
+        """The object and all below it, parents before children."""
+        left: list[Thing] = [self]
+        while left:
+            thing = left.pop()
+            yield thing
+            left.extend(reversed(thing.children))
+
+    def ancestors(self) -> Iterator[Thing]:
+        """The objects above it, nearest first."""
+        thing = self.parent
+        while thing is not None:
+            yield thing
+            thing = thing.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidths:
+    """A matrix of the bandwidths of direct links, in MB/s."""
+
+    name: str
+    line: int
+    things: Sequence[Thing]
+    values: Sequence[int]
+    """(n * n) row by row."""
+
+    def pairs(self) -> Iterator[tuple[Thing, Thing, int]]:
+        """Every pair with a link, and the lesser of its two directions."""
+        n = len(self.things)
+        for i in range(n):
+            for j in range(i + 1, n):
+                if mbps := min(self.values[i * n + j], self.values[j * n + i]):
+                    yield self.things[i], self.things[j], mbps
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What is assumed where hwloc does not tell."""
+
+    pcie_gb_per_s: float
+    socket_gb_per_s: float | None
+    """None: the speed of the processor's model."""
+
+    def __post_init__(self) -> None:
+        _checks.positive(self.pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+        if self.socket_gb_per_s is not None:
+            _checks.positive(self.socket_gb_per_s, "socket_gb_per_s", TopologyError)
+
+
+def topology(
+    root: Thing,
+    matrices: Sequence[Bandwidths],
+    assumed: Assumed,
+    *,
+    name: str,
+    machine: str,
+    notes: Sequence[str],
+) -> Topology:
+    """The topology of the machine below `root`; TopologyError where it has no accelerator."""
+    return _Builder(root, assumed, machine).built(matrices, name, notes)
+
+
+class _Builder:
+    """Collects vertices (accelerators, then components) and the links between them."""
+
+    def __init__(self, root: Thing, assumed: Assumed, machine: str) -> None:
+        self._assumed = assumed
+        self._machine = machine
+        parts: dict[str, list[Thing]] = {part: [] for part in _PARTS}
+        for thing in root.walk():
+            if part := _part(thing):
+                parts[part].append(thing)
+        self._packages, self._nodes = parts["package"], parts["node"]
+        self._switches, self._ports = parts["switch"], parts["port"]
+        self._memory_of = {thing.infos.get("PCIBusID", ""): thing.memory_bytes for thing in parts["memory"]}
+        self._memory_nodes = {thing.os_index for thing in parts["memory"]}
+        self._gpus = self._accelerators(parts["device"])
+        self._any_model = next(filter(None, map(_model, self._gpus)), "")
+        self._meetings = _meetings(self._gpus)
+        things = [*self._gpus, *self._packages, *self._nodes, *self._meetings, *self._switches]
+        self._place = {id(thing): i for i, thing in enumerate(things)}
+        self._first_switch = len(things) - len(self._switches)
+        self._links: dict[tuple[int, int], Link] = {}
+        self._silent = 0
+
+    def _accelerators(self, devices: Sequence[Thing]) -> list[Thing]:
+        """Those of the PCI devices that are accelerators, by address."""
+        found = [thing for thing in devices if is_accelerator(thing) or thing.bus_id in self._memory_of]
+        if not found:
+            raise TopologyError(_why_none(devices))
+        for what, things, most in (
+            ("accelerators", found, MAX_GPUS),
+            ("packages", self._packages, MAX_PACKAGES),
+            ("RDMA ports", self._ports, MAX_PORTS),
+        ):
+            if len(things) > most:
+                raise TopologyError(f"{len(things)} {what} are too many")
+        return sorted(found, key=_address)
+
+    def built(self, matrices: Sequence[Bandwidths], name: str, notes: Sequence[str]) -> Topology:
+        """The topology with the direct links of `matrices`."""
+        for thing in (*self._gpus, *self._meetings):
+            self._climb(thing)
+        more = [*notes, *self._join_sockets()]
+        for matrix in matrices:
+            self._add(matrix)
+        more += [*self._join_switches(), *self._silence(matrices), *self._fixed(matrices)]
+        n = len(self._gpus)
+        return Topology(
+            tuple(self._gpu(i, thing) for i, thing in enumerate(self._gpus)),
+            tuple((u, v, link) for (u, v), link in self._links.items() if v < n),
+            default=self._assumed.pcie_gb_per_s,
+            name=name,
+            nics=tuple(self._nics()),
+            components=tuple(self._components()),
+            component_links=tuple((u, v, link) for (u, v), link in self._links.items() if v >= n),
+            notes=tuple(more),
+        )
+
+    # ---- links -------------------------------------------------------------------------------------------------
+
+    def _link(self, a: Thing, b: Thing, link: Link) -> None:
+        """Joins two vertices, if no faster link does so already."""
+        u, v = sorted((self._place[id(a)], self._place[id(b)]))
+        known = self._links.get((u, v))
+        if known is None or known.gb_per_s < link.gb_per_s:
+            self._links[u, v] = link
+
+    def _climb(self, thing: Thing) -> None:
+        """Joins an accelerator, or a bridge where several meet, to the next such bridge or the socket above."""
+        way: list[Thing] = [thing]
+        target: Thing | None = None
+        for above in thing.ancestors():
+            if not above.is_port or id(above) in self._place:
+                target = above if above.is_port else self._package(thing)
+                break
+            way.append(above)
+        if target is not None:
+            told = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            self._silent += not told
+            gb_per_s = min(told, default=self._assumed.pcie_gb_per_s)
+            self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
+
+    def _package(self, thing: Thing) -> Thing | None:
+        """The package that `thing` is near; None where that is not one."""
+        for above in thing.ancestors():
+            if above.type == "Package":
+                return above
+            if above.cpus:
+                inside = [package for package in self._packages if above.cpus & ~package.cpus == 0]
+                if inside:
+                    return inside[0]
+        return self._packages[0] if len(self._packages) == 1 else None
+
+    def _join_sockets(self) -> Iterator[str]:
+        if len(self._packages) < 2:
+            return
+        gb_per_s = self._assumed.socket_gb_per_s or _socket_gb_per_s(self._packages[0])
+        if gb_per_s is None:
+            gb_per_s = _SLOWEST_SOCKETS.gb_per_s
+            yield f"The speed between sockets is not told: {gb_per_s:g} GB/s is assumed; see socket_gb_per_s."
+        link = Link(LinkKind.SYSTEM, 1, gb_per_s)
+        for a, b in combinations(self._packages, 2):
+            self._link(a, b, link)
+
+    def _add(self, matrix: Bandwidths) -> None:
+        for a, b, mbps in matrix.pairs():
+            ends = [self._vertex(thing) for thing in (a, b)]
+            if ends[0] is None or ends[1] is None:
+                what = (a, b)[ends[1] is None and ends[0] is not None]
+                raise TopologyError(
+                    f"line {matrix.line}: {matrix.name} has a link of {what.type} {what.name or what.gp_index}, "
+                    "which is no accelerator, package or NVSwitch"
+                )
+            if ends[0] is not ends[1]:
+                model = _model(ends[0]) or _model(ends[1]) or self._any_model
+                self._link(ends[0], ends[1], _direct(matrix.name, model, mbps / 1000))
+
+    def _vertex(self, thing: Thing) -> Thing | None:
+        """The vertex that an object of a matrix stands for: an OS device for its PCI device."""
+        for candidate in (thing, *thing.ancestors()):
+            if id(candidate) in self._place:
+                return candidate
+            if candidate.type != "OSDev":
+                return None
+        return None
+
+    def _join_switches(self) -> Iterator[str]:
+        """Joins the groups of NVSwitches that share no accelerator: hwloc never tells links between switches."""
+        attached: dict[int, dict[int, Link]] = {}
+        for (u, v), link in self._links.items():
+            if v >= self._first_switch and u < len(self._gpus):
+                attached.setdefault(v, {})[u] = link
+        groups = _groups(attached)
+        for before, group in pairwise(groups):
+            for i in range(max(len(before), len(group))):
+                pair = sorted((before[i % len(before)], group[i % len(group)]))
+                self._links[pair[0], pair[1]] = _trunk([attached[switch] for switch in pair])
+        if len(groups) > 1:
+            yield (
+                f"The NVSwitches are in {len(groups)} groups, and links between those are not told: "
+                "they are taken as wide enough for all GPUs."
+            )
+
+    def _fixed(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
+        """What must be said of a matrix that has one speed, which tells neither a speed nor which links are direct."""
+        for matrix in matrices:
+            speeds = {mbps for a, b, mbps in matrix.pairs() if a is not b}
+            if matrix.name == "XGMIBandwidth" and speeds == {_FIXED_XGMI_MBPS}:
+                yield "XGMIBandwidth is 100 GB/s or none: so hwloc with ROCm SMI writes any xGMI, direct or not."
+
+    def _silence(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
+        if self._silent:
+            speed = self._assumed.pcie_gb_per_s
+            yield f"The speed of {self._silent} PCIe links is not told: {speed:g} GB/s is assumed."
+        if nameless := sum(is_nameless(gpu) and gpu.bus_id not in self._memory_of for gpu in self._gpus):
+            yield f"{nameless} display devices of no known vendor are taken as GPUs."
+        if not matrices:
+            yield "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told."
+
+    # ---- vertices ----------------------------------------------------------------------------------------------
+
+    def _gpu(self, index: int, thing: Thing) -> Gpu:
+        package = self._package(thing)
+        near = next((above for above in thing.ancestors() if above.cpus or above.nodes), Thing(""))
+        nodes = [node for node in cpu_list.bits_of(near.nodes) if node not in self._memory_nodes]
+        memory = self._memory_of.get(thing.bus_id or "", 0.0)
+        return Gpu(
+            index,
+            f"GPU{index}",
+            _model(thing),
+            self._machine,
+            None if package is None else self._packages.index(package),
+            _memory_gb(thing, memory),
+            uuid=_info(thing, "NVIDIAUUID", "AMDUUID", "LevelZeroUUID"),
+            bus_id=thing.bus_id,
+            numa_node=nodes[0] if len(nodes) == 1 else None,
+            cpus=cpu_list.list_of_mask(near.cpus),
+        )
+
+    def _components(self) -> Iterator[Component]:
+        for i, _ in enumerate(self._packages):
+            yield Component(ComponentKind.SOCKET, f"socket{i}")
+        for i, node in enumerate(self._nodes):
+            yield Component(ComponentKind.NUMA_NODE, f"NUMA{i if node.os_index is None else node.os_index}")
+        for i, bridge in enumerate(self._meetings):
+            yield Component(ComponentKind.PCIE_SWITCH, f"PCIe {bridge.bus_id or i}")
+        for switch in self._switches:
+            yield Component(ComponentKind.NVSWITCH, f"NVSwitch {switch.bus_id}")
+
+    def _nics(self) -> Iterator[Nic]:
+        for port in self._ports:
+            device = next((above for above in port.ancestors() if above.type == "PCIDev"), None)
+            if device is not None:
+                yield Nic(port.name, tuple(_path(device, gpu) for gpu in self._gpus))
+
+
+# ---- what the parts are ----------------------------------------------------------------------------------------
+
+_PARTS = ("package", "node", "memory", "switch", "device", "port")
+
+
+def _part(thing: Thing) -> str:
+    """Which of `_PARTS` an object is, or ""."""
+    if thing.is_fabric:
+        return "port"
+    if thing.type == "NUMANode":
+        return "memory" if thing.subtype == GPU_MEMORY else "node"
+    if thing.type == "PCIDev":
+        return "switch" if thing.subtype == "NVSwitch" else "device"
+    return "package" if thing.type == "Package" else ""
+
+
+def is_needed(type_name: str) -> bool:
+    """Whether objects of a type matter by themselves, and not only for what is below them."""
+    return type_name in ("Package", "NUMANode", "Bridge", "PCIDev", "OSDev")
+
+
+def is_accelerator(thing: Thing) -> bool:
+    """Whether a PCI device is one: a driver offers it as a co-processor, or it is a GPU by class and vendor."""
+    of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
+    is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
+    return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS)
+
+
+def is_nameless(thing: Thing) -> bool:
+    """Whether all that speaks for a GPU is its class: a display device of a system that tells no vendors.
+
+    Where the text has no vendor, only a device without a screen is taken for one.
+    """
+    known = thing.vendor if thing.vendor is not None or thing.pci_class != CONTROLLER_3D else 0
+    return thing.pci_class in _DISPLAYS and known == 0 and not _is_offered(thing)
+
+
+def _is_offered(thing: Thing) -> bool:
+    """Whether a driver offers it; virtual machines show co-processors below devices of another maker, such as a VGA."""
+    return any(child.is_coprocessor and not _is_of_another(child, thing) for child in thing.children)
+
+
+def _is_of_another(child: Thing, device: Thing) -> bool:
+    told = next((known for word, known in _MAKERS.items() if word in child.infos.get("GPUVendor", "")), None)
+    return told is not None and device.vendor not in (None, 0, told)
+
+
+@lru_cache(maxsize=64)
+def _direct(name: str, model: str, gb_per_s: float) -> Link:
+    """A link of a matrix, with its kind and lanes where the model's are known."""
+    is_xgmi = name == "XGMIBandwidth"
+    speed = xgmi_of(model) if is_xgmi else nvlink_of(model)
+    kind = LinkKind.XGMI if is_xgmi else speed.kind if speed else LinkKind.NVLINK
+    lanes = gb_per_s / speed.gb_per_s if speed else 1.0
+    return Link(kind, int(lanes) if lanes.is_integer() and 1 <= lanes <= _MAX_LANES else 1, gb_per_s)
+
+
+def _why_none(devices: Sequence[Thing]) -> str:
+    shown = [_described(thing) for thing in devices if thing.pci_class in _DISPLAYS]
+    what = f"; display devices of the board: {', '.join(shown[:4])}" if shown else ""
+    return f"no accelerator: none of the {len(devices)} PCI devices is a GPU or a co-processor{what}"
+
+
+def _described(thing: Thing) -> str:
+    return f"{thing.bus_id}" + ("" if thing.vendor is None else f" [{thing.vendor:04x}:{thing.device:04x}]")
+
+
+def _address(thing: Thing) -> tuple[int, ...]:
+    return tuple(int(part, 16) for part in re.split("[:.]", thing.bus_id or "0"))
+
+
+def _speeds(way: Sequence[Thing]) -> list[float]:
+    """The speeds of the PCIe links of a way up.
+
+    Both ends of a link tell its speed; that of the lower end counts: accelerators and the upper ports of switches.
+    Root ports and the lower ports of switches, which every second bridge is, only repeat it.
+    """
+    first = way[0]
+    begins_with_root = first.is_port and (first.parent is None or not first.parent.is_port)
+    return [thing.gb_per_s for thing in way[begins_with_root::2]]
+
+
+def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
+    """The bridges where the ways up from several accelerators meet, nearest to them first."""
+    below: dict[int, Thing] = {}
+    found: dict[int, Thing] = {}
+    for gpu in gpus:
+        child = gpu
+        for above in gpu.ancestors():
+            if not above.is_port:
+                break
+            if id(above) in below:  # what is above it has been climbed already
+                if below[id(above)] is not child:
+                    found[id(above)] = above
+                break
+            below[id(above)] = child
+            child = above
+    return list(found.values())
+
+
+def _groups(attached: Mapping[int, Mapping[int, Link]]) -> list[list[int]]:
+    """Switches by the accelerators they share, each group and the groups in ascending order."""
+    groups: list[tuple[list[int], set[int]]] = []
+    for switch in sorted(attached):
+        joined: tuple[list[int], set[int]] = ([switch], set(attached[switch]))
+        apart: list[tuple[list[int], set[int]]] = []
+        for group in groups:
+            if group[1] & joined[1]:
+                joined = ([*group[0], *joined[0]], group[1] | joined[1])
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    return sorted(sorted(group) for group, _ in groups)
+
+
+def _trunk(attached: Sequence[Mapping[int, Link]]) -> Link:
+    """A link between two switches that is as wide as those of one of them to its accelerators."""
+    ports = list(min(attached, key=len).values())
+    lanes = min(sum(link.lanes for link in ports), _MAX_LANES)
+    return Link(ports[0].kind, lanes, sum(link.gb_per_s for link in ports))
+
+
+def _info(thing: Thing, *names: str) -> str | None:
+    """The first of the infos `names` that an OS device of a PCI device has."""
+    return next((child.infos[key] for key in names for child in thing.children if child.infos.get(key)), None)
+
+
+def _model(thing: Thing) -> str | None:
+    return _info(thing, "GPUModel") or thing.infos.get("PCIDevice") or None
+
+
+def _memory_gb(thing: Thing, otherwise: float) -> float | None:
+    """In GB, where it is known; hwloc writes KiB, with the unit since its version 3.
+
+    otherwise: in bytes, 0 for unknown.
+    """
+    text = _info(thing, "CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize") or ""
+    match = re.fullmatch(r"([0-9]{1,15})(?:KiB)?", text)
+    return (int(match[1]) * 1024 if match else otherwise) / 1e9 or None
+
+
+def _socket_gb_per_s(package: Thing) -> float | None:
+    """The speed between sockets of a known processor."""
+    infos = package.infos
+    key = _SOCKETS_OF_NUMBER.get((infos.get("CPUVendor", ""), infos.get("CPUModelNumber", "")))
+    words = {*re.split(r"[^A-Z0-9]+", infos.get("CPUModel", "").upper())}
+    key = key or next((known for word, known in _SOCKETS_OF_MODEL.items() if word in words), None)
+    if key is None and "CPUImplementer" in infos:
+        key = "socket-arm"
+    return SPEEDS[key].gb_per_s if key else None
+
+
+def _path(nic: Thing, gpu: Thing) -> str:
+    """The path class from a network adapter to an accelerator: where the ways up from both meet."""
+    height = {id(above): i for i, above in enumerate(nic.ancestors())}
+    for i, above in enumerate(gpu.ancestors()):
+        if id(above) in height:
+            if above.is_port:
+                return "PIX" if max(i, height[id(above)]) <= 1 else "PXB"
+            if above.type == "Bridge":
+                return "PHB"
+            return "NODE" if above.nodes.bit_count() == 1 or above.type == "NUMANode" else "SYS"
+    return "SYS"

@@ -1,0 +1,193 @@
+"""The text that `lstopo-no-graphics -v` prints on a console, as a Topology.
+
+One line per object, indented by two blanks per level, with its attributes in brackets, such as
+`PCI L#2 (busid=0006:00:00.0 id=10de:1db1 class=0302(3D))`; the short form without -v, `PCI 06:00.0 (3D)`, is read
+too. A summary with the number of objects of each type may follow. Direct links between GPUs are not in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+from topoplace import _checks
+from topoplace.discovery.hwloc import hwloc_machine
+from topoplace.discovery.hwloc.hwloc_machine import Thing
+from topoplace.discovery.text import decode
+from topoplace.errors import TopologyError
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.topology import Topology
+
+MAX_DEPTH = 64
+_MAX_INDEX = 1 << 16
+
+_MACHINE = re.compile(r"Machine (?:L#0 )?\(.*\)\s*")
+_OBJECT = re.compile(r"( *)([A-Za-z0-9]+)(?:\[([A-Za-z,-]{1,80})\])?(?:\(([^)]{1,40})\))?(?: .*)?")
+_REPEATED = re.compile(r" *([0-9]{1,6}) x \{ (PCI .*) \}")
+_NO_ACCELERATORS = (0x01, 0x02)  # the classes of disks and of networks, by their first byte
+_SUMMARY = re.compile(r"\s*(?:Special )?depth -?[0-9]+:\s+([0-9]{1,9}) (\w+) \(type #[0-9]+\)\s*")
+_COUNTED = ("Package", "NUMANode", "PCIDev")
+_NUMBER = re.compile(r"\bP#([0-9]{1,9})\b")
+_INFO = re.compile(r"\b([A-Za-z][A-Za-z0-9]{0,60})=(?:\"([^\"]*)\"|([^\s()\"]+))")
+_NAME = re.compile(r"(?<!=)\"([^\"]{1,80})\"")
+_ADDRESS = re.compile(
+    r"(?:PCI |busid=)(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])\b"
+)
+_VENDOR = re.compile(r"\bid=([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\b")
+_CLASS = re.compile(r"\bclass=([0-9a-fA-F]{4})\b|\((VGA|3D|Display)\)")
+_CLASS_OF_NAME = {
+    "VGA": hwloc_machine.VGA,
+    "3D": hwloc_machine.CONTROLLER_3D,
+    "Display": hwloc_machine.DISPLAY,
+}
+_SPEED = re.compile(r"\blink=([0-9]{1,6}(?:\.[0-9]{1,9})?)GB/s")
+_MEMORY = re.compile(r"\blocal=([0-9]{1,9})(KiB|MiB|GiB|TiB|KB|MB|GB|TB)\b")
+_UNIT = {
+    unit: 1024.0**power for power, prefix in enumerate("KMGT", 1) for unit in (f"{prefix}iB", f"{prefix}B")
+}
+_TYPES = {"PCI": "PCIDev", "HostBridge": "Bridge", "PCIBridge": "Bridge"}
+_COPROCESSORS = frozenset(
+    {"CoProc", "Co-Processor", "NVML", "RSMI", "AMDSMI"}
+)  # kinds, and drivers of GPUs alone
+_OS_DEVICES = ("CoProc", "GPU", "Net", "OpenFabrics", "Block", "DMA", "Storage", "Memory")
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like what `lstopo-no-graphics` prints on a console."""
+    return any(_MACHINE.fullmatch(line) for line in text[:4096].split("\n"))
+
+
+def parse(
+    data: str | bytes,
+    *,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    socket_gb_per_s: float | None = None,
+    name: str = "lstopo",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology of the machine that `data`, printed by `lstopo-no-graphics [-v]`, shows.
+
+    Display devices of a system that tells no vendors are taken as GPUs, with a note; where their lines have no vendor
+    at all, only those without a screen are. GPUs are in the order of their PCI addresses. pcie_gb_per_s: the speed
+    of PCIe links where none is told. socket_gb_per_s: between sockets; where it is None that of the processor's model.
+    Raises TopologyError naming the line, and for a machine without an accelerator.
+    """
+    assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
+    text = decode.decoded(data)
+    notes = [
+        f"The matrix {matrix} of the text is not read, but that of hwloc's XML is."
+        for matrix in ("NVLinkBandwidth", "XGMIBandwidth")
+        if matrix in text
+    ]
+    return hwloc_machine.topology(_tree(text), (), assumed, name=name, machine=machine, notes=notes)
+
+
+def _tree(text: str) -> Thing:
+    """The machine with all its objects; what comes before it is skipped, what comes after only counted."""
+    path: list[Thing] = []
+    seen: Counter[str] = Counter()
+    after = False
+    for number, line in decode.numbered_lines(text):
+        if not line:
+            continue
+        after = after or bool(path and not line.startswith("  "))
+        if after:
+            _check_summary(number, line, seen)
+        elif path and line.strip():
+            _add(number, line, path, seen)
+        elif _MACHINE.fullmatch(line):
+            path.append(Thing("Machine", line=number))
+    if not path:
+        raise TopologyError("no line such as `Machine (total=342GiB)` is there")
+    return path[0]
+
+
+def _check_summary(number: int, line: str, seen: Counter[str]) -> None:
+    match = _SUMMARY.fullmatch(line)
+    if match and match[2] in _COUNTED and seen[match[2]] != int(match[1]):
+        raise TopologyError(
+            f"line {number}: {int(match[1])} objects {match[2]} are counted, but {seen[match[2]]} are there"
+        )
+
+
+def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
+    """Adds the object of `line` to the last object of `path` that is less indented; `path` then ends with it."""
+    if repeated := _REPEATED.fullmatch(line.rstrip()):
+        seen["PCIDev"] += _repeated(number, int(repeated[1]), repeated[2])
+        return
+    match = _OBJECT.fullmatch(line.rstrip())
+    if not match:
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no object of hwloc")
+    depth, rest = divmod(len(match[1]), 2)
+    if rest or depth > len(path) or depth >= MAX_DEPTH:
+        raise TopologyError(f"line {number}: an object is indented by {len(match[1])} blanks")
+    del path[depth:]
+    kinds = match[3].split(",") if match[3] else [match[2]]
+    thing = _thing(number, line, match[2], {*kinds, match[4] or ""}, path)
+    thing.subtype = match[4] or ""
+    path.append(thing)
+    if hwloc_machine.is_needed(thing.type):
+        seen[thing.type] += 1
+        _attach(path)
+
+
+def _repeated(number: int, count: int, pci: str) -> int:
+    """How many devices one line stands for; those among which accelerators can be are refused, having no addresses."""
+    found = _CLASS.search(pci)
+    if not found or not found[1] or int(found[1], 16) >> 8 not in _NO_ACCELERATORS:
+        raise TopologyError(
+            f"line {number}: {count} devices in one line; lstopo --no-collapse prints one for each"
+        )
+    return count
+
+
+def _attach(path: list[Thing]) -> None:
+    """Makes each object of `path` a child of the one before it; caches and cores with nothing below them never are."""
+    for above, below in pairwise(path):
+        if not above.children or above.children[-1] is not below:
+            above.children.append(below)
+
+
+def _thing(number: int, line: str, word: str, kinds: set[str], path: list[Thing]) -> Thing:
+    """The object of `line`; kinds: what it is, and what tells of it."""
+    thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
+    if hwloc_machine.is_needed(thing.type):
+        thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
+    thing.is_coprocessor = not _COPROCESSORS.isdisjoint(kinds)
+    thing.is_fabric = "OpenFabrics" in kinds
+    thing.is_port = word == "PCIBridge"
+    if found := _NAME.search(line):
+        thing.name = found[1]
+    if thing.type in ("PCIDev", "Bridge"):
+        _add_pci(thing, line)
+    elif thing.type in ("NUMANode", "PU"):
+        _add_number(thing, number, line, path)
+    return thing
+
+
+def _add_pci(thing: Thing, line: str) -> None:
+    if found := _ADDRESS.search(line):
+        thing.bus_id = f"{found[1] or '0000'}:{found[2]}"
+    if found := _VENDOR.search(line):
+        thing.vendor, thing.device = int(found[1], 16), int(found[2], 16)
+    if found := _CLASS.search(line):
+        thing.pci_class = int(found[1], 16) if found[1] else _CLASS_OF_NAME[found[2]]
+    if found := _SPEED.search(line):
+        thing.gb_per_s = float(found[1])
+
+
+def _add_number(thing: Thing, number: int, line: str, path: list[Thing]) -> None:
+    """The system's number of a NUMA node or CPU; all objects above it are near it."""
+    found = _NUMBER.search(line)
+    if not found or int(found[1]) > _MAX_INDEX:
+        raise TopologyError(f"line {number}: {thing.type} has no number P# up to {_MAX_INDEX}")
+    thing.os_index = int(found[1])
+    bit = 1 << thing.os_index
+    for above in path:
+        if thing.type == "PU":
+            above.cpus |= bit
+        else:
+            above.nodes |= bit
+    if size := _MEMORY.search(line):
+        thing.memory_bytes = int(size[1]) * _UNIT[size[2]]

@@ -1,0 +1,1 @@
+"""What Linux says about NUMA nodes."""

@@ -1,0 +1,172 @@
+"""This host: what its vendors' libraries and tools say, read by the parsers beside this module.
+
+The only module of the library that runs programs or reads the machine's own files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from topoplace.discovery.amd import kfd, smi_tables
+from topoplace.discovery.hwloc import hwloc_xml
+from topoplace.discovery.linux import numactl
+from topoplace.discovery.nvidia import nvml_objects, topo_matrix
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
+from topoplace.topology.topology import Topology
+
+_PATIENCE_S = 60.0
+"""A tool that takes longer is taken to hang."""
+_KFD_TREE = "/sys/class/kfd/kfd/topology"
+_QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total")
+_MIB = 1 << 20
+
+
+class _NotHereError(Exception):
+    """Why a source says nothing about this host."""
+
+
+def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
+    """This host's accelerators: the first source that knows any, its NUMA nodes completed by `numactl`.
+
+    Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi, lstopo of
+    hwloc. Raises TopologyError that says why each of them told nothing.
+    """
+    sources: dict[str, Callable[[], Topology]] = {
+        "NVML": _from_nvml,
+        "nvidia-smi": _from_nvidia_smi,
+        kfd_tree.__fspath__() if isinstance(kfd_tree, os.PathLike) else kfd_tree: lambda: _from_kfd(
+            Path(kfd_tree)
+        ),
+        "rocm-smi": _from_rocm_smi,
+        "lstopo": _from_lstopo,
+    }
+    silent: list[str] = []
+    for name, source in sources.items():
+        try:
+            return _with_numa(source())
+        except (_NotHereError, TopologyError) as reason:
+            silent.append(f"{name}: {reason}")
+    raise TopologyError(f"no accelerator found; {'; '.join(silent)}")
+
+
+def _from_nvml() -> Topology:
+    try:
+        library = importlib.import_module("pynvml")
+    except ImportError:
+        raise _NotHereError("nvidia-ml-py is not installed (pip install 'topoplace[nvml]')") from None
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise _NotHereError(str(error)) from None
+    try:
+        return nvml_objects.topology_of(library)
+    except library.NVMLError as error:
+        raise _NotHereError(str(error)) from None
+    finally:
+        library.nvmlShutdown()
+
+
+def _from_nvidia_smi() -> Topology:
+    rows = list(
+        _table(_output("nvidia-smi", f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits"))
+    )
+    matrix = _output("nvidia-smi", "topo", "-m")
+    models = {row["name"] for row in rows}
+    known = models.pop() if len(models) == 1 else None
+    try:
+        topology = topo_matrix.parse(matrix, known)
+    except TopologyError:
+        topology = topo_matrix.parse(matrix)  # a model without NVLinks, which the parser does not know
+    by_name = {f"GPU{row['index']}": row for row in rows}
+    gpus = [_described(gpu, by_name.get(gpu.name)) for gpu in topology.gpus]
+    return replace(topology, gpus=tuple(gpus))
+
+
+def _described(gpu: Gpu, row: dict[str, str] | None) -> Gpu:
+    if row is None:
+        return gpu
+    memory = row["memory.total"]
+    return replace(
+        gpu,
+        model=gpu.model or row["name"],
+        uuid=row["uuid"] or None,
+        bus_id=row["pci.bus_id"] or None,
+        memory_gb=float(memory) * _MIB / 1e9 if memory.isdecimal() and int(memory) else gpu.memory_gb,
+    )
+
+
+def _table(text: str) -> Iterator[dict[str, str]]:
+    for cells in csv.reader(text.splitlines(), skipinitialspace=True):
+        if len(cells) == len(_QUERY):
+            yield dict(zip(_QUERY, map(str.strip, cells), strict=True))
+
+
+def _from_kfd(tree: Path) -> Topology:
+    if not (tree / "nodes").is_dir():
+        raise _NotHereError("is not there")
+    return kfd.parse(_files(tree))
+
+
+def _files(tree: Path) -> dict[str, bytes]:
+    """The files of the driver's tree that its parser needs, by their path in it.
+
+    A container may not read those of GPUs that it has not been given.
+    """
+    found: dict[str, bytes] = {}
+    for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):
+        for path in tree.glob(f"nodes/*/{pattern}"):
+            with contextlib.suppress(PermissionError), path.open("rb") as file:
+                found[path.relative_to(tree).as_posix()] = file.read(kfd.MAX_FILE_BYTES + 1)
+    return found
+
+
+def _from_rocm_smi() -> Topology:
+    return smi_tables.parse(_output("rocm-smi", "--showtopo"))
+
+
+def _from_lstopo() -> Topology:
+    program = "lstopo-no-graphics" if shutil.which("lstopo-no-graphics") else "lstopo"
+    return hwloc_xml.parse(_output(program, "--of", "xml", "--whole-io"))
+
+
+def _with_numa(topology: Topology) -> Topology:
+    """`topology` with what `numactl` adds to it, where it is there and agrees."""
+    if all(gpu.numa_node is None for gpu in topology.gpus) or all(gpu.cpus for gpu in topology.gpus):
+        return topology
+    try:
+        return numactl.joined(topology, numactl.parse(_output("numactl", "--hardware")))
+    except (_NotHereError, TopologyError):
+        return topology
+
+
+def _output(program: str, *arguments: str) -> str:
+    """What `program` prints; _NotHereError where it is not installed, fails or hangs."""
+    path = shutil.which(program)
+    if path is None:
+        raise _NotHereError("is not on the PATH")
+    try:
+        done = subprocess.run(
+            [path, *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_PATIENCE_S,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        raise _NotHereError(f"did not answer within {_PATIENCE_S:g} s") from None
+    except OSError as error:
+        raise _NotHereError(str(error)) from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().split("\n")[-1]
+        raise _NotHereError(f"exit code {done.returncode}: {said[:200]}")
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,1 @@
+"""Measured bandwidths: what benchmark programs print."""

@@ -1,0 +1,390 @@
+"""The topology files of NCCL and RCCL (`NCCL_TOPO_DUMP_FILE`, `NCCL_TOPO_FILE`), as a Topology.
+
+Such a file nests, below one `cpu` per NUMA node, the PCI devices as they hang on each other; inside a GPU's `pci` a
+`gpu` lists its links: `nvlink` and `xgmi` with the bus id they lead to (another GPU, an NVSwitch, or a CPU) and how
+many there are, `c2c` to its own CPU. Files written by hand or by a cloud are often skeletons: they have no `gpu`, so
+they tell which PCI devices there are and nothing about NVLink. Graph files (`NCCL_GRAPH_DUMP_FILE`) hold the rings and
+trees NCCL chose, not a topology, and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from topoplace import _checks
+from topoplace.discovery.nccl import nccl_links, pci_tree
+from topoplace.discovery.nccl.nccl_links import Lanes, PlacedGpu, Wires
+from topoplace.discovery.nccl.pci_tree import Device, Tree
+from topoplace.discovery.text import decode, xml_tree
+from topoplace.discovery.text.cpu_list import list_of_mask
+from topoplace.discovery.text.xml_tree import Element
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
+from topoplace.topology.fabric import Fabric, Level, numbered
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS
+from topoplace.topology.links.link_catalogue import pcie_gb_per_s as speed_of_pcie
+from topoplace.topology.topology import Topology
+
+_SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
+_UNTOLD_SPEEDS = ("", "Unknown", "Unknown speed")
+_WIDTH = re.compile(r"[0-9]{0,3}")
+_UNTOLD_WIDTHS = (0, 255)  # what the kernel writes where it does not know
+_MASK = re.compile(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{8}){0,255}")
+
+# Sockets by maker, and for Intel by the first model of a generation (of family 6), newest first.
+_SOCKETS_OF_VENDOR = {"AuthenticAMD": "socket-amd"}
+_SOCKETS_OF_ARCH = {"ppc64": "socket-power9", "arm64": "socket-arm", "aarch64": "socket-arm"}
+_INTEL_MODELS = (
+    (207, "socket-emerald-rapids"),
+    (143, "socket-sapphire-rapids"),
+    (85, "socket-skylake"),
+    (0, "socket-broadwell"),
+)
+_MAX_BELIEVED_MBITS = 10_000_000  # 10 Tb/s; some plug-ins report a thousand times their speed
+_MAX_NUMBER = 1 << 16
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like a file of NCCL or RCCL, the refused graph files included."""
+    start = text[:65536]
+    return "<graphs" in start or ("<system" in start and "<cpu" in start)
+
+
+def parse(
+    data: str | bytes,
+    gpu_model: str | None = None,
+    *,
+    lane_gb_per_s: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    assume_no_nvlink: bool = False,
+    gpu_bus_ids: Collection[str] = (),
+    name: str = "nccl",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology that `data`, a system file of NCCL or RCCL, describes; speeds are nominal.
+
+    gpu_model: the model of every GPU. It, or else the compute capability in the file, sets the speed of an NVLink or
+    xGMI link; lane_gb_per_s, in GB/s one direction, overrides both.
+    pcie_gb_per_s: the speed assumed of a PCIe link, or between two CPUs, where the file tells none; `notes` says so.
+    assume_no_nvlink: where the file does not tell which NVLinks there are, a pair has the kind `LinkKind.UNKNOWN` and
+    the speed of its PCIe path; True takes the PCIe path to be all there is.
+    gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
+    Several hosts in one file, as jobs over multi-node NVLink write it, become a cluster with one NVLink domain.
+    GPUs are numbered as the file does, or by bus id where it does not. NUMA nodes, PCIe switches and NVSwitches are
+    components. A link from a GPU to itself leads nobody knows where: it is not counted, and reported in `notes`.
+    Raises TopologyError naming the line.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
+    lanes = _lanes(gpu_model, lane_gb_per_s)
+    given = _checks.sequence(gpu_bus_ids, "gpu_bus_ids", TopologyError)
+    gpus_given = frozenset(pci_tree.checked_bus_id(word, "gpu_bus_ids") for word in given)
+    trees = pci_tree.read(decode.decoded(data, pci_tree.WHAT), gpus_given)
+
+    def host(tree: Tree, machine: str) -> Topology:
+        return _host(tree, lanes, gpu_model, pcie_gb_per_s, assume_no_nvlink, name, machine)
+
+    if len(trees) == 1:
+        return host(trees[0], machine)
+    hosts = {
+        label: host(tree, label) for label, tree in zip(numbered("host", len(trees)), trees, strict=True)
+    }
+    return _joined(hosts, name)
+
+
+def _joined(hosts: Mapping[str, Topology], name: str) -> Topology:
+    """Hosts of one file: NCCL writes several only where they share NVSwitches."""
+    domains = tuple(
+        name if any(part.kind is ComponentKind.NVSWITCH for part in host.components) else None
+        for host in hosts.values()
+    )
+    shared = Level("nvlink_domain", domains, kind=LinkKind.NVSWITCH)
+    note = "Hosts in one file of NCCL are taken to be in one NVLink domain; their network is not told."
+    fabric = Fabric(tuple(hosts), (shared,), notes=(note,))
+    return Topology.cluster(hosts, fabric=fabric, name=name)
+
+
+def _host(
+    tree: Tree,
+    lanes: Lanes,
+    gpu_model: str | None,
+    pcie_gb_per_s: float,
+    assume_no_nvlink: bool,
+    name: str,
+    machine: str,
+) -> Topology:
+    gpus = _chosen_gpus(tree)
+    wires = nccl_links.read(gpus, lanes)
+    topology = Topology(
+        _described_gpus(gpus, tree, gpu_model, machine),
+        tuple(wires.pairs),
+        default=pcie_gb_per_s,
+        name=name,
+        nics=_nics(gpus, tree),
+        components=_components(tree, wires),
+        component_links=_component_links(gpus, tree, wires, pcie_gb_per_s),
+    )
+    unknown = () if assume_no_nvlink else tuple(_unknown_pairs(topology, gpus, wires))
+    notes = (*wires.notes, *tree.notes, *_told_of_unknown(unknown))
+    return replace(topology, links=(*topology.links, *unknown), notes=notes)
+
+
+def _lanes(gpu_model: str | None, lane_gb_per_s: float | None) -> Lanes:
+    if gpu_model is not None:
+        gpu_model = _checks.text(gpu_model, "gpu_model", TopologyError)
+    if lane_gb_per_s is not None:
+        lane_gb_per_s = _checks.positive(lane_gb_per_s, "lane_gb_per_s", TopologyError)
+    return Lanes(gpu_model, lane_gb_per_s)
+
+
+def _unknown_pairs(
+    topology: Topology, gpus: Sequence[PlacedGpu], wires: Wires
+) -> Iterator[tuple[int, int, Link]]:
+    """The pairs that may have NVLinks the file does not tell of, at the speed of the path it does tell of."""
+    untold = [i for i, gpu in enumerate(gpus) if gpu.told is None] or sorted(wires.loops)
+    for u, v in combinations(untold, 2):
+        link = topology.link(u, v)
+        if link.kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM):
+            yield u, v, Link(LinkKind.UNKNOWN, 1, link.gb_per_s)
+
+
+def _told_of_unknown(unknown: Sequence[object]) -> Iterator[str]:
+    if unknown:
+        yield (
+            "The file does not tell which NVLinks there are. Pairs of kind UNKNOWN at the speed of their PCIe path: "
+            f"{len(unknown)}; assume_no_nvlink=True takes that path to be all there is."
+        )
+
+
+# ---- GPUs ------------------------------------------------------------------------------------------------------
+
+
+def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
+    """The GPUs in the order of their numbers, or of their bus ids in a skeleton."""
+    told = _told_gpus(tree)
+    untold = [device for device in tree.gpus if not any(device.element.children_of("gpu"))]
+    if told:
+        for device in untold:
+            tree.notes.append(f"The PCI device {device.name} has the class of a GPU and no gpu: not counted.")
+        return [told[number] for number in sorted(told)]
+    if not untold:
+        raise TopologyError("no GPU: no pci has a gpu in it or the class of one")
+    in_order = sorted(untold, key=lambda device: [int(part, 16) for part in re.split("[:.]", device.name)])
+    return [PlacedGpu(device, f"GPU{i}", None) for i, device in enumerate(in_order)]
+
+
+def _told_gpus(tree: Tree) -> dict[int, PlacedGpu]:
+    """The GPUs with a `gpu`, by their numbers."""
+    told: dict[int, PlacedGpu] = {}
+    for device in tree.gpus:
+        elements = list(device.element.children_of("gpu"))
+        for element in elements:
+            number = xml_tree.integer(element, "dev", high=_MAX_NUMBER)
+            if number in told or len(elements) > 1:
+                raise TopologyError(
+                    f"line {element.line}: GPU {number} of pci {device.name} is not the only one"
+                )
+            told[number] = PlacedGpu(device, f"GPU{number}", element)
+    return told
+
+
+def _described_gpus(
+    gpus: Sequence[PlacedGpu], tree: Tree, model: str | None, machine: str
+) -> tuple[Gpu, ...]:
+    cpus = dict.fromkeys(gpu.device.cpu for gpu in gpus)
+    socket_of = {cpu: i for i, cpu in enumerate(cpus)}
+    lists = {cpu: _cpus(tree.cpus[cpu]) for cpu in cpus}
+    if len({len(cpu.get("affinity")) for cpu in tree.cpus}) > 1:
+        tree.notes.append("The affinity masks differ in length; each is read as the number it shows.")
+    rails = _rails(gpus, tree)
+    return tuple(
+        Gpu(
+            i,
+            gpu.name,
+            model,
+            machine,
+            socket_of[gpu.device.cpu],
+            bus_id=gpu.device.name,
+            numa_node=_numa_node(tree.cpus[gpu.device.cpu]),
+            cpus=lists[gpu.device.cpu],
+            rail=rails[i],
+        )
+        for i, gpu in enumerate(gpus)
+    )
+
+
+def _numa_node(cpu: Element) -> int | None:
+    """The number of the NUMA node; None for -1, which virtual machines report, and where it is missing."""
+    return None if cpu.get("numaid") in ("", "-1") else xml_tree.integer(cpu, "numaid", high=_MAX_NUMBER)
+
+
+def _cpus(cpu: Element) -> str | None:
+    """The mask of 32-bit words, highest first, as a list such as "0-23,48-71"; None where it is empty."""
+    mask = cpu.get("affinity")
+    if not mask:
+        return None
+    if not _MASK.fullmatch(mask):
+        raise TopologyError(f"line {cpu.line}: affinity = {_checks.shown(mask)} is not a mask of CPUs")
+    return list_of_mask(int(mask.replace(",", ""), 16))
+
+
+# ---- components ------------------------------------------------------------------------------------------------
+
+
+def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
+    return (
+        *(Component(ComponentKind.NUMA_NODE, f"NUMA {cpu.get('numaid', '-1')}") for cpu in tree.cpus),
+        *(Component(ComponentKind.PCIE_SWITCH, name) for name in tree.switches),
+        *(Component(ComponentKind.NVSWITCH, f"NVSwitch {target}") for target in wires.switches),
+    )
+
+
+def _component_links(
+    gpus: Sequence[PlacedGpu], tree: Tree, wires: Wires, assumed_gb_per_s: float
+) -> tuple[tuple[int, int, Link], ...]:
+    """NUMA nodes first, then PCIe switches, then NVSwitches, as in `_components`."""
+    first_cpu = len(gpus)
+    first_nvswitch = first_cpu + len(tree.cpus) + len(tree.switches)
+    links = dict(_pcie_links(gpus, tree, assumed_gb_per_s))
+    for gpu, link in wires.cpus.items():
+        cpu = first_cpu + gpus[gpu].device.cpu
+        links[gpu, cpu] = nccl_links.faster(links.get((gpu, cpu)), link)
+    for i, ends in enumerate(wires.switches.values()):
+        links.update({(gpu, first_nvswitch + i): link for gpu, link in ends.items()})
+    links.update(_between_cpus(tree, first_cpu, assumed_gb_per_s))
+    return tuple((a, b, link) for (a, b), link in links.items())
+
+
+def _pcie_links(
+    gpus: Sequence[PlacedGpu], tree: Tree, assumed_gb_per_s: float
+) -> Iterator[tuple[tuple[int, int], Link]]:
+    """From each GPU and each switch to what is above it."""
+    first_switch = len(gpus) + len(tree.cpus)
+    vertex = {name: first_switch + i for i, name in enumerate(tree.switches)}
+    devices = [(i, gpu.device) for i, gpu in enumerate(gpus)]
+    devices += ((vertex[name], device) for name, device in tree.switches.items())
+    assumed = 0
+    for at, device in devices:
+        up = vertex[device.above[-1]] if device.above else len(gpus) + device.cpu
+        told = _told_pcie(device.element)
+        assumed += told is None
+        yield (at, up), Link(LinkKind.PCIE, 1, told or assumed_gb_per_s)
+    if assumed:
+        tree.notes.append(
+            f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gb_per_s:g} GB/s is assumed."
+        )
+
+
+def _told_pcie(pci: Element) -> float | None:
+    """GB/s of the link above a device, or None where the file does not tell."""
+    speed, lanes = pci.get("link_speed"), _told_lanes(pci)
+    match = _SPEED.fullmatch(speed)
+    gb_per_s = speed_of_pcie(float(match[1]), 16) if match else None
+    if gb_per_s is None and speed not in _UNTOLD_SPEEDS:
+        raise TopologyError(f"line {pci.line}: link_speed = {_checks.shown(speed)} is no speed of PCIe")
+    return gb_per_s * lanes / 16 if gb_per_s and lanes else None
+
+
+def _told_lanes(pci: Element) -> int:
+    """How many PCIe lanes are above a device, 0 where the file does not tell."""
+    width = pci.get("link_width")
+    lanes = int(width or "0") if _WIDTH.fullmatch(width) else -1
+    if lanes in _UNTOLD_WIDTHS:
+        return 0
+    if not 1 <= lanes <= 32:
+        raise TopologyError(f"line {pci.line}: link_width = {_checks.shown(width)} is not in 1..32")
+    return lanes
+
+
+def _between_cpus(
+    tree: Tree, first_cpu: int, assumed_gb_per_s: float
+) -> Iterator[tuple[tuple[int, int], Link]]:
+    speeds = [_socket_gb_per_s(cpu) for cpu in tree.cpus]
+    if len(speeds) > 2:
+        tree.notes.append("Sockets are not told: any two NUMA nodes are taken to be of two sockets.")
+    if len(speeds) > 1 and None in speeds:
+        tree.notes.append(f"The CPUs are not told: {assumed_gb_per_s:g} GB/s between two of them is assumed.")
+    for a, b in combinations(range(len(speeds)), 2):
+        gb_per_s = min(speeds[a] or assumed_gb_per_s, speeds[b] or assumed_gb_per_s)
+        yield (first_cpu + a, first_cpu + b), Link(LinkKind.SYSTEM, 1, gb_per_s)
+
+
+def _socket_gb_per_s(cpu: Element) -> float | None:
+    """GB/s between this CPU and another such, or None where its maker is not told or not known."""
+    known = _SOCKETS_OF_VENDOR.get(cpu.get("vendor")) or _SOCKETS_OF_ARCH.get(cpu.get("arch"))
+    if known is None and cpu.get("vendor") == "GenuineIntel":
+        model = xml_tree.integer(cpu, "modelid", high=_MAX_NUMBER)
+        known = next(name for first, name in _INTEL_MODELS if model >= first)
+    return SPEEDS[known].gb_per_s if known else None
+
+
+# ---- network adapters ------------------------------------------------------------------------------------------
+
+
+def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
+    """One adapter for each `net`; where there is none, one for the PCI device, named by its bus id."""
+    nics: dict[str, Nic] = {}
+    for device in tree.nics:
+        paths = tuple(_path(gpu.device, device) for gpu in gpus)
+        nets = _nets(device)
+        if not nets and device.name:
+            nics[device.name] = Nic(device.name, paths)
+        for net in nets:
+            name = _checks.text(net.get("name"), f"line {net.line}: net name", TopologyError)
+            if name in nics:
+                raise TopologyError(f"line {net.line}: net {_checks.shown(name)} is there twice")
+            nics[name] = Nic(name, paths, _net_gb_per_s(net, tree), _rail_of(net))
+    return tuple(nics.values())
+
+
+def _nets(device: Device) -> list[Element]:
+    nics = device.element.children_of("nic") if device.element.tag == "pci" else (device.element,)
+    return [net for nic in nics for net in nic.children_of("net")]
+
+
+def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
+    """The speed, written in Mb/s; None where it is not told or no port can be so fast."""
+    if net.get("speed", "0") in ("0", "-1"):
+        return None
+    mbits = xml_tree.integer(net, "speed")
+    if mbits <= _MAX_BELIEVED_MBITS:
+        return mbits / 8000
+    tree.notes.append(f"The speed of {net.get('name')}, {mbits} Mb/s, is not believed.")
+    return None
+
+
+def _rail_of(net: Element) -> int | None:
+    """NCCL takes adapters of the same number on two machines to be on one rail."""
+    return xml_tree.integer(net, "dev", high=_MAX_NUMBER) if "dev" in net.attributes else None
+
+
+def _shared(gpu: Device, nic: Device) -> int:
+    """How many switches two devices both hang below; -1 where they are of two CPUs."""
+    if gpu.cpu != nic.cpu:
+        return -1
+    return sum(1 for a, b in zip(gpu.above, nic.above, strict=False) if a == b)
+
+
+def _path(gpu: Device, nic: Device) -> str:
+    """The class of the path between two devices, as NCCL names it."""
+    shared = _shared(gpu, nic)
+    if shared <= 0:
+        return "PHB" if shared == 0 else "SYS"
+    return "PIX" if len(gpu.above) == len(nic.above) == shared else "PXB"
+
+
+def _rails(gpus: Sequence[PlacedGpu], tree: Tree) -> list[int | None]:
+    """The rail of every GPU, or of none where one has no adapter of its own."""
+    rails = [_rail(gpu.device, tree) for gpu in gpus]
+    return [None] * len(rails) if None in rails else rails
+
+
+def _rail(gpu: Device, tree: Tree) -> int | None:
+    """The rail of the one port that shares the most switches with the GPU, if it is one."""
+    most = max((_shared(gpu, nic) for nic in tree.nics), default=0)
+    nets = [net for nic in tree.nics if _shared(gpu, nic) == most > 0 for net in _nets(nic)]
+    return _rail_of(nets[0]) if len(nets) == 1 else None

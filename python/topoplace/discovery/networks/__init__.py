@@ -1,0 +1,1 @@
+"""Texts about networks: switches, cables and the tree they form."""

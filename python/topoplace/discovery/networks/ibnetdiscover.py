@@ -1,0 +1,201 @@
+"""What `ibnetdiscover` prints about an InfiniBand network, as a Fabric.
+
+The text has a section per switch (`Switch`), channel adapter (`Ca`) and router (`Rt`): a line with its identity and
+description, and a line per cable with both ports and its rate, such as 4xNDR. An adapter's description is the host
+and the adapter, as in "node07 mlx5_0", where the host has told the network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from topoplace import _checks
+from topoplace.discovery.networks import switch_tree
+from topoplace.discovery.text import decode
+from topoplace.errors import TopologyError
+from topoplace.topology.fabric import Fabric
+from topoplace.topology.links.link_catalogue import SPEEDS
+
+_SECTION = re.compile(r'(Switch|Ca|Rt)[ \t]+[0-9]+[ \t]+"([^"\s]+)"[^#]*(?:#[ \t]*"([^"]*)".*)?')
+_CABLE = re.compile(r'\[([0-9]{1,4})\](?:\([^)]*\))?[ \t]+"([^"\s]+)"\[([0-9]{1,4})\](.*)')
+_RATE = re.compile(r".*\b([0-9]{1,2})x([A-Z]{3}[0-9]{0,2})[ \t]*")
+_HOST = re.compile(r"(\S+)(?: [A-Za-z]+[0-9]*[-_][0-9]+)?")
+_SWITCH_NAME = re.compile(r"MF0;([^:;]+):.*")
+_RECOGNISED = re.compile(
+    r'^(?:switchguid|caguid|rtguid)=|^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-', re.MULTILINE
+)
+_OTHER = re.compile(r"#.*|(?:vendid|devid|sysimgguid|caguid|switchguid|rtguid)=.*|DR path.*|")
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like the output of `ibnetdiscover`."""
+    return _RECOGNISED.search(text) is not None
+
+
+def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
+    """The fabric that `data`, printed by `ibnetdiscover`, shows.
+
+    Machines are the hosts that adapters name; levels are "leaf" (a set of switches that share machines), "spine" and
+    so on, with the speed of the machines' ports and the oversubscription of the cables. Adapters that name no host,
+    and those inside switches, are left out with a note.
+    Raises TopologyError naming the line: anything malformed, a cable to what is not described or to a port that has
+    another one, and a network without switches or without machines.
+    """
+    network = _read(decode.decoded(data, "ibnetdiscover's output"))
+    hosts, notes = _hosts(network)
+    cables, rates = _cables(network, hosts)
+    tree = switch_tree.from_cables(cables, what="the text")
+    speed = _gb_per_s(next(iter(rates))) if len(rates) == 1 else 0.0
+    if speed:
+        tree.levels = tuple(replace(level, gb_per_s=speed) for level in tree.levels)
+    else:
+        told = ", ".join(f"{rate or 'none'} ({count} ports)" for rate, count in rates.most_common(5))
+        notes.append(f"No one known speed of all ports of machines: {told}.")
+    if len({cable.rate for cable in network.cables.values()}) > 1:
+        notes.append("Cables have different rates; the oversubscription counts them as equal.")
+    return switch_tree.fabric(tree, name, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    kind: str  # Switch, Ca or Rt
+    description: str
+
+    @property
+    def is_inside_switch(self) -> bool:
+        """Whether this is the adapter of a switch that adds up what passes it."""
+        return "Aggregation Node" in self.description
+
+
+@dataclass(frozen=True, slots=True)
+class _Cable:
+    where: str
+    rate: str  # such as 4xNDR; "" where it is not told
+
+
+_Port = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Network:
+    nodes: dict[str, _Node] = field(default_factory=dict[str, _Node])
+    cables: dict[tuple[_Port, _Port], _Cable] = field(default_factory=dict[tuple[_Port, _Port], _Cable])
+    """By its two ends, the smaller first."""
+
+
+def _read(text: str) -> _Network:
+    network = _Network()
+    other_end: dict[_Port, tuple[_Port, str]] = {}
+    here = ""
+    for number, line in decode.numbered_lines(text):
+        where = f"line {number}"
+        if section := _SECTION.fullmatch(line):
+            here = section[2]
+            if here in network.nodes:
+                raise TopologyError(f"{where}: {_checks.shown(here)} is there twice")
+            network.nodes[here] = _Node(section[1], section[3] or "")
+        elif cable := _CABLE.fullmatch(line):
+            if not here:
+                raise TopologyError(f"{where}: a cable before the first Switch or Ca")
+            near, far = (here, cable[1]), (cable[2], cable[3])
+            _plug(near, far, where, other_end)
+            rate = _RATE.fullmatch(cable[4])
+            told = _Cable(where, f"{int(rate[1])}x{rate[2]}" if rate else "")
+            network.cables.setdefault((min(near, far), max(near, far)), told)
+        elif not _OTHER.fullmatch(line.strip()):
+            raise TopologyError(f"{where}: {_checks.shown(line.strip())} is no line of ibnetdiscover")
+    _check_ends(network)
+    return network
+
+
+def _plug(near: _Port, far: _Port, where: str, other_end: dict[_Port, tuple[_Port, str]]) -> None:
+    """Notes the cable at both of its ports, each of which has one."""
+    for port, end in ((near, far), (far, near)):
+        known, first = other_end.setdefault(port, (end, where))
+        if known != end:
+            raise TopologyError(
+                f"{where}: port {port[1]} of {_checks.shown(port[0])} has another cable in {first}"
+            )
+
+
+def _check_ends(network: _Network) -> None:
+    for ends, told in network.cables.items():
+        for end, _ in ends:
+            if end not in network.nodes:
+                raise TopologyError(
+                    f"{told.where}: a cable to {_checks.shown(end)}, which the text does not describe"
+                )
+    if not any(node.kind == "Switch" for node in network.nodes.values()):
+        raise TopologyError(f"no fabric: {len(network.nodes)} channel adapters or routers, and no Switch")
+
+
+def _hosts(network: _Network) -> tuple[dict[str, str], list[str]]:
+    """The host of each channel adapter that names one, and a note of the others."""
+    hosts: dict[str, str] = {}
+    unnamed, inside = 0, 0
+    adapters = [(guid, node) for guid, node in network.nodes.items() if node.kind == "Ca"]
+    for guid, node in adapters:
+        if match := _HOST.fullmatch(node.description.strip()):
+            hosts[guid] = match[1]
+        elif node.is_inside_switch:
+            inside += 1
+        else:
+            unnamed += 1
+    switches = sum(node.kind == "Switch" for node in network.nodes.values())
+    notes = [f"{switches} switches and {len(adapters)} channel adapters."]
+    if unnamed:
+        notes.append(
+            f"{unnamed} channel adapters name no host and are left out: their machines are not known."
+        )
+    if inside:
+        notes.append(f"{inside} channel adapters are aggregation nodes inside switches and are left out.")
+    return hosts, notes
+
+
+def _cables(network: _Network, hosts: Mapping[str, str]) -> tuple[switch_tree.Cables, Counter[str]]:
+    """The cables by the names of machines and switches, and how many ports of machines have each rate."""
+    switches = _switch_names(network)
+    label = {**hosts, **switches}
+    cables = switch_tree.Cables(
+        {host: Counter() for host in hosts.values()}, {switch: Counter() for switch in switches.values()}
+    )
+    rates: Counter[str] = Counter()
+    for ends, cable in network.cables.items():
+        for (near, _), (far, _) in (ends, ends[::-1]):
+            if far not in switches:
+                continue
+            if near in label:
+                table = cables.trunks if near in switches else cables.ports
+                table[label[near]][label[far]] += 1
+            elif not network.nodes[near].is_inside_switch:
+                cables.strangers[label[far]] += 1
+            if near in hosts:
+                rates[cable.rate] += 1
+    return cables, rates
+
+
+def _switch_names(network: _Network) -> dict[str, str]:
+    """What each switch is called: as its description says, where that is no other's name."""
+    found = {guid: node.description for guid, node in network.nodes.items() if node.kind == "Switch"}
+    short = {guid: _short(text) for guid, text in found.items()}
+    unique = _once(short.values())
+    return {guid: text if text in unique else guid for guid, text in short.items()}
+
+
+def _short(description: str) -> str:
+    match = _SWITCH_NAME.fullmatch(description)
+    return match[1] if match else description.strip()
+
+
+def _once(names: Iterable[str]) -> Mapping[str, int]:
+    return {name: times for name, times in Counter(names).items() if times == 1 and name}
+
+
+def _gb_per_s(rate: str) -> float:
+    """GB/s of a rate such as 4xNDR; 0 where the table has none."""
+    width, _, generation = rate.partition("x")
+    speed = SPEEDS.get(f"infiniband-{generation.lower()}")
+    return speed.gb_per_s * int(width) / 4 if speed and width else 0.0

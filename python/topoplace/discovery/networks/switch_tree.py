@@ -1,0 +1,393 @@
+"""Switches and what hangs on them, as the levels of a `Fabric`.
+
+Two kinds of text tell of switches. Where each says what is *below* it (`from_tree`), the switches have to form a
+forest once switches with the same children are counted as one. Where cables are listed (`from_cables`), nothing says
+up or down: a switch with machines is of the first level, its neighbours are of the second, and so on, and a domain is
+what is joined by the switches up to a level.
+
+A level's domains are named after the first of their switches. A machine or switch that hangs higher than others is
+in no domain of the levels below, so leaves at unequal depth need no filling.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.topology.fabric import Fabric, Level
+
+LEVEL_NAMES = ("leaf", "spine", "core")
+"""What the levels are called where the text has no names for them, innermost first; then "level4" and so on."""
+MAX_LEVELS = 64
+_MOST_NOTES = 5
+
+
+@dataclass(slots=True)
+class Switch:
+    """A switch, or any other domain, and what is directly below it."""
+
+    name: str
+    where: str
+    """How a message about it begins, such as "line 7"."""
+    machines: Sequence[str] = ()
+    switches: Sequence[str] = ()
+    rank: int | None = None
+    """Its level as the text tells it, from 0; None: as high as its highest child requires."""
+
+
+@dataclass(slots=True)
+class Tree:
+    """What became of the switches: machines, their levels, and what a reader must know."""
+
+    machines: tuple[str, ...]
+    levels: tuple[Level, ...]
+    notes: list[str] = field(default_factory=list[str])
+
+
+def level_name(rank: int, names: Sequence[str] = LEVEL_NAMES) -> str:
+    """What level `rank` is called."""
+    return names[rank] if rank < len(names) else f"level{rank + 1}"
+
+
+def some(names: Collection[str], limit: int = 5) -> str:
+    """The names for a message; of many, the first few and how many more there are."""
+    shown = ", ".join(_checks.shown(name).strip("'") for name in islice(names, limit))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+# ---- trees -----------------------------------------------------------------------------------------------------
+
+
+def from_tree(
+    switches: Iterable[Switch],
+    *,
+    word: str = "switch",
+    names: Mapping[int, str] | None = None,
+    allow_dangling: bool = False,
+) -> Tree:
+    """The levels of a forest.
+
+    word: what the text calls a switch. names: of the levels, by rank. allow_dangling: children that are not described
+    are left out with a note, and not refused.
+    Raises TopologyError for a switch that is there twice, a child that is not described, a machine below two switches,
+    a switch below two that have other children as well, a cycle, and a text without machines.
+    """
+    by_name = _by_name(switches, word)
+    notes: list[str] = []
+    _drop_dangling(by_name, word, allow_dangling, notes)
+    order = _bottom_up(by_name, word)
+    _merge_twins(by_name, order, notes, word)
+    parent = _parents(by_name, order, word)
+    machines, home = _machines(by_name, word)
+    rank = _ranks(by_name, [name for name in order if name in by_name], word)
+    levels = _levels(machines, home, parent, rank, names)
+    roots = list(dict.fromkeys(_top(switch, parent) for switch in home.values()))
+    if len(roots) > 1:
+        notes.append(
+            f"Nothing joins {len(roots)} trees of the text: {some(roots)} have no {word} above them, "
+            "and machines of different trees share no level."
+        )
+    return Tree(machines, levels, notes)
+
+
+def _top(switch: str, parent: Mapping[str, str]) -> str:
+    while switch in parent:
+        switch = parent[switch]
+    return switch
+
+
+def _by_name(switches: Iterable[Switch], word: str) -> dict[str, Switch]:
+    by_name: dict[str, Switch] = {}
+    for switch in switches:
+        first = by_name.setdefault(switch.name, switch)
+        if first is not switch:
+            raise TopologyError(
+                f"{switch.where}: {word} {_checks.shown(switch.name)} is there twice, first in {first.where}"
+            )
+    return by_name
+
+
+def _drop_dangling(by_name: dict[str, Switch], word: str, allowed: bool, notes: list[str]) -> None:
+    dangling = {
+        child: switch for switch in by_name.values() for child in switch.switches if child not in by_name
+    }
+    if not dangling:
+        return
+    child, switch = next(iter(dangling.items()))
+    if not allowed:
+        others = f" ({len(dangling)} names like this: {some(dangling)})" if len(dangling) > 1 else ""
+        raise TopologyError(
+            f"{switch.where}: {word} {_checks.shown(switch.name)} has the child {_checks.shown(child)}, which the text"
+            f" does not describe{others}; allow_dangling=True leaves such children out"
+        )
+    for switch in by_name.values():
+        switch.switches = [child for child in switch.switches if child in by_name]
+    notes.append(
+        f"Left out, because the text refers to them and does not describe them: {some(dangling, 20)}."
+    )
+
+
+def _bottom_up(by_name: Mapping[str, Switch], word: str) -> list[str]:
+    """All switches, children before parents."""
+    waiting = {name: len(set(switch.switches)) for name, switch in by_name.items()}
+    parents: dict[str, list[str]] = {}
+    for name, switch in by_name.items():
+        for child in dict.fromkeys(switch.switches):
+            parents.setdefault(child, []).append(name)
+    order = [name for name, count in waiting.items() if not count]
+    for name in order:  # which grows
+        for parent in parents.get(name, ()):
+            waiting[parent] -= 1
+            if not waiting[parent]:
+                order.append(parent)
+    if len(order) < len(by_name):
+        circle = _in_circle(by_name, set(order))
+        raise TopologyError(f"{by_name[circle].where}: {word} {_checks.shown(circle)} is below itself")
+    return order
+
+
+def _in_circle(by_name: Mapping[str, Switch], done: Collection[str]) -> str:
+    """From any switch that still waits for a child, down until one comes again."""
+    seen: set[str] = set()
+    step = next(name for name in by_name if name not in done)
+    while step not in seen:
+        seen.add(step)
+        step = next(child for child in by_name[step].switches if child not in done)
+    return step
+
+
+def _merge_twins(by_name: dict[str, Switch], order: Sequence[str], notes: list[str], word: str) -> None:
+    """Of the switches that are above the same switches, keeps the first of the text, children before parents."""
+    place = {name: i for i, name in enumerate(by_name)}
+    instead: dict[str, str] = {}
+    first: dict[tuple[frozenset[str], frozenset[str]], str] = {}
+    twins: dict[str, list[str]] = {}
+    heights = _heights(by_name, order)
+    for name in sorted(order, key=lambda name: (heights[name], place[name])):
+        switch = by_name[name]
+        if instead:
+            switch.switches = list(dict.fromkeys(instead.get(child, child) for child in switch.switches))
+        if not switch.switches:
+            continue
+        kept = first.setdefault((frozenset(switch.switches), frozenset(switch.machines)), name)
+        if kept != name:
+            instead[name] = kept
+            twins.setdefault(kept, []).append(name)
+    for other in instead:
+        del by_name[other]
+    for kept, others in islice(twins.items(), _MOST_NOTES):
+        notes.append(f"One domain, because they have the same children: {word} {kept} and {some(others)}.")
+    if len(twins) > _MOST_NOTES:
+        notes.append(
+            f"{len(twins) - _MOST_NOTES} more sets of {word} names are one domain each, as these are."
+        )
+
+
+def _heights(by_name: Mapping[str, Switch], order: Sequence[str]) -> dict[str, int]:
+    heights: dict[str, int] = {}
+    for name in order:
+        heights[name] = 1 + max((heights[child] for child in by_name[name].switches), default=-1)
+    return heights
+
+
+def _parents(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> dict[str, str]:
+    parent: dict[str, str] = {}
+    for name, switch in by_name.items():
+        for child in switch.switches:
+            first = parent.setdefault(child, name)
+            if first != name:
+                raise TopologyError(
+                    f"{switch.where}: no tree: {word} {_checks.shown(child)} is below {_checks.shown(name)} and, in "
+                    f"{by_name[first].where}, below {_checks.shown(first)}, whose children are not the same"
+                )
+    return parent
+
+
+def _machines(by_name: Mapping[str, Switch], word: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The machines in the order of the text, and the switch of each."""
+    home: dict[str, str] = {}
+    for name, switch in by_name.items():
+        for machine in switch.machines:
+            first = home.setdefault(machine, name)
+            if first != name:
+                raise TopologyError(
+                    f"{switch.where}: no tree: machine {_checks.shown(machine)} is below {word} {_checks.shown(name)} "
+                    f"and, in {by_name[first].where}, below {_checks.shown(first)}"
+                )
+    if not home:
+        raise TopologyError(f"no machine is below any {word}")
+    return tuple(home), home
+
+
+def _ranks(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> dict[str, int]:
+    """The level of each switch: as told, or one above its highest child."""
+    ranks: dict[str, int] = {}
+    for name in order:
+        switch = by_name[name]
+        least = 1 + max((ranks[child] for child in switch.switches), default=-1)
+        if switch.rank is not None and switch.rank < least:
+            raise TopologyError(
+                f"{switch.where}: {word} {_checks.shown(name)} is not on a higher level than all its children"
+            )
+        ranks[name] = least if switch.rank is None else switch.rank
+    if len(used := set(ranks.values())) > MAX_LEVELS:
+        raise TopologyError(f"{len(used)} levels of one {word} above another; at most {MAX_LEVELS} are read")
+    return ranks
+
+
+def _levels(
+    machines: Sequence[str],
+    home: Mapping[str, str],
+    parent: Mapping[str, str],
+    rank: Mapping[str, int],
+    names: Mapping[int, str] | None,
+) -> tuple[Level, ...]:
+    above: dict[str, dict[int, str]] = {}
+    for name in set(home.values()):
+        chain: dict[int, str] = {}
+        step: str | None = name
+        while step is not None:
+            chain[rank[step]] = step
+            step = parent.get(step)
+        above[name] = chain
+    used = sorted({level for chain in above.values() for level in chain})
+    called = {level: (names or {}).get(level) or level_name(level) for level in used}
+    return tuple(
+        Level(called[level], tuple(above[home[machine]].get(level) for machine in machines)) for level in used
+    )
+
+
+# ---- cables ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Cables:
+    """Who is plugged into whom; a cable may be there any number of times."""
+
+    ports: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Of each machine, its switches and the number of cables to each."""
+    trunks: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Of each switch, the other switches and the number of cables to each; a cable is counted at both ends."""
+    strangers: Counter[str] = field(default_factory=Counter[str])
+    """Of each switch, the number of cables to machines whose names are not known."""
+
+
+def from_cables(cables: Cables, *, what: str) -> Tree:
+    """The levels of what is plugged together.
+
+    Raises TopologyError where there is no switch, or no machine that is plugged into one.
+    """
+    machines = tuple(machine for machine, switches in cables.ports.items() if switches)
+    if not cables.trunks or not machines:
+        missing = "switch" if not cables.trunks else "machine that is plugged into a switch"
+        raise TopologyError(f"no fabric: {what} has no {missing}")
+    rank = _distances(cables)
+    groups = _Groups()
+    for machine in machines:
+        groups.join([f"machine {machine}", *(f"switch {switch}" for switch in cables.ports[machine])])
+    levels: list[Level] = []
+    seen: set[tuple[int, ...]] = set()
+    for level in range(max(rank.values()) + 2):  # the last one joins what cables of one level join
+        if level:
+            _join_up_to(level, cables, rank, groups)
+        domains = _named_domains(machines, cables, rank, level, groups)
+        if (parts := _parts(domains)) not in seen:
+            seen.add(parts)
+            factor = _oversubscription(cables, rank, level)
+            levels.append(Level(level_name(level), domains, oversubscription=factor))
+    return Tree(machines, tuple(levels), _cable_notes(cables, rank))
+
+
+def _distances(cables: Cables) -> dict[str, int]:
+    """Of each switch that machines reach, how many switches are between it and the nearest machine."""
+    rank = {switch: 0 for switches in cables.ports.values() for switch in switches}
+    queue = list(rank)
+    for switch in queue:  # which grows
+        for other in cables.trunks.get(switch, ()):
+            if other not in rank:
+                rank[other] = rank[switch] + 1
+                queue.append(other)
+    return rank
+
+
+def _join_up_to(level: int, cables: Cables, rank: Mapping[str, int], groups: _Groups) -> None:
+    """Joins what a switch of `level` joins; from the second level on, those of one level have cables too."""
+    for switch, others in cables.trunks.items():
+        for other in others:
+            if max(rank.get(switch, level + 1), rank.get(other, level + 1)) <= level:
+                groups.join([f"switch {switch}", f"switch {other}"])
+
+
+def _named_domains(
+    machines: Sequence[str], cables: Cables, rank: Mapping[str, int], level: int, groups: _Groups
+) -> tuple[str, ...]:
+    """The domain of each machine, named after the first of its switches of this level, or of the level below."""
+    name: dict[str, str] = {}
+    for switch in sorted(cables.trunks, key=lambda switch: -rank.get(switch, -1)):
+        if rank.get(switch, level + 1) <= level:
+            name.setdefault(groups.of(f"switch {switch}"), switch)
+    return tuple(name[groups.of(f"machine {machine}")] for machine in machines)
+
+
+def _parts(domains: Sequence[str]) -> tuple[int, ...]:
+    """The same for the same domains under other names."""
+    number = {domain: i for i, domain in enumerate(dict.fromkeys(domains))}
+    return tuple(number[domain] for domain in domains)
+
+
+def _oversubscription(cables: Cables, rank: Mapping[str, int], level: int) -> float:
+    """Cables down to cables up, of all switches one level below; 1 where there are more up, or for the first."""
+    below = [switch for switch, its in rank.items() if its == level - 1]
+    down = sum(cables.strangers[switch] for switch in below)
+    for switches in cables.ports.values():
+        down += sum(count for switch, count in switches.items() if rank[switch] == level - 1)
+    to: Counter[int] = Counter()
+    for switch in below:
+        for other, count in cables.trunks[switch].items():
+            to[rank[other]] += count
+    return max(1.0, (down + to[level - 2]) / to[level]) if to[level] else 1.0
+
+
+def _cable_notes(cables: Cables, rank: Mapping[str, int]) -> list[str]:
+    notes: list[str] = []
+    if lonely := [switch for switch in cables.trunks if switch not in rank]:
+        notes.append(f"No machine reaches switch {some(lonely)}: left out.")
+    if unplugged := [machine for machine, switches in cables.ports.items() if not switches]:
+        notes.append(f"Plugged into no switch: machine {some(unplugged)}: left out.")
+    ports = cables.ports.values()
+    if any(len(switches) > 1 for switches in ports) and all(set(s.values()) <= {1} for s in ports):
+        notes.append(
+            "No machine has two cables to one leaf switch, and some have cables to several: if those are rails, say so "
+            "by with_level('leaf', rail=True)."
+        )
+    return notes
+
+
+class _Groups:
+    """Disjoint sets of names."""
+
+    def __init__(self) -> None:
+        self._up: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """The name that stands for the set of `name`."""
+        top = self._up.setdefault(name, name)
+        while (above := self._up[top]) != top:
+            self._up[top] = self._up[above]
+            top = self._up[top]
+        return top
+
+    def join(self, names: Sequence[str]) -> None:
+        """Makes the sets of `names` one."""
+        top = self.of(names[0])
+        for name in names[1:]:
+            self._up[self.of(name)] = top
+
+
+def fabric(tree: Tree, name: str, notes: Iterable[str] = ()) -> Fabric:
+    """The fabric of `tree`, with further notes."""
+    return Fabric(tree.machines, tree.levels, name, (*tree.notes, *notes))

@@ -1,0 +1,1 @@
+"""Texts of NVIDIA's tools, and the objects of NVML."""

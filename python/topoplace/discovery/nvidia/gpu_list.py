@@ -1,0 +1,158 @@
+"""What `nvidia-smi -L` prints, the GPUs of a machine and their MIG slices, as a Topology.
+
+A line "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)" names a GPU, a line "  MIG 3g.20gb     Device  0: (UUID:
+MIG-c6d4...)" below it one of its slices: 3g of the slices of compute of a whole GPU, 20 GB of its memory; "1c.3g.20gb"
+is one of these three. A GPU with slices is not there as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from topoplace import _checks
+from topoplace.discovery.nvidia import gpu_line
+from topoplace.discovery.nvidia.gpu_line import NamedGpu
+from topoplace.discovery.nvidia.mig import slices_of
+from topoplace.discovery.text import decode
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, model_known
+from topoplace.topology.topology import Topology
+
+_MIG = re.compile(
+    r"\s*MIG (?:([1-7])c\.)?([1-7])g\.([0-9]{1,4})gb([+-][a-z0-9.+]{1,20})?\s+Device\s+([0-9]{1,3}):"
+    r"(?: \(UUID: ([^()\s]{1,120})\))?\s*"
+)
+_MIG_WORD = re.compile(r"\s*MIG\b")
+
+
+@dataclass(slots=True)
+class ListedGpu:
+    """A GPU and the slices it is cut into."""
+
+    gpu: NamedGpu
+    slices: list[MigSlice] = field(default_factory=list["MigSlice"])
+
+
+@dataclass(frozen=True, slots=True)
+class MigSlice:
+    """A MIG device."""
+
+    number: int
+    compute: int
+    """Its slices of compute."""
+    memory_gb: int
+    uuid: str | None
+    line: int
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like this list: its first line that is no prompt names a GPU, and no line a link."""
+    lines = [line for _, line in decode.numbered_lines(text[:65536]) if line.strip()]
+    if any(re.match(r"\s*(Link\b|NVML:)", line) for line in lines):
+        return False
+    return any(gpu_line.named_gpu(0, line) for line in lines[:3])
+
+
+def read(data: str | bytes) -> tuple[ListedGpu, ...]:
+    """The GPUs in `data` with their slices, in the order of the text. Raises TopologyError naming the line."""
+    found: dict[int, ListedGpu] = {}
+    here: ListedGpu | None = None
+    for number, line in decode.numbered_lines(decode.decoded(data, "the list of GPUs")):
+        gpu_line.refuse_elided(number, line)
+        gpu = gpu_line.named_gpu(number, line)
+        if gpu is not None:
+            if gpu.number in found:
+                first = found[gpu.number].gpu.line
+                raise TopologyError(f"line {number}: {gpu.name} is there twice, first in line {first}")
+            here = found[gpu.number] = ListedGpu(gpu)
+        elif _MIG_WORD.match(line):
+            _add_slice(number, line, here)
+        if len(found) > gpu_line.MAX_GPUS:
+            raise TopologyError(f"line {number}: more than {gpu_line.MAX_GPUS} GPUs")
+    if not found:
+        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"')
+    return tuple(found.values())
+
+
+def parse(
+    data: str | bytes,
+    *,
+    slices_per_gpu: int | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "nvidia-smi -L",
+    machine: str = "machine0",
+) -> Topology:
+    """The GPUs and MIG slices of a machine, each slice with its parent and its share of that.
+
+    slices_per_gpu: into how many slices of compute a GPU can be cut, where its model does not tell (7 for an A100 or
+    H100, 4 for an A30). The text tells of no links: two whole GPUs have the kind `LinkKind.UNKNOWN`, a slice, which
+    no other GPU can reach directly, goes through the host; pcie_gb_per_s is assumed of both.
+    Raises TopologyError naming the line.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    if slices_per_gpu is not None:
+        slices_per_gpu = _checks.integer(slices_per_gpu, "slices_per_gpu", TopologyError, low=1, high=64)
+    listed = read(data)
+    gpus = tuple(_gpus(listed, slices_per_gpu, machine))
+    whole = [gpu.index for gpu in gpus if gpu.parent is None]
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    links = tuple((u, v, unknown) for v in whole for u in whole if u < v)
+    note = f"How the GPUs are connected is not told: {pcie_gb_per_s:g} GB/s is assumed."
+    return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=(note,) if len(gpus) > 1 else ())
+
+
+def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:
+    match = _MIG.fullmatch(line)
+    if match is None:
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no slice")
+    if here is None:
+        raise TopologyError(f"line {number}: a slice without a GPU above it")
+    share, of, memory_gb, _, device, uuid = match.groups()
+    if share is not None and int(share) > int(of):
+        raise TopologyError(f"line {number}: {share}c of {of}g is more than there is")
+    if any(other.number == int(device) for other in here.slices):
+        raise TopologyError(f"line {number}: slice {device} of {here.gpu.name} is there twice")
+    here.slices.append(MigSlice(int(device), int(share or of), int(memory_gb), uuid, number))
+
+
+def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str) -> Iterator[Gpu]:
+    index = 0
+    for entry in listed:
+        gpu = entry.gpu
+        model = model_known(gpu.model) or gpu.model
+        if not entry.slices:
+            yield Gpu(index, gpu.name, model, machine, uuid=gpu.uuid)
+            index += 1
+            continue
+        parts = _parts(entry, slices_per_gpu)
+        for part in entry.slices:
+            yield Gpu(
+                index,
+                f"{gpu.name}/MIG{part.number}",
+                model,
+                machine,
+                memory_gb=float(part.memory_gb) if part.memory_gb else None,
+                uuid=part.uuid,
+                parent=gpu.name,
+                fraction=part.compute / parts,
+            )
+            index += 1
+
+
+def _parts(entry: ListedGpu, slices_per_gpu: int | None) -> int:
+    """Into how many slices of compute the GPU can be cut, which its slices must not exceed."""
+    model = entry.gpu.model
+    parts = slices_per_gpu or slices_of(model)
+    if parts is None:
+        raise TopologyError(
+            f"line {entry.gpu.line}: into how many slices a {_checks.shown(model)} can be cut is not known; "
+            "slices_per_gpu= tells it"
+        )
+    used = sum(part.compute for part in entry.slices)
+    if used > parts:
+        raise TopologyError(f"line {entry.gpu.line}: {entry.gpu.name} has {used} slices of {parts}")
+    return parts

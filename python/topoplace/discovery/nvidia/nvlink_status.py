@@ -1,0 +1,334 @@
+"""What `nvidia-smi nvlink -s` and `nvidia-smi nvlink -R` print, or both in one text, as a Topology.
+
+Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device each leads to. The rates
+are those of the signals: 25.781 and 26.562 GB/s carry 25, 53.125 carries 50. -s does not tell where links lead, and -R
+neither how fast they are nor which PCI device a GPU is; see `parse` for what that means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from topoplace import _checks
+from topoplace.discovery.nvidia import gpu_line
+from topoplace.discovery.nvidia.gpu_line import NamedGpu
+from topoplace.discovery.text import decode
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Component, ComponentKind, Gpu
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, LinkSpeed, model_known, nvlink_of
+from topoplace.topology.topology import Topology
+
+PAYLOAD_GB_PER_S: Mapping[str, float] = {
+    "20": 20.0,
+    "25": 25.0,
+    "25.781": 25.0,
+    "26.562": 25.0,
+    "50": 50.0,
+    "53.125": 50.0,
+    "14.062": 14.0625,
+}
+"""What a link carries, in GB/s one direction, by the rate that -s prints of it."""
+
+_STATUS = re.compile(
+    r"\s*Link ([0-9]{1,3}): (?:([0-9]{1,4}(?:\.[0-9]{1,3})?) GB/s|<inactive>)\s*", re.IGNORECASE
+)
+_REMOTE = re.compile(
+    r"\s*Link ([0-9]{1,3}): (?:Remote Device ([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])(?:: Link [0-9]{1,3})?"
+    r"|(?:Remote Device )?<inactive>)\s*",
+    re.IGNORECASE,
+)
+_BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
+_LINK = re.compile(r"\s*Link\b")
+_ALL_INACTIVE = re.compile(
+    r"\s*NVML: Unable to retrieve NVLink information as all links are inactive\s*", re.IGNORECASE
+)
+_MAX_LINK = 64
+_UNKNOWN = LinkSpeed(LinkKind.NVLINK, None, None, "direct")
+
+
+@dataclass(slots=True)
+class GpuLinks:
+    """The NVLinks of one GPU."""
+
+    gpu: NamedGpu
+    rates: dict[int, float | None] = field(default_factory=dict[int, float | None])
+    """GB/s one direction by the number of the link, None where it is inactive; empty where -s was not asked for."""
+    remotes: dict[int, str] = field(default_factory=dict[int, str])
+    """The bus id at the other end by the number of the link, which -R counts without the inactive ones."""
+
+    @property
+    def active(self) -> int:
+        """How many links work."""
+        return max(sum(rate is not None for rate in self.rates.values()), len(self.remotes))
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like one of the two: below a GPU, a link or that there is none."""
+    last_was_gpu = False
+    for number, line in decode.numbered_lines(text[:65536]):
+        if last_was_gpu and (
+            _STATUS.fullmatch(line) or _REMOTE.fullmatch(line) or _ALL_INACTIVE.fullmatch(line)
+        ):
+            return True
+        last_was_gpu = gpu_line.named_gpu(number, line) is not None
+    return False
+
+
+def read(data: str | bytes) -> tuple[GpuLinks, ...]:
+    """The links of every GPU in `data`, GPUs in the order of their numbers.
+
+    Raises TopologyError naming the line, also where the text was shortened: links 0 to 17 without those between.
+    """
+    found: dict[int, GpuLinks] = {}
+    here: GpuLinks | None = None
+    for number, line in decode.numbered_lines(decode.decoded(data, "the NVLinks")):
+        gpu_line.refuse_elided(number, line)
+        gpu = gpu_line.named_gpu(number, line)
+        if gpu is not None:
+            here = found.setdefault(gpu.number, GpuLinks(gpu))
+            if (here.gpu.model, here.gpu.uuid) != (gpu.model, gpu.uuid):
+                raise TopologyError(f"line {number}: {gpu.name} is another one than in line {here.gpu.line}")
+        elif _LINK.match(line):
+            _read_link(number, line, here)
+        if len(found) > gpu_line.MAX_GPUS:
+            raise TopologyError(f"line {number}: more than {gpu_line.MAX_GPUS} GPUs")
+    if not found:
+        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA H100 (UUID: GPU-5d5b...)"')
+    for links in found.values():
+        _check_numbers(links)
+    return tuple(found[number] for number in sorted(found))
+
+
+def parse(
+    data: str | bytes,
+    gpu_model: str | None = None,
+    *,
+    bus_ids: Collection[str] = (),
+    lane_gb_per_s: float | None = None,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "nvidia-smi nvlink",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology that `data`, the text of -R, of -s, or of both, shows.
+
+    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gb_per_s, or else
+    what -s says, or else that of the model.
+    bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R leaves out. Without them the devices
+    at the other ends are taken for the GPUs, in that order, where each then has links to others only and as many back;
+    else for NVSwitches, where of two GPUs that share one of them, one leads to all those of the other; anything else
+    is refused.
+    pcie_gb_per_s: the speed assumed where there is no NVLink. Without -R any pair of GPUs with active links has the
+    kind `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    lane_gb_per_s = (
+        None if lane_gb_per_s is None else _checks.positive(lane_gb_per_s, "lane_gb_per_s", TopologyError)
+    )
+    gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
+    links = read(data)
+    numbered = _numbered(links, bus_ids) if bus_ids else _inferred(links)
+    speeds = [_speed(gpu, gpu_model, lane_gb_per_s) for gpu in links]
+    leading = Counter(bus_id for gpu in links for bus_id in set(gpu.remotes.values()) - set(numbered))
+    switches = sorted(bus_id for bus_id, gpus in leading.items() if gpus > 1)
+    pairs = [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gb_per_s)]
+    notes = [
+        *(
+            f"What {bus_id} is, with links to one GPU, is not known."
+            for bus_id in sorted(leading)
+            if bus_id not in switches
+        ),
+        *_notes(links, inferred=bool(numbered) and not bus_ids),
+        f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
+    ]
+    return Topology(
+        tuple(_described(i, gpu, gpu_model, machine) for i, gpu in enumerate(links)),
+        tuple(pairs),
+        default=pcie_gb_per_s,
+        name=name,
+        components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {bus_id}") for bus_id in switches),
+        component_links=tuple(_to_switches(links, switches, speeds)),
+        notes=tuple(notes),
+    )
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------
+
+
+def _read_link(number: int, line: str, here: GpuLinks | None) -> None:
+    status, remote = _STATUS.fullmatch(line), _REMOTE.fullmatch(line)
+    match = status or remote
+    if match is None:
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no link")
+    if here is None:
+        raise TopologyError(f"line {number}: a link without a GPU above it")
+    link = _checks.integer(int(match[1]), f"line {number}: link", TopologyError, low=0, high=_MAX_LINK - 1)
+    to_device = status is None and match[2] is not None
+    if link in (here.remotes if to_device else here.rates):
+        raise TopologyError(f"line {number}: link {link} of {here.gpu.name} is there twice")
+    if to_device:
+        here.remotes[link] = _bus_id(match[2])
+    else:
+        here.rates[link] = _payload(number, match[2]) if match[2] else None
+
+
+def _payload(number: int, rate: str) -> float:
+    plain = rate.rstrip("0").rstrip(".") if "." in rate else rate
+    if plain not in PAYLOAD_GB_PER_S:
+        known = ", ".join(PAYLOAD_GB_PER_S)
+        raise TopologyError(f"line {number}: what {rate} GB/s carries is not known; known: {known}")
+    return PAYLOAD_GB_PER_S[plain]
+
+
+def _bus_id(word: str) -> str:
+    """A PCI address in lower case, its domain in four digits where they do."""
+    domain, _, rest = word.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _check_numbers(links: GpuLinks) -> None:
+    """No link may be missing below the last, and as many work as lead somewhere."""
+    where, name = f"line {links.gpu.line}", links.gpu.name
+    active = sum(rate is not None for rate in links.rates.values())
+    listed = (set(links.rates), set(links.remotes)) if active else ({*links.rates, *links.remotes},)
+    for numbers in listed:
+        last = max(numbers, default=-1)
+        missing = min(set(range(last)) - numbers, default=None)
+        if missing is not None:
+            raise TopologyError(f"{where}: link {missing} of {name} is missing, and link {last} is there")
+    if active and links.remotes and active != len(links.remotes):
+        raise TopologyError(
+            f"{where}: {active} links of {name} are active, but {len(links.remotes)} lead somewhere"
+        )
+
+
+# ---- meaning ---------------------------------------------------------------------------------------------------
+
+
+def _described(i: int, links: GpuLinks, model: str | None, machine: str) -> Gpu:
+    named = model_known(links.gpu.model) or links.gpu.model
+    return Gpu(i, links.gpu.name, model or named, machine, uuid=links.gpu.uuid)
+
+
+def _speed(links: GpuLinks, model: str | None, lane_gb_per_s: float | None) -> LinkSpeed:
+    """The kind and speed of the links of one GPU, the slowest where they differ."""
+    known = nvlink_of(model or links.gpu.model) or _UNKNOWN
+    rates = [rate for rate in links.rates.values() if rate is not None]
+    gb_per_s = lane_gb_per_s or min(rates, default=known.gb_per_s)
+    if not gb_per_s and links.remotes:
+        of = _checks.shown(model or links.gpu.model)
+        raise TopologyError(
+            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; lane_gb_per_s= tells it"
+        )
+    return LinkSpeed(known.kind, gb_per_s, None, "direct", _MAX_LINK)
+
+
+def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, int]:
+    """The GPUs by the bus ids given."""
+    words = _checks.sequence(bus_ids, "bus_ids", TopologyError)
+    numbered = {_checked_bus_id(word): i for i, word in enumerate(words)}
+    if len(words) != len(links) or len(numbered) != len(links):
+        raise TopologyError(
+            f"bus_ids has {len(words)} entries, {len(numbered)} of them different, for {len(links)} GPUs"
+        )
+    return numbered
+
+
+def _inferred(links: Sequence[GpuLinks]) -> dict[str, int]:
+    """The GPUs by the bus ids that only GPUs can have; {} where all links lead to switches."""
+    leading = [i for i, gpu in enumerate(links) if gpu.remotes]
+    ends = sorted({bus_id for i in leading for bus_id in links[i].remotes.values()}, key=_address)
+    if len(ends) == len(leading):
+        guess = dict(zip(ends, leading, strict=True))
+        if _is_both_ways(links, guess):
+            return guess
+    _refuse_what_is_no_switch([links[i] for i in leading])
+    return {}
+
+
+def _refuse_what_is_no_switch(links: Sequence[GpuLinks]) -> None:
+    """A GPU shares its switches with another, and then all of them, but for links that failed."""
+    ends = [set(gpu.remotes.values()) for gpu in links]
+    for gpu, own in zip(links, ends, strict=True):
+        shared = [other for other in ends if own & other]
+        if len(links) > 1 and (len(shared) == 1 or not all(own <= other or other <= own for other in shared)):
+            raise TopologyError(
+                f"line {gpu.gpu.line}: which GPUs the links of {gpu.gpu.name} lead to cannot be told from this text; "
+                "bus_ids= tells it"
+            )
+
+
+def _checked_bus_id(word: object) -> str:
+    if not isinstance(word, str) or not _BUS_ID.fullmatch(word):
+        raise TopologyError(f'bus_ids: {_checks.shown(word)} is not like "00000000:07:00.0"')
+    return _bus_id(word)
+
+
+def _address(bus_id: str) -> list[int]:
+    return [int(part, 16) for part in re.split("[:.]", bus_id)]
+
+
+def _lanes(links: Sequence[GpuLinks], numbered: Mapping[str, int]) -> Counter[tuple[int, int]]:
+    """How many links each GPU has to each other."""
+    return Counter(
+        (i, numbered[bus_id])
+        for i, gpu in enumerate(links)
+        for bus_id in gpu.remotes.values()
+        if bus_id in numbered
+    )
+
+
+def _is_both_ways(links: Sequence[GpuLinks], numbered: Mapping[str, int]) -> bool:
+    lanes = _lanes(links, numbered)
+    return all(u != v and lanes[v, u] == count for (u, v), count in lanes.copy().items())
+
+
+def _pairs(
+    links: Sequence[GpuLinks], numbered: Mapping[str, int], speeds: Sequence[LinkSpeed]
+) -> Iterator[tuple[int, int, Link]]:
+    lanes = _lanes(links, numbered)
+    for (u, v), count in sorted(lanes.copy().items()):
+        back = lanes[v, u]
+        if u == v or back != count:
+            first, second = links[u].gpu, links[v].gpu
+            raise TopologyError(
+                f"line {first.line}: {count} links from {first.name} to {second.name}, but {back} back"
+            )
+        if u < v:
+            slower = min(speeds[u], speeds[v], key=lambda speed: speed.gb_per_s)
+            yield u, v, Link(slower.kind, count, count * slower.gb_per_s)
+
+
+def _unknown_pairs(links: Sequence[GpuLinks], pcie_gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
+    """The pairs that may be joined by links of which only the state is told."""
+    if any(gpu.remotes for gpu in links):
+        return
+    active = [i for i, gpu in enumerate(links) if gpu.active]
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    yield from ((u, v, unknown) for v in active for u in active if u < v)
+
+
+def _to_switches(
+    links: Sequence[GpuLinks], switches: Sequence[str], speeds: Sequence[LinkSpeed]
+) -> Iterator[tuple[int, int, Link]]:
+    vertex = {bus_id: len(links) + i for i, bus_id in enumerate(switches)}
+    for i, gpu in enumerate(links):
+        for bus_id, count in sorted(Counter(gpu.remotes.values()).items()):
+            if bus_id in vertex:
+                yield i, vertex[bus_id], Link(speeds[i].kind, count, count * speeds[i].gb_per_s)
+
+
+def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:
+    for gpu in links:
+        inactive = [str(link) for link, rate in sorted(gpu.rates.items()) if rate is None]
+        if inactive:
+            yield f"{gpu.gpu.name} has inactive links: {', '.join(inactive)}."
+        elif not gpu.active:
+            yield f"{gpu.gpu.name} has no active link."
+    if inferred:
+        yield "Bus ids are taken to be those of the GPUs in the order of their numbers, as nvidia-smi numbers them."
+    if not any(gpu.remotes for gpu in links):
+        yield "Where the links lead is not told; `nvidia-smi nvlink -R` tells it."

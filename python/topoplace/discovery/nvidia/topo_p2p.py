@@ -1,0 +1,166 @@
+"""The matrix that `nvidia-smi topo -p2p` prints: which pairs of GPUs may reach each other's memory directly.
+
+It asks for one capability (r: reads, w: writes, n: NVLink, a: atomics, p: PCIe) and does not repeat which. Status OK
+says that a direct path is there, and neither what it is made of nor how fast; any other that data goes through the
+memory of the host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topoplace import _checks
+from topoplace.discovery.text import decode
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.topology import Topology
+
+STATUSES = {
+    "OK": "supported",
+    "CNS": "not supported by the chipset",
+    "GNS": "not supported by a GPU",
+    "TNS": "not supported in this topology",
+    "DR": "disabled by a key of the registry",
+    "NS": "not supported",
+    "U": "unknown",
+}
+"""What each status means."""
+
+_SELF = "X"
+_GPU = re.compile(r"GPU[0-9]+")
+_GLUED_GPUS = re.compile(r"(?:GPU[0-9]+)+")
+_CELL = re.compile("|".join((*STATUSES, _SELF)))
+_GLUED_CELLS = re.compile(rf"(?:{_CELL.pattern}){{1,256}}")
+_LEGEND = re.compile(r"\s*Legend\s*:")
+_MAX_GPUS = 128
+
+
+@dataclass(frozen=True)
+class PeerAccess:
+    """The status of every pair of GPUs."""
+
+    gpus: tuple[str, ...]
+    statuses: tuple[tuple[str, ...], ...]
+    """(n, n) of the keys of `STATUSES`, X on the diagonal; the same in both directions."""
+
+    def ok(self, u: int, v: int) -> bool:
+        """Whether GPUs u and v may reach each other's memory."""
+        return self.statuses[u][v] == "OK"
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like this matrix: below a header of GPUs only, a row of statuses."""
+    lines = [line.split() for _, line in decode.numbered_lines(text[:65536])]
+    header = next((i for i, words in enumerate(lines) if _as_header(words)), len(lines))
+    row = next((words for words in lines[header + 1 :] if words), [""])
+    return bool(_GPU.fullmatch(row[0])) and len(row) > 2 and all(map(_GLUED_CELLS.fullmatch, row[1:]))
+
+
+def read(data: str | bytes) -> PeerAccess:
+    """The statuses in `data`. Raises TopologyError naming the line and the cell."""
+    lines = decode.numbered_lines(decode.decoded(data, "the peer matrix"))
+    gpus, where = _header(lines)
+    rows: dict[str, tuple[str, ...]] = {}
+    for number, line in _rows(lines):
+        gpu, *words = line.split()
+        if gpu in rows:
+            raise TopologyError(f"line {number}: row {gpu} is there twice")
+        if gpu in gpus:
+            rows[gpu] = _row(number, words, len(gpus))
+        elif _GPU.fullmatch(gpu) or len(rows) < len(gpus):
+            raise TopologyError(f"line {number}: {_checks.shown(gpu)} is not a column of the header")
+    for gpu in gpus:
+        if gpu not in rows:
+            raise TopologyError(f"row {gpu} is missing, column {gpu} is in line {where}")
+    statuses = tuple(rows[gpu] for gpu in gpus)
+    _check_symmetry(gpus, statuses)
+    return PeerAccess(gpus, statuses)
+
+
+def parse(
+    data: str | bytes,
+    gpu_model: str | None = None,
+    *,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "nvidia-smi -p2p",
+    machine: str = "machine0",
+) -> Topology:
+    """The topology that `data`, printed by `nvidia-smi topo -p2p`, allows to say.
+
+    A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gb_per_s is assumed of
+    both. gpu_model: the model of every GPU. Raises TopologyError naming the line and the cell.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
+    access = read(data)
+    gpus = tuple(Gpu(i, gpu, gpu_model, machine) for i, gpu in enumerate(access.gpus))
+    direct = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    links = ((u, v, direct) for v in range(len(gpus)) for u in range(v) if access.ok(u, v))
+    return Topology(
+        gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(_notes(access, pcie_gb_per_s))
+    )
+
+
+def _notes(access: PeerAccess, pcie_gb_per_s: float) -> Iterator[str]:
+    pairs = [(u, v) for v in range(len(access.gpus)) for u in range(v)]
+    for status, meaning in STATUSES.items():
+        found = [(u, v) for u, v in pairs if access.statuses[u][v] == status]
+        if found:
+            u, v = (access.gpus[i] for i in found[0])
+            yield f"Direct access is {meaning} for {len(found)} of {len(pairs)} pairs, the first is {u} and {v}."
+    if pairs:
+        yield f"What connects the pairs, and how fast, is not told: {pcie_gb_per_s:g} GB/s is assumed."
+
+
+def _as_header(words: Sequence[str]) -> tuple[str, ...]:
+    if not words or not all(map(_GLUED_GPUS.fullmatch, words)):
+        return ()
+    return tuple(gpu for word in words for gpu in _GPU.findall(word))
+
+
+def _header(lines: Iterator[tuple[int, str]]) -> tuple[tuple[str, ...], int]:
+    """The columns, and the line they are in."""
+    for number, line in lines:
+        gpus = _as_header(line.split()) if "GPU" in line else ()
+        if len(gpus) > _MAX_GPUS:
+            raise TopologyError(f"line {number}: more than {_MAX_GPUS} GPUs")
+        if len(set(gpus)) < len(gpus):
+            raise TopologyError(f"line {number}: a GPU is there twice")
+        if gpus:
+            return gpus, number
+    raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
+
+
+def _rows(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        if _LEGEND.match(line):
+            return
+        if line.strip():
+            yield number, line
+
+
+def _row(number: int, words: Sequence[str], count: int) -> tuple[str, ...]:
+    cells: list[str] = []
+    for word in words:
+        if not _GLUED_CELLS.fullmatch(word):
+            raise TopologyError(f"line {number}: unknown status {_checks.shown(word)}")
+        cells += _CELL.findall(word)
+        if len(cells) > _MAX_GPUS:
+            break
+    if len(cells) != count:
+        raise TopologyError(f"line {number}: {len(cells)} columns, the header has {count}")
+    return tuple(cells)
+
+
+def _check_symmetry(gpus: Sequence[str], statuses: Sequence[Sequence[str]]) -> None:
+    for i, u in enumerate(gpus):
+        for j, v in enumerate(gpus[: i + 1]):
+            there, back = statuses[i][j], statuses[j][i]
+            if (there == _SELF) != (i == j):
+                raise TopologyError(f"row {u}: {u} to {v} is {there}")
+            if there != back:
+                raise TopologyError(f"row {u}: {u} to {v} is {there}, but {v} to {u} is {back}")

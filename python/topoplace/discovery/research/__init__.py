@@ -1,0 +1,1 @@
+"""Formats of published research code."""

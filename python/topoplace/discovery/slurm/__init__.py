@@ -1,0 +1,1 @@
+"""Slurm's configuration files: gres.conf, topology.conf and topology.yaml."""

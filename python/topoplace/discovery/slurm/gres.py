@@ -1,0 +1,362 @@
+"""Slurm's `gres.conf` as the Topology of one machine.
+
+A line is one or several devices: `[NodeName=…] Name=gpu [Type=…] [File=/dev/nvidia[0-3]] [Count=…] [Cores=0-15]
+[Links=-1,4,…]`. Links are the NVLinks (or xGMI links) to every device of the machine *in the order of their PCI
+addresses*, and -1 stands at the device's own place, which need not be that of its line. Cores are Slurm's own
+numbers of cores, not those of Linux. AutoDetect says that Slurm asks the driver: then the file does not tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from topoplace import _checks
+from topoplace.discovery.slurm import conf_records
+from topoplace.discovery.slurm.conf_records import Record
+from topoplace.discovery.text import decode, host_list
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import (
+    NVLINK_MODELS,
+    PCIE3_X16_GB_PER_S,
+    LinkSpeed,
+    nvlink_of,
+    xgmi_of,
+)
+from topoplace.topology.topology import Topology
+
+MAX_GPUS = 256
+"""More GPUs than this in one machine are refused, as a mistake."""
+
+_DEVICE_KEYS = ("name", "type", "file", "multiplefiles", "count", "cores", "cpus", "links", "flags", "ignore")
+_KEYS = frozenset({"nodename", "autodetect", *_DEVICE_KEYS})
+_RECOGNISED = re.compile(
+    r"^[ \t]*(?:NodeName=\S+[ \t]+)?(?:AutoDetect=\S+[ \t]+)?(?:Name=gpu\b|AutoDetect=)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_COUNT = re.compile(r"([0-9]{1,9})([KkMm]?)")
+_CORES = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*")
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like a `gres.conf` that has GPUs."""
+    return _RECOGNISED.search(text) is not None
+
+
+def machines(data: str | bytes) -> list[str]:
+    """The machines that lines of `data` name, in its order: each can be the `node` of `parse`."""
+    return list(dict.fromkeys(name for line in _lines(data) for name in line.nodes))
+
+
+def parse(
+    data: str | bytes,
+    *,
+    node: str | None = None,
+    gpu_model: str | None = None,
+    assume_no_nvlink: bool = False,
+    pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
+    name: str = "slurm-gres",
+) -> Topology:
+    """The machine that `data`, the text of a `gres.conf`, describes.
+
+    node: which machine, where lines name several that are not alike. gpu_model: such as "V100"; it sets the speed of
+    the links, where the Type does not tell it. assume_no_nvlink: that lines without Links mean that there are none;
+    otherwise all pairs are of kind UNKNOWN. pcie_gb_per_s: the speed assumed of every pair without links.
+    GPUs whose Cores are the same share a socket. Raises TopologyError naming the line: anything malformed, links that
+    contradict each other, links whose speed nothing tells, GPUs that only AutoDetect could list.
+    """
+    pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
+    if gpu_model is not None:
+        _checks.text(gpu_model, "gpu_model", TopologyError)
+    machine, lines, notes = _of_node(_lines(data), node)
+    devices = list(_devices(lines, notes))
+    if not devices:
+        raise TopologyError(_why_none(lines, machine))
+    names = _names(devices)
+    gpus = [
+        Gpu(i, names[i], gpu_model or device.line.record.get("type"), machine, socket)
+        for i, (device, socket) in enumerate(zip(devices, _sockets(devices, notes), strict=True))
+    ]
+    links = list(_links(devices, gpus, gpu_model is not None))
+    if not _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError):
+        links += _unknown_links(devices, pcie_gb_per_s, notes)
+    notes.append("gres.conf tells no speed of PCIe.")
+    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(dict.fromkeys(notes)))
+
+
+# ---- lines and nodes -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    record: Record
+    nodes: tuple[str, ...]  # that it is about; () where it names none
+
+    @property
+    def is_gpu(self) -> bool:
+        return (self.record.get("name") or "").lower() == "gpu"
+
+    @property
+    def autodetect(self) -> str:
+        """What finds the GPUs: "" for nothing."""
+        found = (self.record.get("autodetect") or "").lower()
+        return "" if found == "off" else _checks.shown(found).strip("'")
+
+
+def _lines(data: str | bytes) -> list[_Line]:
+    left = host_list.MAX_HOSTS
+    lines: list[_Line] = []
+    known: dict[str, tuple[str, ...]] = {}
+    for record in conf_records.records(decode.decoded(data, "gres.conf"), _KEYS):
+        nodes: tuple[str, ...] = ()
+        if (listed := record.get("nodename")) is not None:
+            found = known.get(listed) or tuple(
+                host_list.expanded(listed, f"{record.where}: NodeName", limit=left)
+            )
+            nodes = known.setdefault(listed, found)
+            left = max(0, left - len(nodes))
+        if "name" not in record.values and "autodetect" not in record.values:
+            raise TopologyError(f"{record.where}: neither Name nor AutoDetect is in this line")
+        lines.append(_Line(record, nodes))
+    if not lines:
+        raise TopologyError("no line describes a device")
+    return lines
+
+
+def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line], list[str]]:
+    """The machine that is meant, its lines, and what to note about the choice."""
+    groups = _groups(lines)
+    named = [name for members in groups for name in members]
+    if node is not None:
+        _checks.text(node, "node", TopologyError)
+        if named and node not in set(named):
+            raise TopologyError(f"node = {_checks.shown(node)} is none of {_listed(groups)}")
+        return node, [line for line in lines if not line.nodes or node in line.nodes], []
+    if len(groups) > 1:
+        raise TopologyError(f"the machines {_listed(groups)} are not alike: node= says which one is meant")
+    chosen = named[0] if named else "machine0"
+    notes = (
+        [f"This is {chosen}, and {len(named) - 1} more machines are described alike."] if named[1:] else []
+    )
+    return chosen, list(lines), notes
+
+
+def _groups(lines: Sequence[_Line]) -> list[list[str]]:
+    """The machines that are named, those together that the same lines are about."""
+    about: dict[str, list[int]] = {}
+    for i, line in enumerate(lines):
+        for node in line.nodes:
+            about.setdefault(node, []).append(i)
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for node, places in about.items():
+        groups.setdefault(tuple(places), []).append(node)
+    return list(groups.values())
+
+
+def _listed(groups: Iterable[Sequence[str]]) -> str:
+    text = " | ".join(host_list.folded(group) for group in groups)
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _why_none(lines: Sequence[_Line], machine: str) -> str:
+    for line in lines:
+        if line.autodetect:
+            return (
+                f"{line.record.where}: AutoDetect={line.autodetect} finds the GPUs of {machine} when Slurm starts; "
+                "the file does not list them"
+            )
+    return f"no GPU: no line with Name=gpu is about {machine}"
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    line: _Line
+    file: str | None
+
+
+def _devices(lines: Iterable[_Line], notes: list[str]) -> Iterator[_Device]:
+    others: dict[str, None] = {}
+    left = MAX_GPUS
+    for line in lines:
+        if line.autodetect:
+            notes.append(
+                f"AutoDetect={line.autodetect}: what the driver finds may add to the lines, or differ."
+            )
+        if line.record.get("name") is None:
+            continue
+        if not line.is_gpu:
+            others[line.record.values["name"]] = None
+            continue
+        if (line.record.get("ignore") or "").lower() in ("yes", "true", "1"):
+            continue
+        files = _files(line, left)
+        left -= len(files)
+        if left < 0:
+            raise TopologyError(f"{line.record.where}: more than {MAX_GPUS} GPUs in one machine")
+        if len(files) > 1 and "links" in line.record.values:
+            raise TopologyError(
+                f"{line.record.where}: Links of {len(files)} devices at once; give each its own line"
+            )
+        yield from (_Device(line, file) for file in files)
+    if others:
+        notes.append(f"Not GPUs, and left out: {_checks.shown(', '.join(others))}.")
+
+
+def _files(line: _Line, left: int) -> Sequence[str | None]:
+    """The device file of each GPU of a line, None where the line only counts them."""
+    record = line.record
+    files: Sequence[str | None] = ()
+    if record.get("multiplefiles"):
+        files = (record.values["multiplefiles"],)
+    elif listed := record.get("file"):
+        files = host_list.expanded(listed, f"{record.where}: File", limit=left)
+    if (text := record.get("count")) is None:
+        return files or (None,)
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise TopologyError(f"{record.where}: Count = {_checks.shown(text)} is no number")
+    count = int(match[1]) * {"": 1, "k": 1024, "m": 1 << 20}[match[2].lower()]
+    if files and count != len(files):
+        raise TopologyError(f"{record.where}: Count is {count}, but there are {len(files)} files")
+    if count > left:
+        raise TopologyError(f"{record.where}: more than {MAX_GPUS} GPUs in one machine")
+    return files or [None] * count
+
+
+def _names(devices: Sequence[_Device]) -> list[str]:
+    """The last part of each device file, where that tells the devices apart."""
+    names = [(device.file or "").rpartition("/")[2] for device in devices]
+    return names if all(names) and len(set(names)) == len(names) else [f"GPU{i}" for i in range(len(devices))]
+
+
+def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
+    """A number from 0 for each different set of cores; None for all where one has none, or sets overlap."""
+    cells = [_cores(device.line.record) for device in devices]
+    for device, cell in zip(devices, cells, strict=True):
+        if cell is not None and not _CORES.fullmatch(cell):
+            raise TopologyError(
+                f"{device.line.record.where}: Cores = {_checks.shown(cell)} is not a list like 0-3,8-11"
+            )
+    number = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    if None in number:
+        return [None] * len(devices)
+    if _overlap([cell for cell in number if cell]):
+        notes.append("The Cores of different GPUs overlap: sockets are not known.")
+        return [None] * len(devices)
+    return [number[cell] for cell in cells]
+
+
+def _cores(record: Record) -> str | None:
+    """The list of cores, which may be in brackets as in a host list."""
+    cell = record.get("cores") or record.get("cpus")
+    return cell[1:-1] if cell and cell[0] + cell[-1] == "[]" else cell
+
+
+def _overlap(cells: Iterable[str]) -> bool:
+    spans = sorted(span for cell in cells for span in _spans(cell))
+    return any(span[0] <= before[1] for before, span in pairwise(spans))
+
+
+def _spans(cores: str) -> Iterator[tuple[int, int]]:
+    for part in cores.split(","):
+        low, _, high = part.partition("-")
+        yield int(low), int(high or low)
+
+
+# ---- links -----------------------------------------------------------------------------------------------------
+
+
+def _unknown_links(
+    devices: Sequence[_Device], pcie_gb_per_s: float, notes: list[str]
+) -> list[tuple[int, int, Link]]:
+    """All pairs, where no line has Links."""
+    if len(devices) == 1 or any("links" in device.line.record.values for device in devices):
+        return []
+    unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
+    notes.append("The file has no Links: whether GPUs are joined by NVLink is not told.")
+    return [(u, v, unknown) for v in range(len(devices)) for u in range(v)]
+
+
+def _links(
+    devices: Sequence[_Device], gpus: Sequence[Gpu], model_given: bool
+) -> Iterator[tuple[int, int, Link]]:
+    rows = _link_rows(devices)
+    place = _places(rows)
+    total = [sum(row) + 1 for _, row in rows]  # the -1 is no link
+    speeds = [
+        _speed(gpu.model, where, model_given) if count else None
+        for gpu, (where, _), count in zip(gpus, rows, total, strict=False)
+    ]
+    for v, (where_v, row_v) in enumerate(rows):
+        for u, (where_u, row_u) in enumerate(rows[:v]):
+            width, back = row_u[place[v]], row_v[place[u]]
+            if width != back:
+                raise TopologyError(
+                    f"{where_v}: {back} links to {gpus[u].name}, but {where_u}: {width} links to {gpus[v].name}"
+                )
+            near, far = speeds[u], speeds[v]
+            if width and near is not None and far is not None:
+                switched = total[u] > near.most_links or total[v] > far.most_links
+                yield u, v, _link(width, min(near, far, key=lambda speed: speed.gb_per_s), switched, where_v)
+
+
+def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
+    """So many links side by side; a GPU with more links in all than it can have is taken to have a switch."""
+    if width > speed.most_links:
+        raise TopologyError(f"{where}: {width} links, but {speed.most_links} are the most of a GPU")
+    kind = LinkKind.NVSWITCH if switched and speed.kind is not LinkKind.XGMI else speed.kind
+    return Link(kind, width, width * speed.gb_per_s)
+
+
+def _link_rows(devices: Sequence[_Device]) -> list[tuple[str, list[int]]]:
+    """Where each device's Links are, and they; [] where no line has any."""
+    told = [device for device in devices if "links" in device.line.record.values]
+    if not told:
+        return []
+    if len(told) < len(devices):
+        missing = next(device for device in devices if "links" not in device.line.record.values)
+        raise TopologyError(f"{missing.line.record.where}: no Links, which {told[0].line.record.where} has")
+    return [_link_row(device.line.record, len(devices)) for device in devices]
+
+
+def _link_row(record: Record, count: int) -> tuple[str, list[int]]:
+    words = record.values["links"].split(",")
+    where = f"{record.where}: Links"
+    if len(words) != count:
+        raise TopologyError(f"{where} has {len(words)} numbers for {count} GPUs")
+    for word in words:
+        if not re.fullmatch(r"-1|[0-9]{1,3}", word):
+            raise TopologyError(f"{where}: {_checks.shown(word)} is no number of links")
+    return where, [int(word) for word in words]
+
+
+def _places(rows: Sequence[tuple[str, list[int]]]) -> list[int]:
+    """Where in the PCI order each device is: where its own row has -1."""
+    first: dict[int, str] = {}
+    places: list[int] = []
+    for where, row in rows:
+        if row.count(-1) != 1:
+            raise TopologyError(f"{where} has -1, which stands for the device itself, {row.count(-1)} times")
+        place = row.index(-1)
+        if place in first:
+            raise TopologyError(f"{where} has -1 at place {place}, as has {first[place]}")
+        first[place] = where
+        places.append(place)
+    return places
+
+
+def _speed(model: str | None, where: str, model_given: bool) -> LinkSpeed:
+    speed = (nvlink_of(model) or xgmi_of(model)) if model else None
+    if speed is None:
+        told = f"gpu_model = {_checks.shown(model)}" if model_given else f"Type = {_checks.shown(model)}"
+        raise TopologyError(
+            f"{where}: {told} does not tell the speed of a link; gpu_model= does, such as {', '.join(NVLINK_MODELS)}"
+        )
+    return speed

@@ -1,0 +1,124 @@
+"""Slurm's `topology.yaml` as a Fabric: one of the topologies it lists, a tree of switches, blocks, or rings.
+
+The text is a list; each entry has a name, `cluster_default`, and what a `topology.conf` would say: `tree` with
+`switches`, `block` with `blocks` and `block_sizes`, or `ring` with `rings`. A `flat` topology tells nothing, and a
+`torus3d` is not read: its distances are none of levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from topoplace import _checks
+from topoplace.discovery.networks import switch_tree
+from topoplace.discovery.slurm import topology_conf
+from topoplace.discovery.slurm.conf_records import Record
+from topoplace.discovery.text import decode, yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.errors import TopologyError
+from topoplace.topology.fabric import Fabric
+
+_TREE, _BLOCK, _RING = "tree", "block", "ring"
+_UNREAD = {"flat": "has no switches", "torus3d": "is a torus, whose distances no levels can tell"}
+# Of each kind: its list, the name of a member there, and the key of that name in a topology.conf.
+_MEMBERS = {
+    _TREE: ("switches", "switch", "switchname"),
+    _BLOCK: ("blocks", "block", "blockname"),
+    _RING: ("rings", "ring", "ringname"),
+}
+_NAMED = re.compile(r"^-[ \t]+[\"']?topology[\"']?:[ \t]*\S", re.MULTILINE)
+_KIND = re.compile(r"^[ \t]+(?:tree|block|ring|flat|torus3d):", re.MULTILINE)
+
+
+def recognised(text: str) -> bool:
+    """Whether `text` looks like a `topology.yaml`."""
+    return _NAMED.search(text) is not None and _KIND.search(text) is not None
+
+
+def parse(
+    data: str | bytes, *, topology: str | None = None, name: str = "slurm", allow_dangling: bool = False
+) -> Fabric:
+    """The fabric that one of the topologies in `data`, the text of a `topology.yaml`, describes.
+
+    topology: its name; None: the only one, or the first with `cluster_default: true`, as Slurm takes it. The levels
+    and allow_dangling are those of `slurm_topology`. Raises TopologyError naming the line.
+    """
+    if topology is not None:
+        _checks.text(topology, "topology", TopologyError)
+    entries = list(_entries(decode.decoded(data, "topology.yaml")))
+    names = [entry["topology"] for entry in entries]
+    chosen = _chosen(entries, names, topology)
+    kind = _kind(chosen)
+    records = list(_records(chosen, kind))
+    notes = (
+        [f"This is {names[entries.index(chosen)]} of the topologies {switch_tree.some(names)}."]
+        if names[1:]
+        else []
+    )
+    return topology_conf.of_records(records, name, "topology.yaml", notes, allow_dangling=allow_dangling)
+
+
+def _entries(text: str) -> Iterator[Fields]:
+    documents = [one for one in yaml_tree.documents(text, "topology.yaml") if one is not None]
+    if len(documents) != 1 or not isinstance(documents[0], yaml_tree.Items) or not documents[0]:
+        raise TopologyError("topology.yaml is one list of topologies")
+    seen: set[str] = set()
+    for i, item in enumerate(documents[0]):
+        entry = yaml_tree.fields(item, f"topology {i}")
+        if yaml_tree.scalar(entry, "topology") is None:
+            raise TopologyError(f"{yaml_tree.at(entry)}an entry has no topology, its name")
+        if entry["topology"] in seen:
+            raise TopologyError(
+                f"{yaml_tree.at(entry)}topology {_checks.shown(entry['topology'])} is there twice"
+            )
+        seen.add(entry["topology"])
+        yield entry
+
+
+def _chosen(entries: list[Fields], names: list[str], topology: str | None) -> Fields:
+    defaults = [
+        entry for entry in entries if (yaml_tree.scalar(entry, "cluster_default") or "").lower() == "true"
+    ]
+    if topology is None and (len(entries) == 1 or defaults):
+        return (defaults or entries)[0]
+    if topology is None:
+        raise TopologyError(
+            f"none of {switch_tree.some(names)} has cluster_default: topology= says which one is meant"
+        )
+    if topology not in names:
+        raise TopologyError(f"topology = {_checks.shown(topology)} is none of {switch_tree.some(names)}")
+    return entries[names.index(topology)]
+
+
+def _kind(entry: Fields) -> str:
+    name = _checks.shown(entry["topology"])
+    kinds = [kind for kind in (*_MEMBERS, *_UNREAD) if kind in entry]
+    if len(kinds) != 1:
+        raise TopologyError(
+            f"{yaml_tree.at(entry)}topology {name} has {len(kinds)} of tree, block, ring, flat, torus3d"
+        )
+    if kinds[0] in _UNREAD:
+        raise TopologyError(f"{yaml_tree.at(entry)}topology {name} {_UNREAD[kinds[0]]}")
+    return kinds[0]
+
+
+def _records(entry: Fields, kind: str) -> Iterator[Record]:
+    """What the lines of a `topology.conf` would be."""
+    members, named, key = _MEMBERS[kind]
+    body = yaml_tree.fields(entry[kind], kind)
+    sizes = yaml_tree.items(body, "block_sizes")
+    if sizes:
+        yield Record(yaml_tree.line_of(sizes), {"blocksizes": ",".join(map(str, sizes))})
+    listed = yaml_tree.items(body, members)
+    if not listed:
+        raise TopologyError(
+            f"{yaml_tree.at(body)}topology {_checks.shown(entry['topology'])} has no {members}"
+        )
+    for i, item in enumerate(listed):
+        member = yaml_tree.fields(item, f"{named} {i}")
+        words = {key: named, "nodes": "nodes", "switches": "children"}
+        values = {word: value for word, name in words.items() if (value := yaml_tree.scalar(member, name))}
+        if key not in values:
+            raise TopologyError(f"{yaml_tree.at(member)}an entry of {members} has no {named}, its name")
+        yield Record(yaml_tree.line_of(member), values)

@@ -1,0 +1,1 @@
+"""What several formats are made of: encodings, XML, YAML, archives, lists of CPUs and hosts."""

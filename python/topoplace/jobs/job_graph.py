@@ -1,0 +1,369 @@
+"""JobGraph: which tasks of a job talk to each other, how much, and what the job needs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError, warn_deprecated
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from numpy.typing import ArrayLike
+
+    from topoplace.kernels import Graph
+
+MAX_TASKS = 1 << 20
+"""More tasks than this are refused, as a mistake."""
+MAX_EDGES = 1 << 23
+"""More edges than this are refused, as a mistake."""
+
+EdgeSpec = tuple[int, int] | tuple[int, int, float]
+"""An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """The tasks of a job, one GPU each, and how much each pair communicates; immutable, hashable, picklable.
+
+    Build one from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
+    `independent`; every edge has weight 1) or with `from_edges`, `from_matrix`, `from_networkx`, and add what
+    the job needs with `with_`. JobGraphError names the argument, the index and the value it refuses.
+    """
+
+    num_tasks: int
+    edges: tuple[tuple[int, int, float], ...] = ()
+    """(a, b, weight) with a < b, sorted; weights are above 0 and relative to each other."""
+    name: str = "custom"
+    bandwidth_sensitive: bool = False
+    """Whether the job runs slower on slower links (MAPA's distinction)."""
+    min_utility: float = 0.0
+    """The job would rather wait than get a placement of less utility, 0..1 (SC'17)."""
+    gpu_memory_gb: float | None = None
+    """Memory needed on each GPU."""
+    gpu_model: str | None = None
+    """The model every GPU must be."""
+    gpu_fraction: float = 1.0
+    """Share of each GPU the job uses, above 0 and up to 1."""
+    cpus: int | None = None
+    """CPU cores needed by the whole job."""
+    memory_gb: float | None = None
+    """Host memory needed by the whole job."""
+    single_machine: bool = False
+    """Whether all tasks must be on one machine."""
+    anti_affinity: bool = False
+    """Whether no two tasks may share a machine."""
+    profile: str | None = None
+    """The name of its performance profile, such as "alexnet/1"."""
+    memory_bandwidth: float | None = None
+    """Bandwidth of host memory needed by the whole job, GB/s (SC'17's t_bw)."""
+    processes: int = 1
+    """How many host processes drive the GPUs, each with an equal share of `cpus` and `memory_gb`; tasks are dealt to
+    them in blocks: task i belongs to process i * processes // num_tasks."""
+    drives: int = 0
+    """How many storage devices the job needs to itself."""
+
+    @property
+    def single_node(self) -> bool:
+        """Deprecated name of `single_machine`."""
+        warn_deprecated("JobGraph.single_node", "JobGraph.single_machine")
+        return self.single_machine
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
+        least = 0 if self.cpus or self.memory_gb else 1  # without GPUs it has to need something else
+        size = _checks.integer(self.num_tasks, "num_tasks", JobGraphError, low=least, high=MAX_TASKS)
+        keep(self, "num_tasks", size)
+        keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
+        for field, check in _REQUIREMENTS.items():
+            keep(self, field, check(getattr(self, field), field))
+        self._refuse_contradiction()
+
+    # ---- patterns ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def ring(cls, k: int) -> Self:
+        """Task i talks to i + 1, the last to the first. `ring(2)` has one edge, `ring(1)` none."""
+        return cls._pattern("ring", _checked_size(k, "k"))
+
+    @classmethod
+    def chain(cls, k: int) -> Self:
+        """Task i talks to i + 1."""
+        return cls._pattern("chain", _checked_size(k, "k"))
+
+    @classmethod
+    def star(cls, k: int) -> Self:
+        """Task 0 talks to every other."""
+        return cls._pattern("star", _checked_size(k, "k"))
+
+    @classmethod
+    def tree(cls, k: int) -> Self:
+        """A binary tree in heap order: task i talks to its parent (i - 1) // 2."""
+        return cls._pattern("tree", _checked_size(k, "k"))
+
+    @classmethod
+    def clique(cls, k: int) -> Self:
+        """Every task talks to every other."""
+        if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
+            raise JobGraphError(f"k = {k}: a clique of more than {MAX_EDGES} edges")
+        return cls._pattern("clique", k)
+
+    @classmethod
+    def mesh(cls, dims: Sequence[int]) -> Self:
+        """A grid of any dimension: tasks in row-major order talk to their neighbours along every axis."""
+        return cls._pattern("mesh", *_checked_grid(dims))
+
+    @classmethod
+    def torus(cls, dims: Sequence[int]) -> Self:
+        """A grid whose ends meet; a dimension of 2 has single edges (both ways are one pair), of 1 none."""
+        return cls._pattern("torus", *_checked_grid(dims))
+
+    @classmethod
+    def allreduce(cls, k: int) -> Self:
+        """`ring(k)` and `tree(k)` joined, the two shapes of a collective; a pair in both is one edge."""
+        return cls._pattern("allreduce", _checked_size(k, "k"))
+
+    @classmethod
+    def independent(cls, k: int) -> Self:
+        """k tasks that do not talk."""
+        return cls._pattern("independent", _checked_size(k, "k"))
+
+    @classmethod
+    def without_gpus(cls, *, cpus: int | None = None, memory_gb: float | None = None) -> Self:
+        """A job of no task, which needs CPUs or memory only; for clusters whose host resources are known."""
+        return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
+
+    # ---- any graph -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
+        """k tasks and their edges, each pair at most once in either order; weight 1 where none is given."""
+        return cls(k, _checks.sequence(edges, "edges", JobGraphError), name)
+
+    @classmethod
+    def from_matrix(cls, weights: ArrayLike, *, name: str = "custom") -> Self:
+        """A job graph from its (k, k) weights: symmetric, 0 on the diagonal, 0 for no communication."""
+        matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
+        a, b = np.nonzero(np.triu(matrix))
+        edges = tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True))
+        return cls._trusted(len(matrix), edges, name)
+
+    @classmethod
+    def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
+        """Task i is the i-th node of an undirected networkx graph; edges without `weight` weigh 1."""
+        _checks.simple_graph(g, "g", JobGraphError)
+        index = {node: i for i, node in enumerate(g.nodes)}
+        edges = tuple((index[a], index[b], value) for a, b, value in g.edges(data=weight, default=1.0))
+        return cls(len(index), edges, name)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> JobGraph:
+        """A job graph as `to_json` writes it."""
+        from topoplace.jobs import job_json
+
+        return job_json.parsed(text)
+
+    # ---- use -----------------------------------------------------------------------------------------------
+
+    def with_(self, **requirements: Any) -> Self:
+        """A copy with other requirements (the fields of this class after `edges`), checked."""
+        if "single_node" in requirements:
+            warn_deprecated("single_node", "single_machine")
+            requirements["single_machine"] = requirements.pop("single_node")
+        for field, value in requirements.items():
+            if field not in _REQUIREMENTS:
+                raise JobGraphError(f"{field} is not a requirement; known: {', '.join(_REQUIREMENTS)}")
+            requirements[field] = _REQUIREMENTS[field](value, field)
+        _ = self.graph  # built now, so that all copies share it
+        copy = object.__new__(type(self))
+        vars(copy).update(vars(self) | requirements)
+        copy._refuse_contradiction()
+        return copy
+
+    def to_json(self) -> str:
+        """Every field as canonical JSON: equal job graphs give equal text."""
+        from topoplace.jobs import job_json
+
+        return job_json.written(self)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The edges as a handle the kernels take, built once."""
+        from topoplace import kernels
+
+        return kernels.Graph.from_edges(self.num_tasks, self.edges)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # and no native handle
+
+    @classmethod
+    def _pattern(cls, name: str, *sizes: int) -> Self:
+        make: Callable[..., Self] = _kept_pattern if math.prod(sizes) <= _MAX_KEPT_TASKS else _made_pattern
+        return make(cls, name, sizes)
+
+    @classmethod
+    def _trusted(cls, num_tasks: int, edges: tuple[tuple[int, int, float], ...], name: str) -> Self:
+        """A job graph whose edges need no check: they are sorted, with a < b, and above 0."""
+        job = cls(num_tasks, (), name)
+        vars(job)["edges"] = edges
+        return job
+
+    def _refuse_contradiction(self) -> None:
+        if self.single_machine and self.anti_affinity and self.num_tasks > 1:
+            raise JobGraphError("single_machine and anti_affinity exclude each other for more than one task")
+        if not self.num_tasks and not (self.cpus or self.memory_gb):
+            raise JobGraphError("a job of no task needs cpus or memory_gb")
+        if self.processes > max(self.num_tasks, 1):
+            raise JobGraphError(f"processes = {self.processes} for {self.num_tasks} tasks")
+
+
+def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
+    edges = tuple((a, b, 1.0) for a, b in sorted(set(_PAIRS[name](*sizes))))
+    return cls._trusted(math.prod(sizes), edges, name)
+
+
+_MAX_KEPT_TASKS = 256
+_kept_pattern = lru_cache(maxsize=1024)(
+    _made_pattern
+)  # job graphs are immutable, so all askers may share one
+
+Pairs = Iterable[tuple[int, int]]
+
+
+def _chain(k: int) -> Pairs:
+    return zip(range(k - 1), range(1, k), strict=True)
+
+
+def _ring(k: int) -> Pairs:
+    return itertools.chain(_chain(k), [(0, k - 1)] if k > 2 else [])
+
+
+def _star(k: int) -> Pairs:
+    return ((0, i) for i in range(1, k))
+
+
+def _tree(k: int) -> Pairs:
+    return (((i - 1) // 2, i) for i in range(1, k))
+
+
+def _clique(k: int) -> Pairs:
+    return itertools.combinations(range(k), 2)
+
+
+def _allreduce(k: int) -> Pairs:
+    return itertools.chain(_ring(k), _tree(k))
+
+
+def _independent(_k: int) -> Pairs:
+    return ()
+
+
+def _mesh(*sizes: int) -> Pairs:
+    return _along_axes(sizes, _chain)
+
+
+def _torus(*sizes: int) -> Pairs:
+    return _along_axes(sizes, _ring)
+
+
+def _along_axes(sizes: Sequence[int], pairs: Callable[[int], Pairs]) -> Pairs:
+    """The pairs of a grid in row-major order whose every line along an axis has `pairs`."""
+    index = np.arange(math.prod(sizes)).reshape(sizes)
+    for axis, size in enumerate(sizes):
+        lines = np.moveaxis(index, axis, 0).reshape(size, -1)
+        for a, b in pairs(size):
+            yield from zip(lines[a].tolist(), lines[b].tolist(), strict=True)
+
+
+_PAIRS: dict[str, Callable[..., Pairs]] = {
+    "ring": _ring,
+    "chain": _chain,
+    "star": _star,
+    "tree": _tree,
+    "clique": _clique,
+    "allreduce": _allreduce,
+    "independent": _independent,
+    "mesh": _mesh,
+    "torus": _torus,
+}
+PATTERNS: Mapping[str, Callable[[int], JobGraph]] = MappingProxyType(
+    {name: getattr(JobGraph, name) for name in _PAIRS if name not in ("mesh", "torus")}
+)
+"""The patterns that take a number of tasks, by name."""
+
+
+def _checked_grid(dims: Sequence[int]) -> tuple[int, ...]:
+    given = _checks.sequence(dims, "dims", JobGraphError)
+    if not given:
+        raise JobGraphError("dims is empty")
+    sizes = tuple(_checked_size(d, f"dims[{i}]") for i, d in enumerate(given))
+    _checked_size(math.prod(sizes), f"the product of dims = {_checks.shown(given)}:")
+    return tuple(size for size in sizes if size > 1) or (1,)
+
+
+def _checked_size(value: object, what: str) -> int:
+    return _checks.integer(value, what, JobGraphError, low=1, high=MAX_TASKS)
+
+
+def _checked_edges(edges: Iterable[Sequence[Any]], num_tasks: int) -> tuple[tuple[int, int, float], ...]:
+    place: dict[tuple[int, int], int] = {}
+    checked: list[tuple[int, int, float]] = []
+    for i, spec in enumerate(edges):
+        parts = _checks.sequence(spec, f"edges[{i}]", JobGraphError)
+        if len(parts) not in (2, 3):
+            raise JobGraphError(f"edges[{i}] = {_checks.shown(parts)} is not (a, b[, weight])")
+        a = _checks.integer(parts[0], f"edges[{i}][0]", JobGraphError, low=0, high=num_tasks - 1)
+        b = _checks.integer(parts[1], f"edges[{i}][1]", JobGraphError, low=0, high=num_tasks - 1)
+        weight = _checks.positive(parts[2] if len(parts) == 3 else 1.0, f"edges[{i}][2]", JobGraphError)
+        if a == b:
+            raise JobGraphError(f"edges[{i}] = ({a}, {b}) joins a task with itself")
+        pair = (a, b) if a < b else (b, a)
+        if (first := place.setdefault(pair, i)) != i:
+            raise JobGraphError(f"edges[{i}] = ({a}, {b}) is the pair of edges[{first}]")
+        checked.append((*pair, weight))
+    return tuple(sorted(checked))
+
+
+Check = Callable[[Any, str], Any]
+
+
+def _text(value: object, what: str) -> str:
+    return _checks.text(value, what, JobGraphError)
+
+
+def _flag(value: object, what: str) -> bool:
+    return _checks.flag(value, what, JobGraphError)
+
+
+def _positive(value: object, what: str) -> float:
+    return _checks.positive(value, what, JobGraphError)
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value, what: None if value is None else check(value, what)
+
+
+_REQUIREMENTS: dict[str, Check] = {
+    "name": _text,
+    "bandwidth_sensitive": _flag,
+    "min_utility": lambda value, what: _checks.real(value, what, JobGraphError, high=1.0),
+    "gpu_memory_gb": _or_none(_positive),
+    "gpu_model": _or_none(_text),
+    "gpu_fraction": lambda value, what: _checks.positive(value, what, JobGraphError, high=1.0),
+    "cpus": _or_none(lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=1 << 30)),
+    "memory_gb": _or_none(_positive),
+    "single_machine": _flag,
+    "anti_affinity": _flag,
+    "profile": _or_none(_text),
+    "memory_bandwidth": _or_none(_positive),
+    "processes": lambda value, what: _checks.integer(value, what, JobGraphError, low=1, high=MAX_TASKS),
+    "drives": lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=MAX_TASKS),
+}

@@ -1,0 +1,291 @@
+"""PerformanceProfile: measured run times of jobs, alone by how their GPUs are placed, and beside each other.
+
+A job kind is (name, number of GPUs); the name is what `JobGraph.profile` holds, such as "alexnet/4": a model and, after
+the last slash, its batch size. Times are seconds. The classes of a placement are SC'17's, and one more for clusters:
+`intra-socket`, `inter-socket`, `inter-machine`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace.jobs import profile_text
+from topoplace.jobs.profile_text import PLACEMENTS, Measurement
+
+__all__ = ["PLACEMENTS", "JobKind", "Measurement", "PerformanceProfile", "read_measurements"]
+
+JobKind = tuple[str, int]
+"""(name, number of GPUs)."""
+Solo = tuple[str, int, str]
+"""A job kind and a placement class."""
+Pair = tuple[str, int, str, int]
+"""A job kind and the one beside it."""
+
+_PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
+"""Where a pair ran, if nothing tells: SC'17 ran two 2-GPU jobs side by side on GPUs 0, 2 and 1, 3."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerformanceProfile:
+    """Measured seconds of job kinds; immutable, hashable, picklable, equal where all measurements are.
+
+    solo: seconds alone by (name, number of GPUs, placement class). colocation: seconds of the first beside the second
+    by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds, like a missing key: not measured.
+    colocation_placement: the class the first was placed in while beside the second, where it is known.
+    ValueError names the entry it refuses.
+    """
+
+    solo: Mapping[Solo, float]
+    colocation: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
+    colocation_placement: Mapping[Pair, str] = field(default_factory=dict[Pair, str])
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
+        for name in ("solo", "colocation", "colocation_placement"):
+            _checks.instance(getattr(self, name), Mapping, name, ValueError)
+        for pair in self.colocation_placement:
+            if pair not in self.colocation:
+                raise ValueError(f"colocation_placement[{_checks.shown(pair)}]: no such pair in colocation")
+        placed = self.colocation_placement
+        alone = [_solo_run(key, seconds) for key, seconds in self.solo.items()]
+        beside = [_pair_run(pair, time, placed.get(pair)) for pair, time in self.colocation.items()]
+        solo = {_solo_key(run): run.seconds for run in alone if run.seconds > 0}
+        pairs = {_pair_key(run): run for run in beside if run.seconds > 0}
+        keep(self, "solo", MappingProxyType(dict(sorted(solo.items()))))
+        keep(self, "colocation", MappingProxyType({pair: pairs[pair].seconds for pair in sorted(pairs)}))
+        known = {pair: run.placement for pair, run in sorted(pairs.items()) if run.placement}
+        keep(self, "colocation_placement", MappingProxyType(known))
+
+    # ---- ways in and out -----------------------------------------------------------------------------------
+
+    @classmethod
+    def build(cls, measurements: Iterable[Measurement], *, percentile: float = 95.0) -> Self:
+        """A profile from runs, several of each kind: their `percentile` in 0..100, linear between two runs.
+
+        SC'17 takes the 95th percentile of five executions (section 5.1). Of a pair measured in several placement
+        classes the one with the largest slowdown counts.
+        """
+        percentile = _checks.real(percentile, "percentile", ValueError, high=100.0)
+        alone: defaultdict[Solo, list[float]] = defaultdict(list)
+        beside: defaultdict[tuple[Pair, str | None], list[float]] = defaultdict(list)
+        for run in measurements:
+            _checks.instance(run, Measurement, "measurements", ValueError)
+            if run.seconds > 0 and run.other is None:
+                alone[_solo_key(run)].append(run.seconds)
+            elif run.seconds > 0:
+                beside[_pair_key(run), run.placement].append(run.seconds)
+        solo = cls({key: float(np.percentile(times, percentile)) for key, times in alone.items()})
+        pairs = [(*key, float(np.percentile(times, percentile))) for key, times in beside.items()]
+        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)  # of equal pairs the last stays
+        placed = {pair: placement for pair, placement, _ in pairs}
+        times = {pair: seconds for pair, _, seconds in pairs}
+        return cls(solo.solo, times, {pair: where for pair, where in placed.items() if where})
+
+    @classmethod
+    def from_csv(cls, text: str) -> Self:
+        """A profile as `to_csv` writes it; also the long form of the profiles that SC'17's authors published."""
+        return cls._of_runs(profile_text.read_csv(text), "line")
+
+    def to_csv(self) -> str:
+        """Columns kind, model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds."""
+        return profile_text.write_csv(self.runs())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A profile as `to_json` writes it."""
+        return cls._of_runs(profile_text.read_json(text), "run")
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal profiles give equal text."""
+        return profile_text.write_json(self.runs())
+
+    def runs(self) -> Iterator[Measurement]:
+        """All that was measured, sorted: alone first, then beside each other."""
+        for key, seconds in self.solo.items():
+            yield _solo_run(key, seconds)
+        for pair, seconds in self.colocation.items():
+            yield _pair_run(pair, seconds, self.colocation_placement.get(pair))
+
+    @classmethod
+    def _of_runs(cls, runs: Iterable[tuple[int, Measurement]], what: str) -> Self:
+        """The profile of runs, one of each kind; `what` they are numbered by."""
+        first: dict[Solo | Pair, int] = {}
+        solo: dict[Solo, float] = {}
+        pairs: dict[Pair, Measurement] = {}
+        for place, run in runs:
+            key = _solo_key(run) if run.other is None else _pair_key(run)
+            if first.setdefault(key, place) != place:
+                raise ValueError(f"{what} {place}: measured already in {what} {first[key]}")
+            if run.other is None:
+                solo[_solo_key(run)] = run.seconds
+            else:
+                pairs[_pair_key(run)] = run
+        placed = {pair: run.placement for pair, run in pairs.items() if run.placement}
+        return cls(solo, {pair: run.seconds for pair, run in pairs.items()}, placed)
+
+    # ---- what was measured ---------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> tuple[JobKind, ...]:
+        """The job kinds with a time alone, sorted."""
+        return tuple(sorted({(name, num_gpus) for name, num_gpus, _ in self.solo}))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of `kinds`, sorted."""
+        return tuple(sorted({name for name, _ in self.kinds}))
+
+    def solo_time(self, name: str, num_gpus: int, placement: str = "intra-socket") -> float | None:
+        """Seconds alone in a placement class; None for an unknown kind.
+
+        Where the class was not measured: the time of the nearest class that is better, or else of the nearest that
+        is worse. So a job that needs more GPUs than a socket has takes what was measured across sockets, and one
+        never measured across machines at least as long as across sockets.
+        """
+        if placement not in PLACEMENTS:
+            raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
+        times = self._times.get((name, num_gpus))
+        return times[PLACEMENTS.index(placement)] if times else None
+
+    def ideal_time(self, name: str, num_gpus: int) -> float | None:
+        """The least seconds alone over the classes; None for an unknown kind."""
+        times = self._times.get((name, num_gpus))
+        return min(times) if times else None
+
+    def slowdown(self, name: str, num_gpus: int, other: str, other_gpus: int) -> float:
+        """How many times as long the first kind runs beside the second as alone, at least 1.
+
+        Alone means in the class the pair was measured in; where that is not known, across sockets if that was measured
+        (SC'17 ran two 2-GPU jobs on GPUs 0, 2 and 1, 3: against packed GPUs most of the loss would be locality, not
+        interference), else within one.
+
+        A pair that was not measured takes the median over the first of these that has any that were: the first kind
+        beside others; kinds of the same model (another batch or number of GPUs) beside others; others beside the
+        second kind; all. 1 where nothing is known.
+        """
+        known = self._slowdowns.get((name, num_gpus, other, other_gpus))
+        if known is not None:
+            return known
+        medians = self._medians
+        for group in (
+            ("kind", name, num_gpus),
+            ("model", _model(name)),
+            ("other", other, other_gpus),
+            ("all",),
+        ):
+            if group in medians:
+                return medians[group]
+        return 1.0
+
+    @cached_property
+    def worst_slowdown(self) -> float:
+        """The largest slowdown of a measured pair; 1 where there is none."""
+        return max(self._slowdowns.values(), default=1.0)
+
+    # ---- the same, ready to be looked up -------------------------------------------------------------------
+
+    @cached_property
+    def _times(self) -> dict[JobKind, tuple[float, ...]]:
+        """Seconds in each class by kind, those not measured filled in."""
+        return {kind: tuple(self._filled(*kind)) for kind in self.kinds}
+
+    def _filled(self, name: str, num_gpus: int) -> Iterator[float]:
+        measured = [self.solo.get((name, num_gpus, placement)) for placement in PLACEMENTS]
+        for i in range(len(PLACEMENTS)):
+            near_to_far = (*reversed(measured[: i + 1]), *measured[i + 1 :])
+            yield next(seconds for seconds in near_to_far if seconds is not None)
+
+    @cached_property
+    def _slowdowns(self) -> dict[Pair, float]:
+        """Of every pair whose first kind was measured alone."""
+        placed = self.colocation_placement
+        ratios = {pair: self._ratio(pair, placed.get(pair), time) for pair, time in self.colocation.items()}
+        return {pair: max(1.0, ratio) for pair, ratio in ratios.items() if ratio is not None}
+
+    def _ratio(self, pair: Pair, placement: str | None, seconds: float) -> float | None:
+        """Seconds beside another over those alone; None for a kind without a time alone."""
+        name, num_gpus = pair[:2]
+        measured = (place for place in _PAIR_CLASSES if (name, num_gpus, place) in self.solo)
+        base = self.solo_time(name, num_gpus, placement or next(measured, PLACEMENTS[0]))
+        return seconds / base if base else None
+
+    @cached_property
+    def _medians(self) -> dict[Hashable, float]:
+        """The median slowdown of each group of similar pairs that `slowdown` falls back to."""
+        groups: defaultdict[Hashable, list[float]] = defaultdict(list)
+        for (name, num_gpus, other, other_gpus), slowdown in self._slowdowns.items():
+            for group in (
+                ("kind", name, num_gpus),
+                ("model", _model(name)),
+                ("other", other, other_gpus),
+                ("all",),
+            ):
+                groups[group].append(slowdown)
+        return {group: float(np.median(slowdowns)) for group, slowdowns in groups.items()}
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            self._content() == other._content() if isinstance(other, PerformanceProfile) else NotImplemented
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(frozenset(mapping.items()) for mapping in self._content()))
+
+    def __repr__(self) -> str:
+        return f"PerformanceProfile({len(self.solo)} times alone, {len(self.colocation)} beside each other)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._content()
+
+    def _content(self) -> tuple[dict[Solo, float], dict[Pair, float], dict[Pair, str]]:
+        return dict(self.solo), dict(self.colocation), dict(self.colocation_placement)
+
+
+def _solo_run(key: Solo, seconds: float) -> Measurement:
+    what = f"solo[{_checks.shown(key)}]"
+    if len(_checks.sequence(key, what, ValueError)) != 3:
+        raise ValueError(f"{what}: (name, number of GPUs, placement class) needed")
+    name, num_gpus, placement = key
+    return _named(what, name, num_gpus, placement, seconds)
+
+
+def _pair_run(pair: Pair, seconds: float, placement: str | None) -> Measurement:
+    what = f"colocation[{_checks.shown(pair)}]"
+    if len(_checks.sequence(pair, what, ValueError)) != 4:
+        raise ValueError(f"{what}: (name, number of GPUs, other's name, other's number of GPUs) needed")
+    name, num_gpus, other, other_gpus = pair
+    return _named(what, name, num_gpus, placement, seconds, other, other_gpus)
+
+
+def _named(what: str, *fields: Any) -> Measurement:
+    """A measurement whose errors say which entry it is."""
+    try:
+        return Measurement(*fields)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _solo_key(run: Measurement) -> Solo:
+    return run.name, run.num_gpus, run.placement or ""
+
+
+def _pair_key(run: Measurement) -> Pair:
+    return run.name, run.num_gpus, run.other or "", run.other_gpus or 0
+
+
+def _model(name: str) -> str:
+    """The name without its batch size."""
+    return name.rpartition("/")[0] or name
+
+
+def read_measurements(text: str) -> Iterator[Measurement]:
+    """Runs in the columns of `PerformanceProfile.to_csv`, several of a kind allowed."""
+    return (run for _, run in profile_text.read_csv(text))

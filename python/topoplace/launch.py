@@ -1,0 +1,156 @@
+"""How to start what was placed: environment variables for CUDA and for the middleware, and numactl's arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topoplace import _checks
+from topoplace.errors import AllocationError
+from topoplace.placement import Placement
+
+Environment = dict[str, str]
+
+_NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU as a process sees it."""
+
+    machine: str
+    """Where it is."""
+    device: str
+    """What CUDA calls it there."""
+    remote: bool
+    """Whether the process reaches it over the network."""
+
+
+Servers = Callable[[Sequence[Device]], Mapping[str, str]]
+"""From the devices of a machine's processes, in task order, to the variables that tell the middleware's client where
+to find those that are remote. Which server listens where is the caller's knowledge."""
+
+
+def environment(placement: Placement, servers: Servers | None = None) -> Environment | dict[str, Environment]:
+    """Return the variables that make process-local device i the GPU of task i; see `Placement.env`."""
+    if placement.remote and servers is None:
+        raise AllocationError(
+            f"remote = {placement.remote}: env needs servers=, which says where these are served"
+        )
+    by_machine: dict[str, Environment] = {}
+    for machine, gpus in _by_host(placement).items():
+        devices = [_seen(placement, gpu, gpus, machine) for gpu in gpus]
+        by_machine[machine] = _visible([d.device for d in devices if not d.remote])
+        if servers is not None and any(d.remote for d in devices):
+            by_machine[machine].update(_client_variables(servers, devices))
+    return next(iter(by_machine.values())) if len(by_machine) == 1 else by_machine
+
+
+def server_environment(placement: Placement) -> dict[str, Environment]:
+    """Return the variables of the middleware's servers by machine; see `Placement.server_env`."""
+    served: dict[str, list[int]] = {}
+    for gpu in placement.remote:
+        served.setdefault(placement.topology.gpus[gpu].machine, []).append(gpu)
+    return {
+        machine: _visible([_device(placement, gpu, gpus) for gpu in gpus]) for machine, gpus in served.items()
+    }
+
+
+def numactl(placement: Placement) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
+    """Return the command that keeps a job to the NUMA nodes of its GPUs; see `Placement.numactl`."""
+    commands = {
+        machine: _bound(_nodes(placement, gpus, machine)) for machine, gpus in _by_host(placement).items()
+    }
+    return next(iter(commands.values())) if len(commands) == 1 else commands
+
+
+def _nodes(placement: Placement, gpus: Sequence[int], machine: str) -> set[int | None]:
+    """The NUMA nodes of the local ones of these GPUs, as `machine` numbers them."""
+    local = [placement.topology.gpus[index] for index in gpus if index not in placement.remote]
+    return {
+        None if gpu.machine != machine else gpu.socket if gpu.numa_node is None else gpu.numa_node
+        for gpu in local
+    }
+
+
+def _by_host(placement: Placement) -> dict[str, list[int]]:
+    """The GPUs of the processes on each machine, in task order; where there are none, of each machine's own."""
+    found: dict[str, list[int]] = {}
+    names = placement.topology.machine_names if placement.hosts else ()
+    for share in placement.hosts:
+        found.setdefault(names[share.machine], [])
+    for task, gpu in enumerate(placement.gpus):
+        host = placement.host_of(task)
+        machine = placement.topology.gpus[gpu].machine if host is None else names[host]
+        found.setdefault(machine, []).append(gpu)
+    return found
+
+
+def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> Device:
+    """A GPU as the processes on `machine` see it that have all of `beside`."""
+    own = placement.topology.gpus[index].machine
+    if index in placement.remote:
+        return Device(own, _device(placement, index, [index]), remote=True)
+    local = [gpu for gpu in beside if gpu not in placement.remote]
+    lent = any(placement.topology.gpus[gpu].machine != machine for gpu in local)
+    return Device(own, _uuid(placement, index) if lent else _device(placement, index, local), remote=False)
+
+
+def _uuid(placement: Placement, index: int) -> str:
+    gpu = placement.topology.gpus[index]
+    if gpu.uuid is None:
+        raise AllocationError(f"gpus: {gpu.name} has no known UUID, by which slices and lent GPUs are named")
+    return gpu.uuid
+
+
+def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
+    """What CUDA calls a GPU on its machine, for one who sees those `beside`, too."""
+    gpu = placement.topology.gpus[index]
+    if any(placement.topology.gpus[other].parent for other in beside):
+        return _uuid(placement, index)
+    single = placement.topology.num_machines == 1 or placement.topology.fabric is not None
+    number = _NUMBERED.fullmatch(gpu.name) if single else None  # else GPUs may be numbered across machines
+    return number[1] if number else str(placement.topology.local_index[index])
+
+
+def _visible(devices: Sequence[str]) -> Environment:
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(devices)}
+
+
+def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:
+    """What the hook returns; AllocationError where that is no environment, or says which GPUs are local."""
+    if not callable(servers):
+        raise AllocationError(f"servers = {_checks.shown(servers)} is not callable")
+    returned = servers(devices)
+    _checks.instance(returned, Mapping, "what servers returned", AllocationError)
+    return {_variable_name(key): _variable_value(key, value) for key, value in returned.items()}
+
+
+def _variable_name(key: object) -> str:
+    name = _checks.text(key, "servers: name of a variable", AllocationError)
+    if "=" in name or "\0" in name:
+        raise AllocationError(f"servers: name of a variable = {_checks.shown(name)} has '=' or NUL in it")
+    if name in _visible(()):
+        raise AllocationError(
+            f"servers: {name} says which GPUs are local, and is not the middleware's to set"
+        )
+    return name
+
+
+def _variable_value(key: str, value: object) -> str:
+    what = f"servers: {_checks.shown(key)}"
+    if not isinstance(value, str):
+        raise AllocationError(f"{what} = {_checks.shown(value)} is not a string")
+    if value:
+        _checks.text(value, what, AllocationError)
+    if "\0" in value:
+        raise AllocationError(f"{what} = {_checks.shown(value)} has NUL in it")
+    return value
+
+
+def _bound(nodes: set[int | None]) -> tuple[str, ...]:
+    node = next(iter(nodes)) if len(nodes) == 1 else None
+    if node is None:
+        return ()
+    return ("numactl", f"--cpunodebind={node}", f"--membind={node}")

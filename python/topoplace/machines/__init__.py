@@ -1,0 +1,8 @@
+"""The catalogue of machines by name: `machines.get("dgx1-v100")`."""
+
+from __future__ import annotations
+
+from topoplace.machines.catalogue import get, names
+from topoplace.machines.torus import torus
+
+__all__ = ["get", "names", "torus"]

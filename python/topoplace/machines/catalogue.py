@@ -1,0 +1,253 @@
+"""Built-in machines: their wiring as published, under names a user can type."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.machines.torus import torus
+from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
+from topoplace.topology.fabric import Fabric
+from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_catalogue import SPEEDS, direct, nvlink_of
+from topoplace.topology.topology import Topology
+
+Pair = tuple[int, int, int]
+
+# (u, v, lanes) of every NVLink pair; all other pairs go through the host at PCIe 3.0 x16 speed.
+# DGX-1 with V100 (MAPA, fig. 1); with P100 the same pairs have one lane each.
+_DGX1 = (
+    *((0, 1, 1), (0, 2, 1), (0, 3, 2), (0, 4, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 3, 2)),
+    *((2, 6, 1), (3, 7, 1), (4, 5, 1), (4, 6, 1), (4, 7, 2), (5, 6, 2), (5, 7, 1), (6, 7, 2)),
+)
+# MAPA, fig. 17: a 4 x 4 torus. The published code of the paper lacks the pair (0, 4), which such a torus has.
+_TORUS2D = (
+    *((0, 1, 2), (0, 3, 1), (0, 4, 1), (0, 12, 2), (1, 2, 2), (1, 5, 1), (1, 13, 1), (2, 3, 2)),
+    *((2, 6, 1), (2, 14, 1), (3, 7, 1), (3, 15, 2), (4, 5, 2), (4, 7, 1), (4, 8, 1), (5, 6, 2)),
+    *((5, 9, 1), (6, 7, 2), (6, 10, 1), (7, 11, 1), (8, 9, 2), (8, 11, 1), (8, 12, 1), (9, 10, 2)),
+    *((9, 13, 1), (10, 11, 2), (10, 14, 1), (11, 15, 1), (12, 13, 2), (12, 15, 1), (13, 14, 2), (14, 15, 2)),
+)
+# MAPA, fig. 17: four cubes of four. (0, 11), (1, 5), (3, 8) and (9, 13) are double, as labelled; the paper's
+# published code gives them the speed of one lane.
+_CUBEMESH = (
+    *((0, 1, 1), (0, 2, 1), (0, 3, 2), (0, 11, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 6, 1)),
+    *((2, 9, 1), (3, 8, 2), (4, 5, 2), (4, 6, 1), (4, 7, 1), (4, 15, 2), (5, 6, 1), (5, 7, 1)),
+    *((6, 7, 2), (6, 13, 1), (7, 12, 2), (8, 9, 1), (8, 10, 2), (8, 11, 1), (9, 10, 2), (9, 11, 1)),
+    *((9, 13, 2), (10, 14, 1), (12, 13, 2), (12, 14, 1), (12, 15, 2), (13, 14, 1), (13, 15, 1), (14, 15, 2)),
+)
+_MINSKY = ((0, 1, 2), (2, 3, 2))
+_SUMMIT = ((0, 1, 2), (0, 2, 2), (1, 2, 2), (3, 4, 2), (3, 5, 2), (4, 5, 2))
+
+
+# AMD's MI250X in groups of four (eight dies), as the Frontier user guide draws it: four links inside a package.
+_MI250X = (
+    *((0, 1, 4), (0, 2, 1), (0, 6, 2), (1, 3, 1), (1, 5, 1), (2, 3, 4), (2, 4, 2), (3, 7, 1)),
+    *((4, 5, 4), (4, 6, 1), (5, 7, 1), (6, 7, 4)),
+)
+_ALL_PAIRS_OF_8 = tuple((u, v, 1) for u in range(8) for v in range(u + 1, 8))
+
+
+def _machine(name: str, model: str, kind: LinkKind, sockets: str, pairs: Sequence[Pair]) -> Topology:
+    """One machine; `sockets` has a digit per GPU: its socket, or its PCIe root where only roots are known."""
+    return Topology.from_links(
+        len(sockets),
+        [direct(u, v, kind, lanes) for u, v, lanes in pairs],
+        name=name,
+        model=model,
+        memory_gb=16.0,
+        sockets=[int(digit) for digit in sockets],
+    )
+
+
+def _gpus(model: str, memory_gb: float, sockets: str) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(i, f"GPU{i}", model, socket=int(digit), memory_gb=memory_gb) for i, digit in enumerate(sockets)
+    )
+
+
+def _switched(
+    name: str,
+    model: str,
+    memory_gb: float,
+    sockets: str,
+    switches: Sequence[Sequence[int]],
+    pcie: str,
+    trunks: Sequence[Pair] = (),
+    nic_gb_per_s: float | None = None,
+    gpus_per_nic: int = 1,
+) -> Topology:
+    """A machine of NVSwitches; `switches` has the NVLinks from each GPU into each switch, `trunks` those between two.
+
+    With `nic_gb_per_s` every GPU, or `gpus_per_nic` of them, has a network adapter below the same PCIe switch, each
+    on a rail of its own.
+    """
+    speed = nvlink_of(model)
+    assert speed is not None
+    n = len(sockets)
+
+    def link(lanes: int) -> Link:
+        return Link(speed.kind, lanes, lanes * speed.gb_per_s)
+
+    parts = tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch{i}") for i in range(len(switches)))
+    inside = [
+        (gpu, n + i, link(lanes)) for i, row in enumerate(switches) for gpu, lanes in enumerate(row) if lanes
+    ]
+    across = [(n + a, n + b, link(lanes)) for a, b, lanes in trunks]
+    nics = [
+        Nic(f"NIC{i}", _own_adapter(i, sockets, gpus_per_nic), nic_gb_per_s, i)
+        for i in range(n // gpus_per_nic if nic_gb_per_s else 0)
+    ]
+    gpus = _gpus(model, memory_gb, sockets)
+    if gpus_per_nic > 1:
+        gpus = tuple(replace(gpu, rail=gpu.index // gpus_per_nic) for gpu in gpus)
+    return Topology(
+        gpus,
+        default=SPEEDS[pcie].achievable_gb_per_s or 0.0,
+        name=name,
+        nics=tuple(nics),
+        components=parts,
+        component_links=(*inside, *across),
+    )
+
+
+def _own_adapter(rail: int, sockets: str, gpus_per_nic: int = 1) -> tuple[str, ...]:
+    near = sockets[rail * gpus_per_nic]
+    return tuple(
+        "PIX" if gpu // gpus_per_nic == rail else "NODE" if socket == near else "SYS"
+        for gpu, socket in enumerate(sockets)
+    )
+
+
+def _joined(
+    name: str,
+    model: str,
+    memory_gb: float,
+    sockets: str,
+    pcie: str,
+    pairs: Sequence[Pair] = (),
+    xgmi: str = "xgmi-mi300",
+) -> Topology:
+    """A machine of PCIe and, between `pairs`, direct xGMI links."""
+    gb_per_s = SPEEDS[xgmi].gb_per_s
+    links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gb_per_s)) for u, v, lanes in pairs)
+    default = SPEEDS[pcie].achievable_gb_per_s or 0.0
+    return Topology(_gpus(model, memory_gb, sockets), links, default, name=name)
+
+
+def _dgx2(name: str) -> Topology:
+    """Sixteen V100 on two boards of six NVSwitches; each switch has eight NVLinks to its fellow on the other board.
+
+    The eight adapters for the network between machines are shared by two GPUs each.
+    """
+    boards = [[1] * 8 + [0] * 8] * 6 + [[0] * 8 + [1] * 8] * 6
+    trunks = [(i, i + 6, 8) for i in range(6)]
+    return _switched(name, "V100", 32.0, "0" * 8 + "1" * 8, boards, "pcie3", trunks, 12.5, 2)
+
+
+def _nvl72(name: str) -> Topology:
+    """Eighteen trays of four B200 in one NVLink domain: every pair of the rack has all eighteen NVLinks of a GPU."""
+    gb_per_s = SPEEDS["nvlink5"].gb_per_s * 18
+    pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gb_per_s)) for u in range(4) for v in range(u + 1, 4))
+    default = SPEEDS["pcie5"].achievable_gb_per_s or 0.0
+    nics = tuple(Nic(f"NIC{i}", _own_adapter(i, "0011"), 50.0, i) for i in range(4))
+    tray = Topology(_gpus("GB200", 186.0, "0011"), pairs, default, name="gb200-tray", nics=nics)
+    rack = Fabric.regular(tuple(f"tray{i:02}" for i in range(18)), {"nvlink_domain": 18})
+    rack = rack.with_level("nvlink_domain", kind=LinkKind.NVSWITCH)
+    return Topology.cluster(tray, fabric=rack, network=50.0, name=name)
+
+
+_p100 = functools.partial(_machine, model="P100", kind=LinkKind.NVLINK1)
+_v100 = functools.partial(_machine, model="V100", kind=LinkKind.NVLINK2)
+_FOUR_ROOTS = "0000111122223333"
+_TWO_SOCKETS = "00001111"
+_h100 = functools.partial(
+    _switched,
+    model="H100",
+    memory_gb=80.0,
+    sockets=_TWO_SOCKETS,
+    switches=[[5] * 8, [5] * 8, [4] * 8, [4] * 8],
+    pcie="pcie5",
+    nic_gb_per_s=50.0,
+)
+_a100 = functools.partial(
+    _switched, model="A100", sockets=_TWO_SOCKETS, switches=[[2] * 8] * 6, pcie="pcie4", nic_gb_per_s=25.0
+)
+
+# What each is drawn from stands beside it: the vendor's user guide or data sheet where nothing else is said.
+_CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
+    {
+        "minsky": functools.partial(_p100, sockets="0011", pairs=_MINSKY),  # SC'17, fig. 1
+        "summit": functools.partial(_v100, sockets="000111", pairs=_SUMMIT),  # MAPA, fig. 1
+        "dgx1-p100": functools.partial(
+            _p100, sockets=_TWO_SOCKETS, pairs=tuple((u, v, 1) for u, v, _ in _DGX1)
+        ),
+        "dgx1-v100": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
+        "torus2d-16": functools.partial(_v100, sockets=_FOUR_ROOTS, pairs=_TORUS2D),
+        "cubemesh-16": functools.partial(_v100, sockets=_FOUR_ROOTS, pairs=_CUBEMESH),
+        "dgx2": _dgx2,
+        "dgx-a100": functools.partial(_a100, memory_gb=80.0),
+        "dgx-h100": _h100,
+        # HGX B200: two NVSwitches take nine NVLinks of each GPU.
+        "hgx-b200": functools.partial(
+            _switched,
+            model="B200",
+            memory_gb=180.0,
+            sockets=_TWO_SOCKETS,
+            switches=[[9] * 8] * 2,
+            pcie="pcie5",
+            nic_gb_per_s=50.0,
+        ),
+        "gb200-nvl72": _nvl72,
+        # Amazon EC2's instance types: the GPU boards of DGX-1, DGX A100 and DGX H100.
+        "p3.16xlarge": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
+        "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gb_per_s=None),
+        "p5.48xlarge": functools.partial(_h100, nic_gb_per_s=None),
+        "mi250x": functools.partial(
+            _joined,
+            model="MI250X",
+            memory_gb=64.0,
+            sockets="0" * 8,
+            pcie="pcie4",
+            pairs=_MI250X,
+            xgmi="xgmi-mi200",
+        ),
+        "mi300x": functools.partial(
+            _joined,
+            model="MI300X",
+            memory_gb=192.0,
+            sockets=_TWO_SOCKETS,
+            pcie="pcie5",
+            pairs=_ALL_PAIRS_OF_8,
+        ),
+        "l40s-8": functools.partial(
+            _joined, model="L40S", memory_gb=48.0, sockets=_TWO_SOCKETS, pcie="pcie4"
+        ),
+        # Jouppi et al., ISCA'23: a cube of 4 x 4 x 4 chips is the smallest slice of TPU v4 that wraps around.
+        "tpu-v4-64": lambda name: torus((4, 4, 4), name=name),
+    }
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names `get` takes."""
+    return tuple(_CATALOGUE)
+
+
+def get(name: str) -> Topology:
+    """The machine called `name`; TopologyError with the closest names for any other."""
+    return _built(_checks.text(name, "name", TopologyError))
+
+
+@functools.cache
+def _built(name: str) -> Topology:
+    build = _CATALOGUE.get(name)
+    if build is None:
+        close = difflib.get_close_matches(name, _CATALOGUE, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(_CATALOGUE)}"
+        raise TopologyError(f"name = {_checks.shown(name)} is not a machine; {hint}")
+    return build(name)

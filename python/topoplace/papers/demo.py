@@ -1,0 +1,120 @@
+"""`topoplace demo`: three machines, all policies, the paper's headline numbers, and four pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from topoplace import machines, policies
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.objectives import scores_of
+from topoplace.papers import mapa
+from topoplace.papers.sc17.measured import authors_profile
+from topoplace.papers.sc17.scenarios import five_jobs
+from topoplace.report import plots, tables
+from topoplace.simulate import MapaSlowdown, ProfiledTime, Result, Workload, simulate
+
+_MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
+_BUSY: Final = {8: (0, 5), 16: (0, 5, 6, 11)}
+_PICTURES: Final = ("gantt.png", "five-jobs.png", "comparison.png", "dgx1-v100.png")
+_HEADLINES: Final = ("3.2", "3.6", "3.3", "3.12", "3.12b", "3.14a", "3.14b", "3.14b threshold", "3.15b")
+
+
+def run(output: Path) -> None:
+    """Print the tables and write the pictures into `output`, which exists."""
+    job = JobGraph.ring(4).with_(bandwidth_sensitive=True)
+    tables.show(
+        ("machine", "policy", "GPUs by task", "aggregated", "effective", "preserved"),
+        [row for name in _MACHINES for row in _placements(name, job)],
+        "1. A bandwidth-sensitive ring of 4 on machines with some GPUs busy (GB/s)",
+    )
+    workload = Workload.mapa(120)
+    results = [
+        simulate(machines.get(name), workload, policies.get(policy), performance=MapaSlowdown())
+        for name in _MACHINES
+        for policy in policies.names()
+    ]
+    print()
+    measures = (
+        "sensitive_effective_bandwidth_p25",
+        "sensitive_effective_bandwidth_p50",
+        "sensitive_run_time_p75",
+    )
+    summaries = [(result, result.summary()) for result in results]
+    tables.show(
+        ("machine", "policy", "25 % EffBW", "median EffBW", "75 % run time s", "makespan h"),
+        [
+            (
+                result.topology.name,
+                result.policy,
+                *(summary[name] for name in measures),
+                summary["makespan"] / 3600,
+            )
+            for result, summary in summaries
+        ],
+        f"2. A queue of {len(workload)} jobs: the bandwidth-sensitive ones",
+    )
+    print()
+    five = _five_jobs()
+    print()
+    claims = {claim.id: claim for claim in mapa.reproduce(quick=True)}
+    tables.show(
+        ("quantity", "paper", "ours", "verdict"),
+        [
+            (claim.quantity, claim.paper, claim.ours, claim.verdict)
+            for claim in map(claims.__getitem__, _HEADLINES)
+        ],
+        "4. Headline numbers of MAPA (SC'21); all rows: topoplace papers mapa",
+    )
+    results[3].gantt(output / "gantt.png")
+    five[-1].gantt(output / "five-jobs.png")
+    plots.comparison(results, output / "comparison.png")
+    plots.topology(
+        machines.get("dgx1-v100"), output / "dgx1-v100.png", busy=_BUSY[8], chosen=_preserved(job), job=job
+    )
+    print(f"\nPictures: {', '.join(str(output / name) for name in _PICTURES)}")
+
+
+def _five_jobs() -> list[Result]:
+    """SC'17's scenario of section 5.2, under its four policies."""
+    profile = authors_profile()
+    results = [
+        simulate(
+            machines.get("minsky"),
+            five_jobs(),
+            policies.get(name, profile=profile),
+            performance=ProfiledTime(profile),
+        )
+        for name in ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
+    ]
+    measures = ("makespan", "mean_wait", "mean_slowdown", "mean_utility", "slo_violations", "nvlink_use")
+    tables.show(
+        ("policy", "makespan s", "mean wait s", "slowdown", "utility", "SLO violations", "NVLink use"),
+        [(result.policy, *map(result.summary().__getitem__, measures)) for result in results],
+        "3. SC'17's prototype: six jobs on two sockets of two GPUs; all rows: topoplace papers sc17",
+    )
+    return results
+
+
+def _cluster(name: str) -> Cluster:
+    cluster = Cluster(machines.get(name))
+    cluster.allocate("other", _BUSY[cluster.topology.num_gpus])
+    return cluster
+
+
+def _placements(machine: str, job: JobGraph) -> list[tuple[object, ...]]:
+    cluster = _cluster(machine)
+    rows: list[tuple[object, ...]] = []
+    for name in policies.names():
+        placement = policies.get(name).place(job, cluster)
+        if placement:
+            scores = scores_of(job, placement.gpus, cluster.topology, cluster.free_gpus())
+            shown = [scores[f"{score}_bandwidth"] for score in ("aggregated", "effective", "preserved")]
+            rows.append((machine, name, " ".join(map(str, placement.gpus)), *shown))
+    return rows
+
+
+def _preserved(job: JobGraph) -> tuple[int, ...]:
+    placement = policies.get("mapa-preserve").place(job, _cluster("dgx1-v100"))
+    return placement.gpus if placement else ()

@@ -1,0 +1,300 @@
+"""Where SC'17's published code places a job: a tournament of machines, then halves of one machine.
+
+Its machine has two sockets of two GPUs, 0 and 1, 2 and 3. There is no Fiduccia-Mattheyses in it: machines are dealt
+into two parts of equal free GPUs and the part with the best machine goes on; inside a machine GPUs are taken away from
+either part until half remain, and all subsets of the free ones are compared by utility.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final
+
+from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.objectives import authors_utility as utility
+from topoplace.papers.sc17.published_simulator.python2 import copied
+
+GPUS: Final = range(4)
+SOCKETS: Final = range(2)
+SOCKET_OF: Final = (0, 0, 1, 1)
+GPUS_PER_SOCKET: Final = 2
+DISTANCE: Final = tuple(
+    tuple(0.0 if u == v else 1.0 if SOCKET_OF[u] == SOCKET_OF[v] else 20.0 for v in GPUS) for u in GPUS
+)
+MAX_TASKS: Final = 3
+"""The code knows the communication costs of 1 to 3 GPUs."""
+
+Gpus = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A running job as the others on its machine see it."""
+
+    name: str
+    num_gpus: int
+    sockets: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A machine, or what is left of it after GPUs were taken away: in lists by socket, in the order they are tried."""
+
+    lists: tuple[Gpus, Gpus]
+    taken: frozenset[int]
+    """GPUs in the lists that are no longer free: they were given away earlier in the same step."""
+    neighbours: tuple[Neighbour, ...]
+    near: frozenset[int] = frozenset(GPUS)
+    """GPUs whose distances this part knows."""
+
+    @property
+    def free(self) -> Gpus:
+        """The free GPUs, in order."""
+        return tuple(gpu for gpus in self.lists for gpu in gpus if gpu not in self.taken)
+
+
+def sockets_of(gpus: Iterable[int]) -> frozenset[int]:
+    """The sockets of some GPUs."""
+    return frozenset(SOCKET_OF[gpu] for gpu in gpus)
+
+
+class Placer:
+    """Places one job at a time by a profile.
+
+    Machines that are alike are one class: what is worked out for a class is kept.
+    """
+
+    def __init__(self, profile: PerformanceProfile, *, python2: bool = True) -> None:
+        self.profile = profile
+        self._copied = copied if python2 else list[int]
+        self.parts: list[Part] = []
+        """A machine of each class."""
+        self._class_of: dict[Part, int] = {}
+        self._scores: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
+        self._mappings: dict[tuple[str, int, int, bool], Gpus] = {}
+
+    def class_of(self, machine: Part) -> int:
+        """The number of a machine's class."""
+        number = self._class_of.setdefault(machine, len(self.parts))
+        if number == len(self.parts):
+            self.parts.append(machine)
+        return number
+
+    # ---- a cluster -----------------------------------------------------------------------------------------
+
+    def place(
+        self, name: str, num_gpus: int, classes: Sequence[int], free: Sequence[int]
+    ) -> tuple[int, Gpus]:
+        """The machine and its GPUs for a job, of which some machine has enough; fewer GPUs where halving loses some.
+
+        classes, free: of each machine, its class and its number of free GPUs.
+        """
+        scores = self._scores[name, num_gpus]
+        for unknown in {
+            c for c, count in zip(classes, free, strict=True) if count >= num_gpus
+        } - scores.keys():
+            part = self.parts[unknown]
+            scores[unknown] = self._compared(name, num_gpus, part.free, (part,), beyond=False)[0]
+        order = list(range(len(free)))
+        among_many = sum(map(bool, free)) > 1
+        while len(candidates := [m for m in order if free[m]]) > 1:
+            halves = _dealt(candidates, free)
+            first, second = (
+                max((scores[classes[m]] for m in half if free[m] >= num_gpus), default=-1.0)
+                for half in halves
+            )
+            lost = frozenset(halves[1] if first > second else halves[0])
+            order = [m for m in self._copied(order) if m not in lost]
+        machine = candidates[0]
+        key = name, num_gpus, classes[machine], among_many
+        if key not in self._mappings:
+            part = self.parts[classes[machine]]
+            self._mappings[key] = self._mapped(name, num_gpus, part, among_many, beyond=False)
+        return machine, self._mappings[key]
+
+    # ---- one machine ---------------------------------------------------------------------------------------
+
+    def _mapped(self, name: str, num_gpus: int, part: Part, among_many: bool, *, beyond: bool) -> Gpus:
+        """The GPUs of a part that the job gets, by halving it.
+
+        among_many: the cluster has other machines with free GPUs; only then distances beyond the part count.
+        beyond: the part is one of two that share the job's GPUs, so that they would.
+        """
+        free = part.free
+        if not num_gpus or not free:
+            return ()
+        if len(free) == 1:
+            return (next(gpus[-1] for gpus in part.lists if any(gpu not in part.taken for gpu in gpus)),)
+        halves = _halved(part)
+        shares = [num_gpus if half.free else 0 for half in halves]
+        shared = all(shares)
+        if shared:
+            both = halves[0].free + halves[1].free
+            _, chosen = self._compared(name, num_gpus, both, halves, beyond=beyond and among_many)
+            shares[0] = sum(gpu in halves[0].free for gpu in chosen)
+            shares[1] = len(chosen) - shares[0]
+        return tuple(
+            gpu
+            for half, share in zip(halves, shares, strict=True)
+            for gpu in self._mapped(name, share, half, among_many, beyond=shared)
+        )
+
+    def _compared(
+        self, name: str, num_gpus: int, free: Gpus, parts: Sequence[Part], *, beyond: bool
+    ) -> tuple[float, Gpus]:
+        """The highest system utility of so many of the free GPUs, and the last that have it."""
+        candidates = combinations(free, num_gpus)
+        scored = ((self._system_utility(name, gpus, free, parts, beyond), gpus) for gpus in candidates)
+        best: tuple[float, Gpus] = (-1.0, ())
+        for score, gpus in scored:
+            if score >= best[0]:
+                best = (score, gpus)
+        return best
+
+    def _system_utility(
+        self, name: str, gpus: Gpus, free: Gpus, parts: Sequence[Part], beyond: bool
+    ) -> float:
+        """Of some of the free GPUs, each cost added up over the parts they are in."""
+        inside = [part for part in parts if any(gpu in part.free for gpu in gpus)]
+        communication = sum(communication_of(gpus, part.near, free if beyond else ()) for part in inside)
+        interference = sum(self.interference(name, gpus, part.neighbours) for part in inside) / len(inside)
+        fragmentation = sum(_fragmentation(part, gpus) for part in inside) / len(inside)
+        neighbours = parts[0].neighbours
+        return utility.system_utility(
+            communication_scaled(len(gpus), communication),
+            interference,
+            max(fragmentation, utility.MIN_COST),
+            self.on_others(name, gpus, neighbours) if neighbours else None,
+        )
+
+    def job_utility(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
+        """What the GPUs of one machine are worth to the job."""
+        communication = communication_scaled(len(gpus), communication_of(gpus, frozenset(GPUS), ()))
+        return utility.job_utility(communication, self.interference(name, gpus, neighbours))
+
+    # ---- interference --------------------------------------------------------------------------------------
+
+    def interference(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
+        """What a job would suffer: the time alone over that beside each job on its sockets, where it is less, added up
+        and divided by the number of all jobs on the machine."""
+        sockets = sockets_of(gpus)
+        alone = self.profile.solo.get((name, len(gpus), placement_of(sockets)), 0.0)
+        ratios = [
+            alone / beside
+            for job in neighbours
+            if job.sockets & sockets
+            and (beside := self.profile.colocation.get((name, len(gpus), job.name, job.num_gpus))) is not None
+            and alone / beside < 1
+        ]
+        return sum(ratios) / len(neighbours) or utility.MIN_COST if ratios else utility.MIN_COST
+
+    def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
+        """What the jobs on its sockets would suffer, on average over those that would; with the numbers of GPUs of the
+        two mixed up, as in the published code."""
+        sockets = sockets_of(gpus)
+        ratios: list[float] = []
+        for job in neighbours:
+            beside = self.profile.colocation.get((job.name, len(gpus), name, job.num_gpus))
+            if beside is None or not job.sockets & sockets:
+                continue
+            alone = self.profile.solo.get((job.name, len(gpus), placement_of(sockets)), 0.0)
+            if alone / beside < 1:
+                ratios.append(alone / beside)
+        return sum(ratios) / len(ratios) or utility.MIN_COST if ratios else utility.MIN_COST
+
+
+def placement_of(sockets: frozenset[int]) -> str:
+    """The placement class of GPUs on these sockets."""
+    return "intra-socket" if len(sockets) == 1 else "inter-socket"
+
+
+def communication_of(gpus: Gpus, near: frozenset[int], free: Gpus) -> float:
+    """The raw cost of some GPUs: distances within a part that knows those of `near`, less the least there can be.
+
+    free: with it the same again for the whole machine, and the distances to the free GPUs that are not among them.
+    """
+    cost = 0.0
+    for a, b in combinations(gpus, 2):
+        cost += DISTANCE[b][a] if free else 0.0
+        cost += DISTANCE[a][b] if a in near or b in near else 0.0
+    others = [gpu for gpu in free if len(gpus) == 1 or gpu not in gpus]
+    cost += sum(DISTANCE[other][gpu] for gpu in gpus for other in others)
+    least = utility.LEAST_DISTANCE.get(len(gpus), utility.MIN_COST)
+    return (cost - least if cost > 0 else cost) or utility.MIN_COST
+
+
+def communication_scaled(num_gpus: int, cost: float) -> float:
+    """A raw cost over the worst there can be."""
+    return (
+        max(cost / utility.WORST_DISTANCE[num_gpus], utility.MIN_COST) if num_gpus > 1 else utility.MIN_COST
+    )
+
+
+def _fragmentation(part: Part, gpus: Gpus) -> float:
+    """The free share of each socket that would remain, on average; of free GPUs *not* among the job's as many count
+    as used as it needs, first socket first."""
+    left = len(gpus)
+    total = 0.0
+    for members in part.lists:
+        free = [gpu for gpu in members if gpu not in part.taken]
+        used = min(left, sum(gpu not in gpus for gpu in free))
+        left -= used
+        total += (len(free) - used) / GPUS_PER_SOCKET
+    mean = total / len(SOCKETS)
+    return utility.MIN_COST if mean in (0.0, 1.0) else mean
+
+
+def _dealt(candidates: Sequence[int], free: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Machines dealt into two parts, each to the one that has fewer free GPUs so far."""
+    halves: tuple[list[int], list[int]] = ([], [])
+    counts = [0, 0]
+    for machine in candidates:
+        side = int(counts[0] > counts[1])
+        halves[side].append(machine)
+        counts[side] += free[machine]
+    return halves
+
+
+def _halved(part: Part) -> tuple[Part, Part]:
+    """The two halves of a machine; of an odd number of free GPUs the first gets more."""
+    count = len(part.free)
+    first = _cut(part, count - count // 2, frozenset())
+    gone = frozenset(gpu for gpus in part.lists for gpu in gpus) - frozenset(
+        gpu for gpus in first.lists for gpu in gpus
+    )
+    return first, _cut(part, count // 2, gone)
+
+
+def _cut(part: Part, half: int, keep: frozenset[int]) -> Part:
+    """A part with GPUs taken away until `half` are left, from the socket with fewest first, sparing those to keep.
+
+    Before, each socket's first GPU goes if it is taken, else to the end of its list.
+    """
+    lists = [list(gpus) for gpus in part.lists]
+    order = sorted(SOCKETS, key=lambda socket: len(lists[socket]))
+    for gpus in filter(None, lists):
+        gpu = gpus.pop(0)
+        if gpu not in part.taken:
+            gpus.append(gpu)
+    total = sum(map(len, lists))
+    for socket in order:
+        total -= _drop(lists[socket], total - half, keep)
+    near = part.near & frozenset(gpu for gpus in lists for gpu in gpus)
+    return replace(part, lists=(tuple(lists[0]), tuple(lists[1])), near=near)
+
+
+def _drop(gpus: list[int], excess: int, keep: frozenset[int]) -> int:
+    """Take up to `excess` GPUs that need not be kept off the front of a list; how many they are."""
+    dropped = 0
+    for _ in range(len(gpus)):
+        if dropped >= excess:
+            break
+        gpu = gpus.pop(0)
+        if gpu in keep:
+            gpus.append(gpu)
+        else:
+            dropped += 1
+    return dropped

@@ -1,0 +1,171 @@
+"""The event loop: submits, starts and completes jobs; knows a policy only by the `Policy` protocol.
+
+The policy is shown the waiting jobs in the order they were submitted, and how far it looks past the head is its own
+business. At equal times completions come before submissions, and those before starts; ties go by the job's row in the
+workload. Where the performance model knows what jobs do to each other on one machine (`ColocationModel`) or on links
+(`LinkModel`), the speed of running jobs changes whenever one of them starts or ends, and each has done as
+much work in the end as it was asked to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.engine.policy import Policy
+from topoplace.placement import Refusal
+from topoplace.simulate.metrics import JobRecord, Result
+from topoplace.simulate.performance.models import FixedTime, PerformanceModel
+from topoplace.simulate.progress import Progress
+from topoplace.simulate.running_jobs import Running
+from topoplace.simulate.workloads.generators import seeded
+from topoplace.simulate.workloads.workload import Workload
+from topoplace.text_formats.csv_rows import MAX_NUMBER
+
+if TYPE_CHECKING:
+    from topoplace.cluster.hosts import GivenHosts
+    from topoplace.placement import Placement
+    from topoplace.simulate.workloads.submitted_job import SubmittedJob
+    from topoplace.topology.topology import Topology
+
+
+_FOR_EVER = 1 << 30
+"""More often than any limit on postponements."""
+
+
+def simulate(
+    topology: Topology,
+    workload: Workload,
+    policy: Policy,
+    *,
+    performance: PerformanceModel | None = None,
+    seed: int = 0,
+    progress: bool = False,
+    hosts: GivenHosts | None = None,
+) -> Result:
+    """Run `workload` on an idle `topology` under `policy`.
+
+    hosts: what the machines have besides GPUs, as for `Cluster`; a policy that does not look at it takes none of it.
+    performance: run times, `FixedTime()` by default. seed: of the generator the performance model may draw from.
+    progress: show a bar when the run takes over a second and rich is installed.
+
+    A job that can never run (too large, or refused while nothing at all is running) is recorded as rejected and
+    the queue goes on without it. Raises ValueError for a policy that starts a job that is not waiting or of
+    another size, and AllocationError for one that hands out a busy GPU.
+    """
+    _checks.instance(workload, Workload, "workload", ValueError)
+    _checks.instance(policy, Policy, "policy", ValueError)
+    model = FixedTime() if performance is None else performance
+    _checks.instance(model, PerformanceModel, "performance", ValueError)
+    run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
+    with Progress(len(workload), enabled=progress) as shown:
+        while run.step():
+            shown.update(run.num_done)
+    return Result(topology, policy.name, tuple(run.records))
+
+
+class _Run:
+    """One simulation under way; `step` handles one point in time."""
+
+    def __init__(
+        self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
+    ) -> None:
+        self.cluster = cluster
+        self.policy = policy
+        self.performance = performance
+        self.random = seeded(seed)
+        self.records = [JobRecord(entry) for entry in workload]
+        self.by_id = {record.submitted.job_id: record for record in self.records}
+        order = sorted(
+            self.records, key=lambda record: (record.submitted.submit_time, record.submitted.index)
+        )
+        self.arrivals = [record.submitted for record in reversed(order)]
+        self.queue: dict[str, QueuedJob] = {}
+        self.running = Running(cluster.topology, performance)
+        self.num_done = 0
+
+    def step(self) -> bool:
+        """Go to the next event; False when there is none left."""
+        now = min(self.running.next_end(), self.arrivals[-1].submit_time if self.arrivals else math.inf)
+        if now == math.inf:
+            return False
+        for record in self.running.ended(now):
+            self.cluster.release(record.submitted.job_id)
+            self.num_done += 1
+        while self.arrivals and self.arrivals[-1].submit_time == now:
+            entry = self.arrivals.pop()
+            self.queue[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
+        self._schedule(now)
+        self.running.update(now)
+        return True
+
+    def _schedule(self, now: float) -> None:
+        postponed: set[str] = set()
+        while self.queue:
+            plan = self.policy.plan(tuple(self.queue.values()), self.cluster, now)
+            self._follow(plan, now)
+            postponed |= {job_id for job_id, _ in plan.defer}
+            if self.running or not self.queue:
+                break
+            if not plan.start and not plan.reject:
+                self._force_head(now)
+        for job_id in sorted(postponed & self.queue.keys()):
+            self._postpone(job_id)
+
+    def _follow(self, plan: Plan, now: float) -> None:
+        for job_id, placement in plan.start:
+            self._start(self._leaving(job_id), placement, now)
+        for job_id, reason in plan.reject:
+            self._reject(self._leaving(job_id), reason)
+        for job_id, _ in plan.defer:
+            self._check_waits(job_id)
+
+    def _force_head(self, now: float) -> None:
+        """An idle cluster is as good as it gets: start the head as if it had waited for ever, or reject it."""
+        head = next(iter(self.queue.values()))
+        plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
+        self._follow(plan, now)
+        if head.job_id in self.queue:
+            why = self.policy.explain(head.job, self.cluster, top=1).refusal
+            self._reject(self._leaving(head.job_id), why or Refusal("refused on an idle cluster"))
+
+    def _leaving(self, job_id: str) -> JobRecord:
+        """The record of a waiting job, which waits no longer."""
+        self._check_waits(job_id)
+        del self.queue[job_id]
+        return self.by_id[job_id]
+
+    def _postpone(self, job_id: str) -> None:
+        entry = self.queue[job_id]
+        self.queue[job_id] = replace(entry, postponed=entry.postponed + 1)
+        self.by_id[job_id].postponed += 1
+
+    def _check_waits(self, job_id: str) -> None:
+        if job_id not in self.queue:
+            raise ValueError(f"policy {self.policy.name!r}: {job_id!r} in its plan is not a waiting job")
+
+    def _start(self, record: JobRecord, placement: Placement, now: float) -> None:
+        entry = record.submitted
+        if len(placement.gpus) != entry.job.num_tasks:
+            raise ValueError(
+                f"policy {self.policy.name!r}: {len(placement.gpus)} GPUs for {entry.job_id!r}, "
+                f"which has {entry.job.num_tasks} tasks"
+            )
+        self.cluster.allocate(entry.job_id, placement, entry.job)
+        record.placement, record.start = placement, now
+        record.run_time = self._run_time(entry, placement)
+        record.end = now + record.run_time
+        self.running.start(record, now)
+
+    def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
+        seconds = self.performance.run_time(entry, placement, self.random)
+        what = f"performance: run time of {entry.job_id!r}"
+        return _checks.real(seconds, what, ValueError, high=MAX_NUMBER)
+
+    def _reject(self, record: JobRecord, reason: Refusal) -> None:
+        record.rejected = reason.reason
+        self.num_done += 1

@@ -1,0 +1,1 @@
+"""Models of run times: how links, neighbours and the network slow a job down."""

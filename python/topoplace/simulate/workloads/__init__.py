@@ -1,0 +1,1 @@
+"""Jobs of a simulation: generated, or read from traces and logs."""

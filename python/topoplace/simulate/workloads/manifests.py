@@ -1,0 +1,128 @@
+"""Job manifests: JSON as SC'17's prototype reads it, with what it has no fields for beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from topoplace import _checks
+from topoplace.jobs.job_graph import MAX_TASKS, JobGraph
+from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.simulate.workloads.job_columns import job_of
+from topoplace.simulate.workloads.trace_csv import Columns
+
+if TYPE_CHECKING:
+    from topoplace.simulate.workloads.submitted_job import SubmittedJob
+
+_COLOR: Final = "#000000"
+"""The prototype wants one, to plot the job."""
+
+
+def read_manifests(
+    text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]
+) -> Columns:
+    """The jobs of a manifest, as `Workload.from_manifests` describes them, in order of arrival and colour."""
+    try:
+        return _read(text, profile, weights)
+    except RecursionError:
+        raise ValueError("the text: nested too deeply") from None
+
+
+def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]) -> Columns:
+    columns = Columns()
+    rows = [(where, _fields(record, where)) for where, record in _records(text)]
+    for where, fields in sorted(rows, key=lambda row: (row[1]["arrival"], str(row[1].get("color", "")))):
+        try:
+            job = _job(fields, weights)
+            base = _base_time(job, fields, profile)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        columns.add(job, fields["arrival"], base, fields["id"])
+    return columns
+
+
+def write_manifests(jobs: Iterator[SubmittedJob]) -> str:
+    """The jobs as an object by id; a job that the prototype's fields do not tell has itself under `job`."""
+    records: dict[str, dict[str, Any]] = {}
+    for row in jobs:
+        job = row.job
+        kind, _, size = (job.profile or "").rpartition("/")
+        record: dict[str, Any] = {
+            "id": int(row.job_id) if _is_plain(row.job_id) else row.job_id,
+            "type": kind or job.profile or "",
+            "size": size if kind else "",
+            "gpus": job.num_tasks,
+            "mem": job.memory_gb or 0,
+            "tasks": job.cpus or 0,
+            "minimal_utility": job.min_utility,
+            "arrival": row.submit_time,
+            "time": row.base_time,
+            "color": _COLOR,
+        }
+        if _job(record, {}) != job:
+            record["job"] = json.loads(job.to_json())
+        records[row.job_id] = record
+    return json.dumps(records, indent=2)
+
+
+def _is_plain(job_id: str) -> bool:
+    return job_id.isascii() and job_id.isdecimal() and str(int(job_id[:18])) == job_id
+
+
+def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
+    """Where each manifest is, and what it is."""
+    try:
+        data = json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if isinstance(data, dict):
+        for key, record in cast("dict[str, object]", data).items():
+            keyed = {"id": key, **cast("dict[str, object]", record)} if isinstance(record, dict) else record
+            yield f"job {_checks.shown(key)}", keyed
+    else:
+        for i, record in enumerate(_checks.sequence(data, "the text", ValueError)):
+            yield f"jobs[{i}]", record
+
+
+def _fields(record: object, where: str) -> dict[str, Any]:
+    """The fields of a manifest, those that every job needs checked."""
+    _checks.instance(record, dict, where, ValueError)
+    fields = dict(cast("dict[str, Any]", record))
+    missing = [key for key in ("id", "gpus", "arrival") if key not in fields]
+    if missing:
+        raise ValueError(f"{where}: no {missing[0]!r}")
+    fields["arrival"] = _checks.real(fields["arrival"], f"{where}: arrival", ValueError)
+    fields |= {key: _word(fields.get(key, ""), f"{where}: {key}") for key in ("id", "type", "size")}
+    return fields
+
+
+def _word(value: object, what: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"{what} = {_checks.shown(value)} is not a string or a whole number")
+    return str(value)
+
+
+def _job(fields: Mapping[str, Any], weights: Mapping[str, float]) -> JobGraph:
+    if "job" in fields:
+        return JobGraph.from_json(json.dumps(fields["job"]))
+    kind, size = fields["type"], fields["size"]
+    num_gpus = _checks.integer(fields["gpus"], "gpus", ValueError, low=1, high=MAX_TASKS)
+    profile = f"{kind}/{size}" if kind and size else kind or None
+    return job_of("clique", num_gpus, True, profile, weights.get(size, 1.0)).with_(
+        min_utility=fields.get("minimal_utility", 0.0),
+        memory_gb=fields.get("mem") or None,
+        cpus=fields.get("tasks") or None,
+        single_machine=True,
+    )
+
+
+def _base_time(job: JobGraph, fields: Mapping[str, Any], profile: PerformanceProfile | None) -> float:
+    if profile is None:
+        if "time" not in fields:
+            raise ValueError(f"no 'time' of job {_checks.shown(fields['id'])}, and no profile that tells it")
+        return _checks.real(fields["time"], "time", ValueError)
+    ideal = profile.ideal_time(job.profile or "", job.num_tasks)
+    if ideal is None:
+        raise ValueError(f"{_checks.shown(job.profile)} on {job.num_tasks} GPUs is not in the profile")
+    return ideal

@@ -1,0 +1,189 @@
+"""Accounting logs of PBS Professional, OpenPBS and Torque: one event a line,
+`MM/DD/YYYY HH:MM:SS;record type;job id;key=value key=value …`, of which those of type E tell of jobs that have ended.
+
+What a job asks of each node is read from `Resource_List.select` (PBS), or else from `Resource_List.nodes` (Torque), and
+what these do not tell from `nodect`, `ncpus`, `ngpus` and `mem`, which are of the whole job. A request of several kinds
+of nodes is taken as so many of the largest of each resource, since the processes of a job graph are alike.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from topoplace import _checks
+from topoplace.jobs.job_graph import MAX_TASKS
+from topoplace.simulate.workloads.logged_jobs import (
+    LARGEST,
+    LogColumns,
+    LoggedJob,
+    columns_of,
+    lines,
+    per_node,
+    seconds,
+)
+from topoplace.text_formats.csv_rows import MAX_NUMBER, number
+
+_LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[^;]*;", re.ASCII)
+_MEMORY: Final = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
+_WORD_BYTES: Final = 8
+_NAMES: Final = {"ncpus": "cpus", "ppn": "cpus", "ngpus": "gpus", "gpus": "gpus", "mem": "mem"}
+"""What we call the resources of a node."""
+_TIMES: Final = ("ctime", "qtime", "start", "end", "resources_used.walltime", "Resource_List.walltime")
+_REQUESTS: Final = ("select", "nodes", "nodect", "ncpus", "ngpus", "mem")
+_USED: Final = frozenset({"queue", *_TIMES, *(f"Resource_List.{name}" for name in _REQUESTS)})
+
+
+class _Record(NamedTuple):
+    """An E record: where it is, whose, and the keys of it that we use."""
+
+    line: int
+    job_id: str
+    values: Mapping[str, str]
+
+
+class _Node(NamedTuple):
+    """What a job asks of one node."""
+
+    cpus: int = 0
+    gpus: int = 0
+    memory_gb: float = 0.0
+
+
+def recognised(text: str) -> bool:
+    """Whether the text begins like one of this format."""
+    return _LINE.match(text.lstrip()[:4000]) is not None
+
+
+def read_pbs(text: str, queues: Collection[str] | None, *, without_gpus: bool) -> LogColumns:
+    """The jobs that ran, as `Workload.from_pbs` describes them."""
+    _checks.instance(text, str, "text", ValueError)
+    _checks.flag(without_gpus, "without_gpus", ValueError)
+    of_queues = None if queues is None else frozenset(_names(queues))
+    wanted = (
+        record for record in _records(text) if of_queues is None or record.values.get("queue") in of_queues
+    )
+    rows = {job.job_id: job for record in wanted if (job := _job(record))}  # of several runs the last
+    first = min((row.submit for row in rows.values()), default=0.0)
+    since = (row._replace(submit=row.submit - first) for row in rows.values())
+    return columns_of(since, without_gpus=without_gpus)
+
+
+def _names(queues: object) -> Iterator[str]:
+    for i, name in enumerate(_checks.sequence(queues, "queues", ValueError)):
+        yield _checks.text(name, f"queues[{i}]", ValueError)
+
+
+def _records(text: str) -> Iterator[_Record]:
+    """The E records, in the order of the log."""
+    for line, content in lines(text):
+        if not _LINE.match(content) or content.count(";") < 3:
+            raise ValueError(
+                f"line {line}: {_checks.shown(content)}, not MM/DD/YYYY HH:MM:SS;type;job;message"
+            )
+        _, kind, job_id, message = content.split(";", 3)
+        if kind == "E":
+            _checks.text(job_id.strip(), f"line {line}: job id", ValueError)
+            yield _Record(line, job_id.strip(), _values(message, line))
+
+
+def _values(message: str, line: int) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for word in message.split():
+        key, equals, value = word.partition("=")
+        if equals and key in _USED and values.setdefault(key, value) != value:
+            raise ValueError(
+                f"line {line}: {key} = {_checks.shown(value)}, and {_checks.shown(values[key])} before"
+            )
+    return values
+
+
+# ---- one job -----------------------------------------------------------------------------------------------
+
+
+def _job(record: _Record) -> LoggedJob | None:
+    """The job of a record; None for one that never ran."""
+    line, _, values = record
+    run_time = _run_time(values, line)
+    if run_time is None:
+        return None
+    submit = _time(values, "ctime", line) or _time(values, "qtime", line)
+    if not submit:
+        raise ValueError(f"line {line}: neither ctime nor qtime")
+    limit = values.get("Resource_List.walltime")
+    requested = math.nan if limit is None else seconds(limit, line, "Resource_List.walltime")
+    count, node = _request(values, line)
+    return LoggedJob(
+        line, record.job_id, submit, run_time, requested, count, node.gpus, node.cpus, node.memory_gb
+    )
+
+
+def _run_time(values: Mapping[str, str], line: int) -> float | None:
+    """The seconds of the run that ended; None where there was none."""
+    if used := values.get("resources_used.walltime"):
+        return seconds(used, line, "resources_used.walltime")
+    start, end = _time(values, "start", line), _time(values, "end", line)
+    if not start or not end:
+        return None
+    if end < start:
+        raise ValueError(f"line {line}: end = {end:.0f}, before start = {start:.0f}")
+    return end - start
+
+
+def _time(values: Mapping[str, str], key: str, line: int) -> float:
+    """Seconds since 1970, 0 where the record does not tell."""
+    return number(values[key], float, line, key) if key in values else 0.0
+
+
+def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
+    """How many nodes a job asks for, and of each of them."""
+    key = next((name for name in ("select", "nodes") if f"Resource_List.{name}" in values), "")
+    count, named = _chunks(values.get(f"Resource_List.{key}", ""), line, f"Resource_List.{key}")
+    count = count or _whole(values.get("Resource_List.nodect", "1"), line, "Resource_List.nodect", low=1)
+    whole = {"cpus": "Resource_List.ncpus", "gpus": "Resource_List.ngpus"}
+    for name, total in whole.items():
+        if name not in named and total in values:
+            named[name] = per_node(_whole(values[total], line, total), count)
+    if "mem" not in named and "Resource_List.mem" in values:
+        named["mem"] = memory_gb(values["Resource_List.mem"], line, "Resource_List.mem") / count
+    return count, _Node(int(named.get("cpus", 0)), int(named.get("gpus", 0)), named.get("mem", 0.0))
+
+
+def _chunks(text: str, line: int, key: str) -> tuple[int, dict[str, float]]:
+    """The nodes of `2:ncpus=8:ngpus=3+1:ncpus=4`, and the most that any of them asks for; a chunk may begin with the
+    name of a node or of a property instead, and the whole may end in `#excl` or `#shared`."""
+    count, most = 0, dict[str, float]()
+    for chunk in text.partition("#")[0].split("+") if text else ():
+        words = chunk.split(":")
+        count += _whole(words[0], line, key, low=1) if words[0].isdecimal() else 1
+        for word in words:
+            name, equals, value = word.partition("=")
+            if equals and name in _NAMES:
+                ours = _NAMES[name]
+                most[ours] = max(most.get(ours, 0.0), _amount(ours, value, line, f"{key}: {name}"))
+    if count > MAX_TASKS:
+        raise ValueError(f"line {line}: {key} = {_checks.shown(text)}, more than {MAX_TASKS} nodes")
+    return count, most
+
+
+def _amount(name: str, value: str, line: int, what: str) -> float:
+    return memory_gb(value, line, what) if name == "mem" else _whole(value, line, what)
+
+
+def _whole(text: str, line: int, key: str, low: int = 0) -> int:
+    return int(number(text, int, line, key, low=low, high=MAX_TASKS))
+
+
+def memory_gb(text: str, line: int, key: str) -> float:
+    """A size of PBS in GB (1e9 bytes): bytes, or words of 8 bytes, with a prefix in powers of 1024 (`22gb`)."""
+    found = _MEMORY.fullmatch(text)
+    size = MAX_NUMBER
+    if found:
+        digits, prefix, unit = found.groups()
+        of_unit = _WORD_BYTES if unit.lower() == "w" else 1
+        size = int(digits) * 1024.0 ** " kmgtp".index(prefix.lower() or " ") * of_unit / 1e9
+    if size > LARGEST:
+        raise ValueError(f"line {line}: {key} = {_checks.shown(text)}, not a size like 22gb")
+    return size

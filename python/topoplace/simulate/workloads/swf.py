@@ -1,0 +1,151 @@
+"""The Standard Workload Format, in which the Parallel Workloads Archive has its logs (version 2.2).
+
+One job a line in 18 whole-number fields, -1 for what is not known; before them comments `; Key: value`. Times are in
+seconds, memory in KB for each processor.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from topoplace import _checks
+from topoplace.jobs.job_graph import MAX_TASKS
+from topoplace.simulate.workloads.logged_jobs import (
+    LARGEST,
+    LogColumns,
+    LoggedJob,
+    columns_of,
+    lines,
+    per_node,
+)
+from topoplace.text_formats.csv_rows import number
+
+FIELDS: Final = (
+    *("job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
+    *("used memory", "requested processors", "requested time", "requested memory", "status", "user", "group"),
+    *("executable", "queue", "partition", "preceding job", "think time"),
+)
+STATUSES: Final = (-1, 0, 1, 5)
+"""Unknown, failed, completed, cancelled; 2 to 4 are parts of a job that has a line of its own besides."""
+CANCELLED: Final = 5
+_WHOLE: Final = {
+    "job number": LARGEST,
+    "allocated processors": MAX_TASKS,
+    "requested processors": MAX_TASKS,
+    "status": 5,
+    "queue": LARGEST,
+}
+_REAL: Final = ("submit time", "run time", "requested time", "requested memory")
+_HEADER: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*(\S+)", re.ASCII)
+
+
+def recognised(text: str) -> bool:
+    """Whether the text begins like one of this format: with a comment, or a line of 18 numbers."""
+    first = text.lstrip()[:4000].split("\n", 1)[0]
+    return first.startswith(";") or (len(fields := first.split()) == len(FIELDS) and fields[0].isdigit())
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """What one node has, and whose jobs are of interest."""
+
+    gpus: int
+    cpus: int | None
+    statuses: frozenset[int]
+    queues: frozenset[int] | None
+
+
+def read_swf(
+    text: str,
+    gpus_per_node: int,
+    cpus_per_node: int | None,
+    statuses: Collection[int],
+    queues: Collection[int] | None,
+) -> LogColumns:
+    """The jobs that ran, as `Workload.from_swf` describes them."""
+    _checks.instance(text, str, "text", ValueError)
+    gpus = _checks.integer(gpus_per_node, "gpus_per_node", ValueError, low=0, high=MAX_TASKS)
+    if cpus_per_node is not None:
+        _checks.integer(cpus_per_node, "cpus_per_node", ValueError, low=1, high=MAX_TASKS)
+    kept = frozenset(_numbers(statuses, "statuses", low=-1, high=5))
+    of_queues = None if queues is None else frozenset(_numbers(queues, "queues", low=-1, high=LARGEST))
+    rows = _rows(text, _Nodes(gpus, cpus_per_node, kept, of_queues))
+    return columns_of(rows, without_gpus=not gpus)
+
+
+def _numbers(values: object, what: str, low: int, high: int) -> Iterator[int]:
+    for i, value in enumerate(_checks.sequence(values, what, ValueError)):
+        yield _checks.integer(value, f"{what}[{i}]", ValueError, low=low, high=high)
+
+
+def _rows(text: str, nodes: _Nodes) -> Iterator[LoggedJob]:
+    header: dict[str, int] = {}
+    line_of: dict[str, int] = {}
+    for line, content in lines(text):
+        if content.lstrip().startswith(";"):
+            _read_header(content, line, header)
+        else:
+            job = _job(_values(content, line), line, nodes, header)
+            if job is None:
+                continue
+            if line_of.setdefault(job.job_id, line) != line:
+                raise ValueError(
+                    f"line {line}: job number = {job.job_id}, already in line {line_of[job.job_id]}"
+                )
+            yield job
+
+
+def _read_header(comment: str, line: int, header: dict[str, int]) -> None:
+    """Keeps how many nodes and processors there are; a comment may hold anything else."""
+    if found := _HEADER.match(comment.lstrip()):
+        key, value = found.groups()
+        header[key] = int(number(value, int, line, key, low=-1, high=LARGEST))
+
+
+def _values(content: str, line: int) -> dict[str, float]:
+    """The fields we use, -1 where unknown."""
+    texts = content.split()
+    if len(texts) != len(FIELDS):
+        raise ValueError(f"line {line}: {len(texts)} fields, {len(FIELDS)} needed")
+    given = dict(zip(FIELDS, texts, strict=True))
+    whole = {key: number(given[key], int, line, key, low=-1, high=high) for key, high in _WHOLE.items()}
+    return whole | {key: _real(given[key], line, key) for key in _REAL}
+
+
+def _real(text: str, line: int, field: str) -> float:
+    value = number(text, float, line, field, low=-1)
+    if -1 < value < 0:
+        raise ValueError(f"line {line}: {field} = {_checks.shown(text)}, neither -1 nor from 0")
+    return value
+
+
+def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, int]) -> LoggedJob | None:
+    """The job of a line; None for one that is not wanted, or never ran."""
+    run_time, status = values["run time"], values["status"]
+    if status not in nodes.statuses or (nodes.queues is not None and values["queue"] not in nodes.queues):
+        return None
+    if run_time < 0 or (status == CANCELLED and not run_time):
+        return None
+    processors = int(max(values["requested processors"], 0) or values["allocated processors"])
+    for what, value in (("job number", values["job number"]), ("submit time", values["submit time"])):
+        if value < 0:
+            raise ValueError(f"line {line}: {what} = -1 (unknown) of a job that ran")
+    if processors < 1:
+        raise ValueError(f"line {line}: neither requested nor allocated processors are known")
+    count = per_node(processors, nodes.cpus or _cpus_per_node(header))
+    cpus = per_node(processors, count)
+    memory_gb = max(values["requested memory"], 0.0) * cpus * 1024 / 1e9
+    requested = values["requested time"] if values["requested time"] >= 0 else math.nan
+    job_id = str(int(values["job number"]))
+    submit = values["submit time"]
+    return LoggedJob(line, job_id, submit, run_time, requested, count, nodes.gpus, cpus, memory_gb)
+
+
+def _cpus_per_node(header: dict[str, int]) -> int:
+    """As the header tells; a processor is a node where it does not."""
+    nodes, processors = header.get("MaxNodes", 0), header.get("MaxProcs", 0)
+    return per_node(processors, nodes) if 0 < nodes <= processors else 1

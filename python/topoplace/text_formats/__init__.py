@@ -1,0 +1,1 @@
+"""Exchange formats as arrays and rows, and back; nothing here knows a GPU or a job."""

@@ -1,0 +1,203 @@
+"""Machines joined to a cluster: what each machine is like, and which domain of each level it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, SupportsIndex, cast
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.topology.cluster_topology import ClusterTopology
+from topoplace.topology.fabric import MAX_MACHINES, Fabric, Level, checked_names, numbered
+from topoplace.topology.links.distance import DistanceWeights
+from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S
+from topoplace.topology.topology import MAX_GPUS, Topology
+
+Machines = Topology | Sequence[Topology] | Mapping[str, Topology]
+Racks = SupportsIndex | Sequence[str | None]
+
+
+@dataclass(frozen=True)
+class _Host:
+    """One machine to be: its own name, what it is like, and its domain in each level it brings along."""
+
+    name: str
+    machine: Topology
+    domains: Mapping[str, str]
+
+
+def join(
+    machines: Machines,
+    count: int | None,
+    fabric: Fabric | None,
+    racks: Racks | None,
+    names: Sequence[str] | None,
+    network: float | None,
+    name: str,
+) -> Topology:
+    """See `Topology.cluster`."""
+    name = _checks.text(name, "name", TopologyError)
+    if fabric is not None:
+        _checks.instance(fabric, Fabric, "fabric", TopologyError)
+    listed = _listed(machines, count, fabric, names)
+    parts = {id(part): part for _, part in listed}.values()
+    network = _network(network, parts)
+    distances = _distances(parts)
+    hosts, inner = _hosts(listed)
+    chosen = _names(hosts, names, fabric)
+    levels = [
+        replace(level, domains=tuple(host.domains.get(level.name) for host in hosts)) for level in inner
+    ]
+    levels += fabric.levels if fabric else ()
+    if racks is not None:
+        first = next((i for i, level in enumerate(levels) if level.kind is LinkKind.NETWORK), len(levels))
+        levels.insert(first, _rack_level(racks, len(hosts)))
+    notes = dict.fromkeys(
+        (*(fabric.notes if fabric else ()), *(note for part in parts for note in part.notes))
+    )
+    whole = Fabric(chosen, tuple(levels), name)
+    return ClusterTopology([host.machine for host in hosts], whole, network, name, tuple(notes), distances)
+
+
+def _network(given: float | None, parts: Iterable[Topology]) -> float:
+    """GB/s between machines: as given, or as in all clusters to be joined."""
+    if given is not None:
+        return _checks.real(given, "network", TopologyError)
+    known = {part.network for part in parts if part.fabric is not None}
+    if len(known) > 1:
+        raise TopologyError(
+            f"the clusters have networks of {sorted(known)} GB/s; say which one is meant with network"
+        )
+    return known.pop() if known else NETWORK_GB_PER_S
+
+
+def _distances(parts: Iterable[Topology]) -> DistanceWeights:
+    found: list[DistanceWeights] = []
+    for part in parts:
+        if part.distances not in found:
+            found.append(part.distances)
+    if len(found) > 1:
+        raise TopologyError(
+            "the machines have different weights of distances; give all the same by with_distances"
+        )
+    return found[0]
+
+
+# ---- which machines --------------------------------------------------------------------------------------------
+
+
+def _listed(
+    machines: Machines, count: int | None, fabric: Fabric | None, names: Sequence[str] | None
+) -> list[tuple[str, Topology]]:
+    """Every machine, or machine of machines, with a name for it."""
+    if isinstance(machines, Topology):
+        return _copies(machines, count, names if names is not None else fabric.machines if fabric else None)
+    if count is not None:
+        raise TopologyError(f"count = {_checks.shown(count)}, but machines is a list already")
+    given = _by_name(machines)
+    if not given:
+        raise TopologyError("machines has 0 entries")
+    if fabric is None or (given.keys().isdisjoint(fabric.machines) and not isinstance(machines, Mapping)):
+        return list(given.items())  # a list with names of its own: its order is taken for that of the fabric
+    for label in fabric.machines:
+        if label not in given:
+            raise TopologyError(f"machines has no {_checks.shown(label)}, which is in the fabric")
+    known = set(fabric.machines)
+    for label in given:
+        if label not in known:
+            raise TopologyError(f"machines has {_checks.shown(label)}, which is not in the fabric")
+    return [(label, given[label]) for label in fabric.machines]
+
+
+def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str, Topology]:
+    """`machines` under the names they are given or, in a list, have themselves where these are unique."""
+    if isinstance(machines, Mapping):
+        named = cast("Mapping[str, Any]", machines).items()
+        for label, one in named:
+            _checks.instance(one, Topology, f"machines[{label!r}]", TopologyError)
+        return dict(named)
+    found = _checks.sequence(machines, "machines", TopologyError)
+    for i, one in enumerate(found):
+        _checks.instance(one, Topology, f"machines[{i}]", TopologyError)
+    own = [one.machine_names[0] for one in found]
+    unique = len(set(own)) == len(own)
+    return dict(zip(own if unique else numbered("machine", len(own)), found, strict=True))
+
+
+def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
+    """`machine` as often as asked, or as there are names."""
+    if count is None:
+        if names is None:
+            raise TopologyError("count is missing: one machine was given, and no fabric and no names")
+        wanted = len(checked_names(names, "names"))
+        count, rest = divmod(wanted, machine.num_machines)
+        if rest or not count:
+            raise TopologyError(
+                f"{wanted} machines cannot be made of topologies of {machine.num_machines} machines"
+            )
+    count = _checks.integer(count, "count", TopologyError, low=1, high=MAX_MACHINES)
+    if count * machine.num_gpus > MAX_GPUS:
+        raise TopologyError(f"{count * machine.num_gpus} GPUs are more than {MAX_GPUS}")
+    word = "machine" if machine.num_machines == 1 else f"{machine.name}-"
+    return [(label, machine) for label in numbered(word, count)]
+
+
+def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Level]]:
+    """The single machines, and the levels that those of them bring along which are clusters themselves."""
+    hosts: list[_Host] = []
+    levels: dict[str, Level] = {}
+    for label, part in listed:
+        if part.num_machines == 1 and part.fabric is None:
+            hosts.append(_Host(label, part, {}))
+            continue
+        for level in part.fabric.levels if part.fabric else ():
+            known = levels.setdefault(level.name, replace(level, domains=()))
+            if known != replace(level, domains=()):
+                raise TopologyError(
+                    f"level {_checks.shown(level.name)} differs between the clusters to be joined"
+                )
+        hosts += _inner_hosts(label, part)
+    return hosts, list(levels.values())
+
+
+def _inner_hosts(label: str, part: Topology) -> list[_Host]:
+    """The machines of `part`, with the domains they are in there."""
+    machine_of = part.machine_of
+    crossing = next((pair for pair in part.links if machine_of[pair[0]] != machine_of[pair[1]]), None)
+    if crossing is not None or part.components:
+        raise TopologyError(
+            f"machine {_checks.shown(label)} is a topology of {part.num_machines} machines with links between them; "
+            "give each machine as a topology of its own"
+        )
+    levels = part.fabric.levels if part.fabric else ()
+    alike = (
+        isinstance(part, ClusterTopology) and not part.uuids
+    )  # no machine differs from its template but in name
+    return [
+        _Host(
+            f"{label}/{machine}",
+            part.templates[part.template_of[i]] if alike else part.machine(machine),
+            {level.name: f"{label}/{domain}" for level in levels if (domain := level.domains[i]) is not None},
+        )
+        for i, machine in enumerate(part.machine_names)
+    ]
+
+
+def _names(hosts: Sequence[_Host], names: Sequence[str] | None, fabric: Fabric | None) -> tuple[str, ...]:
+    given = names if names is not None else fabric.machines if fabric else None
+    chosen = checked_names(given if given is not None else [host.name for host in hosts], "names")
+    if len(chosen) != len(hosts):
+        where = "names has" if names is not None else "fabric has"
+        raise TopologyError(f"{where} {len(chosen)} machines, and {len(hosts)} are to be joined")
+    if fabric and len(fabric.machines) != len(hosts):
+        raise TopologyError(f"fabric has {len(fabric.machines)} machines, and {len(hosts)} are to be joined")
+    return chosen
+
+
+def _rack_level(racks: Racks, count: int) -> Level:
+    if isinstance(racks, SupportsIndex):
+        size = _checks.integer(racks, "racks", TopologyError, low=1, high=MAX_MACHINES)
+        return Fabric.regular(count, {"rack": size}).levels[0]
+    return Level("rack", _checks.sequence(racks, "racks", TopologyError))

@@ -1,0 +1,235 @@
+"""What differs between two topologies, and what looks wrong in one: degraded links, sick GPUs, odd machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu, written_device
+from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
+
+_WIRED = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI, LinkKind.C2C, LinkKind.ICI}
+_MAX_GPUS = 1024
+"""Topologies that are no clusters are compared pair by pair up to here."""
+
+Facts = Mapping[str, tuple[str, float]]
+"""By what it is about: how it reads, and a number that falls when it gets worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that differs between two topologies; the text of what is not there is ""."""
+
+    what: str
+    """Such as "GPU0 - GPU3", "machine7: GPU2" or "network"."""
+    before: str
+    after: str
+    worse: bool
+    """True where something was lost, or became slower or sick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a topology that an operator should look at."""
+
+    where: str
+    why: str
+    serious: bool = True
+    """False for what merely is not known or was assumed."""
+
+
+def shown(link: Link) -> str:
+    """A link in few words, such as "2 x NVLINK2, 50 GB/s"."""
+    if link == NONE:
+        return "no path"
+    return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
+
+
+# ---- differences -----------------------------------------------------------------------------------------------
+
+
+def changes(before: Topology, after: Topology) -> tuple[Change, ...]:
+    """See `Topology.diff`."""
+    if before == after:
+        return ()
+    found = [*_changed(_settings(before), _settings(after))]
+    if before.fabric is None or after.fabric is None:
+        found += _changed(_facts(before), _facts(after))
+    else:
+        found += _changed_machines(before, after)
+    digests = before.digest()[:12], after.digest()[:12]
+    return tuple(found) or (Change("content, such as the order of things", *digests, worse=False),)
+
+
+def _changed_machines(before: Topology, after: Topology) -> Iterator[Change]:
+    old = dict(zip(before.machine_names, before.template_of, strict=True))
+    new = dict(zip(after.machine_names, after.template_of, strict=True))
+    yield from _changed(dict.fromkeys(old, ("there", 1.0)), dict.fromkeys(new, ("there", 1.0)))
+    known: dict[tuple[int, int], tuple[Change, ...]] = {}
+    for name in filter(new.__contains__, old):
+        pair = old[name], new[name]
+        if pair not in known:
+            templates = before.templates[pair[0]], after.templates[pair[1]]
+            known[pair] = tuple(_changed(*map(_facts, templates)))
+        for one in known[pair]:
+            yield Change(f"{name}: {one.what}", one.before, one.after, one.worse)
+    yield from _changed(_domains(before), _domains(after))
+
+
+def _changed(before: Facts, after: Facts) -> Iterator[Change]:
+    for what in dict.fromkeys((*before, *after)):
+        old, new = before.get(what), after.get(what)
+        if old != new:
+            (old_text, old_worth), (new_text, new_worth) = old or ("", 0.0), new or ("", 0.0)
+            yield Change(what, old_text, new_text, new_worth < old_worth)
+
+
+def _settings(topology: Topology) -> Facts:
+    facts = {
+        "name": (topology.name, 0.0),
+        "network": (f"{topology.network:g} GB/s", topology.network),
+        "distances": (str(topology.distances), 0.0),
+        "notes": ("; ".join(topology.notes), 0.0),
+    }
+    levels = topology.fabric.levels if topology.fabric else ()
+    for level, link in zip(levels, topology.level_links, strict=True):
+        text = f"{shown(link)}{', of GPUs on one rail' if level.rail else ''}"
+        facts[f"level {level.name}"] = (text, link.gb_per_s / 2 if level.rail else link.gb_per_s)
+    return facts | ({"order of levels": (", ".join(level.name for level in levels), 0.0)} if levels else {})
+
+
+def _facts(topology: Topology) -> Facts:
+    """Everything about one machine, or about a few machines pair by pair."""
+    if topology.num_gpus > _MAX_GPUS:
+        raise TopologyError(
+            f"{topology.num_gpus} GPUs are too many to compare pair by pair, which clusters need not be; "
+            f"at most {_MAX_GPUS}"
+        )
+    names = _names(topology)
+    facts = {
+        "machine": (topology.name if topology.num_machines == 1 else "", 0.0),
+        "default": (f"{topology.default:g} GB/s", topology.default),
+    }
+    facts |= {name: _gpu_fact(gpu) for name, gpu in zip(names, topology.gpus, strict=True)}
+    for u, v in combinations(range(len(names)), 2):
+        link = topology.link(u, v)
+        facts[f"{names[u]} - {names[v]}"] = (shown(link), link.gb_per_s)
+    for nic in topology.nics:
+        words = [f"{nic.gb_per_s:g} GB/s"] if nic.gb_per_s else []
+        words += [f"rail {nic.rail}"] if nic.rail is not None else []
+        facts[f"NIC {nic.name}"] = (", ".join((*words, " ".join(nic.paths))), nic.gb_per_s or 1.0)
+    parts = [*names, *(f"{part.kind.value} {part.name}" for part in topology.components)]
+    facts |= dict.fromkeys(parts[len(names) :], ("there", 1.0))
+    for a, b, link in topology.component_links:
+        facts[f"{parts[a]} - {parts[b]}"] = (shown(link), link.gb_per_s)
+    legal = " ".join(map(str, topology.partitions))
+    return facts | {"partitions": (legal or "any set of GPUs", 0.0 if legal else 1.0)}
+
+
+def _names(topology: Topology) -> list[str]:
+    """A name for each GPU, unique."""
+    one = topology.num_machines == 1
+    names = [gpu.name if one else f"{gpu.machine}/{gpu.name}" for gpu in topology.gpus]
+    often = {name for name, count in Counter(names).items() if count > 1}
+    return [f"{name} (index {i})" if name in often else name for i, name in enumerate(names)]
+
+
+def _gpu_fact(gpu: Gpu) -> tuple[str, float]:
+    record = written_device(gpu)
+    words = [
+        f"{key} {value}"
+        for key, value in record.items()
+        if value is not None and key not in ("name", "machine", "healthy")
+    ]
+    return ", ".join(("healthy" if gpu.healthy else "not healthy", *words)), 1.0 + gpu.healthy
+
+
+def _domains(cluster: Topology) -> Facts:
+    return {
+        f"{machine}: {level.name}": (domain, 1.0)
+        for level in (cluster.fabric.levels if cluster.fabric else ())
+        for machine, domain in zip(cluster.machine_names, level.domains, strict=True)
+        if domain is not None
+    }
+
+
+# ---- findings --------------------------------------------------------------------------------------------------
+
+
+def findings(topology: Topology) -> tuple[Finding, ...]:
+    """See `Topology.check`."""
+    noted = (note for template in topology.templates for note in template.notes)
+    found = [Finding(topology.name, note, serious=False) for note in dict.fromkeys((*topology.notes, *noted))]
+    groups = _by_template(topology)
+    for template, machines in groups.items():
+        where = machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} like it"
+        found += _of_machine(where, topology.templates[template])
+    return (*found, *_odd_ones_out(list(groups.values())))
+
+
+def _by_template(topology: Topology) -> dict[int, list[str]]:
+    if topology.fabric is None:
+        return {0: [topology.name]}
+    found: dict[int, list[str]] = {}
+    for name, template in zip(topology.machine_names, topology.template_of, strict=True):
+        found.setdefault(template, []).append(name)
+    return found
+
+
+def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
+    for gpu in machine.gpus:
+        if not gpu.healthy:
+            yield Finding(f"{where}: {gpu.name}", "is not healthy")
+    if machine.num_gpus > _MAX_GPUS:
+        return
+    links = {pair: machine.link(*pair) for pair in combinations(range(machine.num_gpus), 2)}
+    unknown = sum(link.kind is LinkKind.UNKNOWN for link in links.values())
+    if unknown:
+        yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs are connected by what is not known")
+    lanes = _lanes(links, machine.num_gpus)
+    usual = _most_lanes(machine, lanes)
+    for gpu in machine.gpus:
+        most = usual.get((gpu.machine, gpu.model), 0)
+        if lanes[gpu.index] < most:
+            yield Finding(
+                f"{where}: {gpu.name}", f"has {lanes[gpu.index]} links where most of its kind have {most}"
+            )
+
+
+def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
+    """The links of each GPU: direct ones add up, and those into switches reach every neighbour."""
+    lanes = [0] * num_gpus
+    for pair, link in links.items():
+        for end in pair if link.kind in _WIRED else ():
+            lanes[end] = (
+                max(lanes[end], link.lanes) if link.kind is LinkKind.NVSWITCH else lanes[end] + link.lanes
+            )
+    return lanes
+
+
+def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | None], int]:
+    """By machine and model, the number of links that more than half of the GPUs have."""
+    groups: dict[tuple[str, str | None], Counter[int]] = {}
+    for gpu in machine.gpus:
+        groups.setdefault((gpu.machine, gpu.model), Counter())[lanes[gpu.index]] += 1
+    return {
+        key: count.most_common(1)[0][0]
+        for key, count in groups.items()
+        if 2 * count.most_common(1)[0][1] > count.total()
+    }
+
+
+def _odd_ones_out(groups: list[list[str]]) -> Iterator[Finding]:
+    """Machines that few are like, where most are of one kind."""
+    usual = max(groups, key=len)
+    for group in groups:
+        if 10 * len(group) <= len(usual):
+            for machine in group:
+                yield Finding(machine, f"is unlike the {len(usual)} machines that are like {usual[0]}")

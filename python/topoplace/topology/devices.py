@@ -1,0 +1,221 @@
+"""The devices of a topology: accelerators, network adapters, what forwards traffic between them, and their checks."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Gpu:
+    """One accelerator of a topology, or a MIG slice of one."""
+
+    index: int
+    """Its position in the topology, from 0."""
+    name: str
+    """Its name on its machine, such as "GPU0"."""
+    model: str | None = None
+    """Such as "V100", where known."""
+    machine: str = "machine0"
+    """The name of the machine it is in."""
+    socket: int | None = None
+    """The CPU socket (or PCIe root) of its machine it hangs on, where known."""
+    memory_gb: float | None = None
+    """Its memory in GB, where known."""
+    uuid: str | None = None
+    """What the vendor's tools call it everywhere, such as "GPU-5d5b...", where known."""
+    bus_id: str | None = None
+    """Its PCI address on its machine, such as "0000:07:00.0", where known; virtual machines repeat addresses."""
+    numa_node: int | None = None
+    """The NUMA node it hangs on, as its machine numbers them, where known."""
+    cpus: str | None = None
+    """The CPUs near it as Linux lists them, such as "0-23,48-71", where known."""
+    healthy: bool = True
+    """False for one that must not get jobs: a `Cluster` starts with it drained."""
+    parent: str | None = None
+    """For a slice (MIG), the name on its machine of the GPU it is a part of."""
+    fraction: float = 1.0
+    """Its share of the compute of a whole GPU: 1 for a GPU, 3/7 for a slice of 3 of 7."""
+    rail: int | None = None
+    """The rail of the network it is attached to; None: its place on its machine."""
+
+    def __repr__(self) -> str:
+        """What is known about it."""
+        known = [
+            f"{key}={value!r}" for key in _GPU_FIELDS if (value := getattr(self, key)) != _GPU_FIELDS[key]
+        ]
+        return f"Gpu({', '.join(known)})"
+
+
+_GPU_FIELDS = {field.name: field.default for field in fields(Gpu)}
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """A network adapter and its path to every GPU."""
+
+    name: str
+    paths: tuple[str, ...]
+    """(n,) one path class per GPU, as NCCL names them, nearest first: PIX, PXB, PHB, NODE, SYS."""
+    gb_per_s: float | None = None
+    """GB/s of its ports together in one direction, where known."""
+    rail: int | None = None
+    """The rail of the network it is plugged into, where known."""
+
+
+class ComponentKind(enum.Enum):
+    """What forwards traffic inside a machine; the value is its name in JSON."""
+
+    SOCKET = "socket"
+    """A CPU package with its host bridges."""
+    NUMA_NODE = "numa_node"
+    """The CPUs of one NUMA node with their host bridges."""
+    PCIE_SWITCH = "pcie_switch"
+    """A PCIe switch or bridge below a host bridge."""
+    NVSWITCH = "nvswitch"
+    """A switch of NVLinks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a machine that is no accelerator and that traffic between accelerators passes."""
+
+    kind: ComponentKind
+    name: str
+    """Unique in its topology."""
+
+
+PATH_CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS")
+GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
+"""What can be written about a GPU beside its position; the first five always are."""
+NIC_KEYS = tuple(field.name for field in fields(Nic))
+"""What can be written about a network adapter; the first two always are."""
+_MAX_NUMBER = 1 << 16
+_CPU_LIST = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
+
+
+def written_device(device: Gpu | Nic) -> dict[str, Any]:
+    """`device` as a record: what is always written of it, and of the rest what is not the default."""
+    always = GPU_KEYS[:5] if isinstance(device, Gpu) else NIC_KEYS[:2]
+    return {
+        field.name: value
+        for field in fields(device)
+        if field.name != "index"
+        and ((value := getattr(device, field.name)) != field.default or field.name in always)
+    }
+
+
+def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:
+    """`gpus` with every field checked; at least one, at most `limit`, each at its own index."""
+    found = _checks.sequence(gpus, "gpus", TopologyError)
+    if not 1 <= len(found) <= limit:
+        raise TopologyError(f"gpus has {len(found)} entries; a topology has 1..{limit}")
+    return tuple(_checked_gpu(gpu, i) for i, gpu in enumerate(found))
+
+
+def _checked_gpu(gpu: object, i: int) -> Gpu:
+    where = f"gpus[{i}]"
+    if not isinstance(gpu, Gpu):
+        raise TopologyError(f"{where} = {_checks.shown(gpu)} is not a Gpu")
+    if gpu.index != i:
+        raise TopologyError(f"{where}.index = {_checks.shown(gpu.index)} is not {i}")
+    for key in ("name", "machine"):
+        _checks.text(getattr(gpu, key), f"{where}.{key}", TopologyError)
+    for key in ("model", "uuid", "bus_id", "cpus", "parent"):
+        if getattr(gpu, key) is not None:
+            _checks.text(getattr(gpu, key), f"{where}.{key}", TopologyError)
+    if gpu.cpus is not None and not _CPU_LIST.fullmatch(gpu.cpus):
+        raise TopologyError(f'{where}.cpus = {_checks.shown(gpu.cpus)} is not a list like "0-23,48-71"')
+    _checks.flag(gpu.healthy, f"{where}.healthy", TopologyError)
+    memory_gb = gpu.memory_gb
+    if memory_gb is not None:
+        memory_gb = _checks.positive(memory_gb, f"{where}.memory_gb", TopologyError)
+    return Gpu(
+        i,
+        gpu.name,
+        gpu.model,
+        gpu.machine,
+        _number(gpu.socket, f"{where}.socket"),
+        memory_gb,
+        gpu.uuid,
+        gpu.bus_id,
+        _number(gpu.numa_node, f"{where}.numa_node"),
+        gpu.cpus,
+        gpu.healthy,
+        gpu.parent,
+        _checks.positive(gpu.fraction, f"{where}.fraction", TopologyError, high=1.0),
+        _number(gpu.rail, f"{where}.rail"),
+    )
+
+
+def _number(value: object, what: str) -> int | None:
+    """`value` as the number of a socket, NUMA node or rail, or None."""
+    return None if value is None else _checks.integer(value, what, TopologyError, low=0, high=_MAX_NUMBER)
+
+
+def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:
+    """`nics` with unique names and one known path class for each of `num_gpus` GPUs."""
+    checked: dict[str, Nic] = {}
+    for i, nic in enumerate(_checks.sequence(nics, "nics", TopologyError)):
+        where = f"nics[{i}]"
+        if not isinstance(nic, Nic):
+            raise TopologyError(f"{where} = {_checks.shown(nic)} is not a Nic")
+        name = _checks.text(nic.name, f"{where}.name", TopologyError)
+        paths = _checks.sequence(nic.paths, f"{where}.paths", TopologyError)
+        if name in checked:
+            raise TopologyError(f"{where}.name = {name!r} is there twice")
+        if len(paths) != num_gpus:
+            raise TopologyError(f"{where}.paths has {len(paths)} entries for {num_gpus} GPUs")
+        for j, path in enumerate(paths):
+            if path not in PATH_CLASSES:
+                raise TopologyError(
+                    f"{where}.paths[{j}] = {_checks.shown(path)} is none of {', '.join(PATH_CLASSES)}"
+                )
+        gb_per_s = (
+            None
+            if nic.gb_per_s is None
+            else _checks.positive(nic.gb_per_s, f"{where}.gb_per_s", TopologyError)
+        )
+        checked[name] = Nic(name, paths, gb_per_s, _number(nic.rail, f"{where}.rail"))
+    return tuple(checked.values())
+
+
+def checked_components(components: Iterable[object]) -> tuple[Component, ...]:
+    """`components` with unique names."""
+    checked: dict[str, Component] = {}
+    for i, component in enumerate(_checks.sequence(components, "components", TopologyError)):
+        where = f"components[{i}]"
+        if not isinstance(component, Component):
+            raise TopologyError(f"{where} = {_checks.shown(component)} is not a Component")
+        _checks.instance(component.kind, ComponentKind, f"{where}.kind", TopologyError)
+        name = _checks.text(component.name, f"{where}.name", TopologyError)
+        if name in checked:
+            raise TopologyError(f"{where}.name = {_checks.shown(name)} is there twice")
+        checked[name] = component
+    return tuple(checked.values())
+
+
+def checked_partitions(partitions: Iterable[object], num_gpus: int) -> tuple[tuple[int, ...], ...]:
+    """`partitions` as sets of GPUs, each ascending, sorted, none there twice."""
+    checked: set[tuple[int, ...]] = set()
+    for i, partition in enumerate(_checks.sequence(partitions, "partitions", TopologyError)):
+        where = f"partitions[{i}]"
+        listed = _checks.sequence(partition, where, TopologyError)
+        gpus = tuple(
+            sorted(
+                _checks.integer(gpu, f"{where}[{j}]", TopologyError, low=0, high=num_gpus - 1)
+                for j, gpu in enumerate(listed)
+            )
+        )
+        if not gpus or len(set(gpus)) < len(gpus):
+            raise TopologyError(f"{where} = {_checks.shown(gpus)} is not a set of GPUs")
+        if gpus in checked:
+            raise TopologyError(f"{where} = {_checks.shown(gpus)} is there twice")
+        checked.add(gpus)
+    return tuple(sorted(checked))

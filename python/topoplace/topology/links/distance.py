@@ -1,0 +1,67 @@
+"""Distances as sums of weights per level of the hierarchy (SC'17), and their presets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.topology.links.link import Link, LinkKind
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceWeights:
+    """What each level of the hierarchy adds to, or is worth in, a distance.
+
+    Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI, unknown), `pcie`,
+    `host` or `system`. Between machines it has the sum of the weights of all levels that its path climbs, up to
+    the first that the two machines share: of `levels` by name, `network` for any other. The defaults are those of
+    SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of a machine; the
+    network, which SC'17 does not number, follows in the same ratio.
+    """
+
+    direct: float = 1.0
+    pcie: float = 1.0
+    host: float = 1.0
+    system: float = 20.0
+    network: float = 400.0
+    levels: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        for key in ("direct", "pcie", "host", "system", "network"):
+            weight = _checks.real(getattr(self, key), f"distances.{key}", TopologyError)
+            object.__setattr__(self, key, weight)
+        _checks.instance(self.levels, Mapping, "distances.levels", TopologyError)
+        checked = {
+            _checks.text(name, "a level of distances", TopologyError): _checks.real(
+                weight, f"distances.levels[{name!r}]", TopologyError
+            )
+            for name, weight in self.levels.items()
+        }
+        object.__setattr__(self, "levels", MappingProxyType(checked))
+
+    def __hash__(self) -> int:
+        return hash((self.direct, self.pcie, self.host, self.system, self.network))
+
+    def __reduce__(self) -> tuple[type[DistanceWeights], tuple[object, ...]]:
+        plain = (self.direct, self.pcie, self.host, self.system, self.network)
+        return type(self), (*plain, dict(self.levels))
+
+    def of(self, link: Link) -> float:
+        """The distance between the two ends of `link`: 0 (itself), its weight, or infinity where there is no path."""
+        kind = link.kind
+        if kind is LinkKind.SELF:
+            return 0.0
+        if kind is LinkKind.NONE:
+            return math.inf
+        if kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.NETWORK):
+            weight: float = getattr(self, kind.value)
+            return weight
+        return self.direct
+
+
+DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType({"sc17": DistanceWeights()})
+"""Presets by name."""

@@ -1,0 +1,80 @@
+"""A link between two accelerators and its kind."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from topoplace.errors import warn_deprecated
+
+
+class LinkKind(enum.Enum):
+    """The slowest part of the best path between two accelerators; the value is its name in JSON."""
+
+    SELF = "self"
+    """A GPU and itself."""
+    NVLINK = "nvlink"
+    """Direct NVLinks of a generation that is not known."""
+    NVLINK1 = "nvlink1"
+    """Direct NVLinks of the first generation (P100)."""
+    NVLINK2 = "nvlink2"
+    """Direct NVLinks of the second generation (V100)."""
+    NVLINK3 = "nvlink3"
+    """Direct NVLinks of the third generation (A100; bridges of A6000 and RTX 3090)."""
+    NVLINK4 = "nvlink4"
+    """Direct NVLinks of the fourth generation (H100)."""
+    NVLINK5 = "nvlink5"
+    """Direct NVLinks of the fifth generation (B200)."""
+    NVSWITCH = "nvswitch"
+    """NVLinks into a switch that serves every pair at the full speed of a GPU."""
+    C2C = "c2c"
+    """NVLink-C2C, chip to chip."""
+    XGMI = "xgmi"
+    """AMD Infinity Fabric between GPUs."""
+    ICI = "ici"
+    """Inter-chip interconnect of TPUs."""
+    PCIE = "pcie"
+    """PCIe switches or bridges only; the host bridge is not crossed."""
+    HOST = "host"
+    """Through the host bridge, inside one socket or where sockets are unknown."""
+    SYSTEM = "system"
+    """Across the CPU sockets of one machine."""
+    NETWORK = "network"
+    """Between two machines."""
+    NONE = "none"
+    """No path at all."""
+    UNKNOWN = "unknown"
+    """What connects the pair is not known; the speed is that of the path that is known to be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection: its kind, its lanes side by side, and the speed of all lanes together."""
+
+    kind: LinkKind
+    lanes: int
+    """NVLinks or xGMI links side by side; 1 where lanes have no meaning, 0 for no link."""
+    gb_per_s: float
+    """GB/s (1e9 bytes per second) in one direction, all lanes together."""
+
+    @property
+    def gbps(self) -> float:
+        """Deprecated name of `gb_per_s`, which is in gigabytes, not gigabits."""
+        warn_deprecated("Link.gbps", "Link.gb_per_s")
+        return self.gb_per_s
+
+
+NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
+"""The kinds of direct NVLinks, of every generation."""
+
+_DECIMALS = 6
+MAX_GB_PER_S = 1e15
+"""Faster links are refused, as a mistake; sums over all links of a machine stay finite."""
+
+SELF = Link(LinkKind.SELF, 0, 0.0)
+NONE = Link(LinkKind.NONE, 0, 0.0)
+
+
+def rounded(gb_per_s: float) -> float:
+    """A sum or product of speeds without the last digits that only rounding made: 18 x 20.6 GB/s is 370.8 GB/s."""
+    return round(gb_per_s, _DECIMALS) or gb_per_s

@@ -1,0 +1,170 @@
+"""Published speeds of links by kind and generation, each with its source, and which GPU model has which links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from topoplace.topology.links.link import LinkKind
+
+Latency = Literal["package", "direct", "bus", "socket", "network"]
+"""How far a link reaches, nearest first: what a message over it pays at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSpeed:
+    """What one link of a kind and generation carries, in GB/s (1e9 bytes per second) in one direction."""
+
+    kind: LinkKind
+    nominal_gb_per_s: float | None
+    """The vendor's payload figure of one link (of sixteen lanes, for PCIe); None where there is none."""
+    achievable_gb_per_s: float | None
+    """What collective libraries measure or model; None where they have no figure."""
+    latency: Latency
+    most_links: int = 1
+    """The most links one GPU has."""
+
+    @property
+    def gb_per_s(self) -> float:
+        """The nominal figure, or the achievable one where there is no other."""
+        return self.nominal_gb_per_s or self.achievable_gb_per_s or 0.0
+
+
+def _pcie(nominal: float, achievable: float) -> LinkSpeed:
+    return LinkSpeed(LinkKind.PCIE, nominal, achievable, "bus")
+
+
+def _sockets(achievable: float) -> LinkSpeed:
+    return LinkSpeed(LinkKind.SYSTEM, None, achievable, "socket")
+
+
+def _port(nominal: float) -> LinkSpeed:
+    return LinkSpeed(LinkKind.NETWORK, nominal, None, "network")
+
+
+def _nvlink(kind: LinkKind, nominal: float, achievable: float, most_links: int) -> LinkSpeed:
+    return LinkSpeed(kind, nominal, achievable, "direct", most_links)
+
+
+SPEEDS: Mapping[str, LinkSpeed] = MappingProxyType(
+    {
+        # Nominal: NVIDIA's architecture papers, as in hwloc's topology-nvml.c; achievable: NCCL's graph/topo.h.
+        "nvlink1": _nvlink(LinkKind.NVLINK1, 20.0, 18.0, 4),
+        "nvlink2": _nvlink(LinkKind.NVLINK2, 25.0, 20.0, 6),
+        "nvlink3": _nvlink(LinkKind.NVLINK3, 25.0, 20.0, 12),
+        # RTX 3090 and A6000: 112.5 GB/s both ways over four links.
+        "nvlink3-bridge": _nvlink(LinkKind.NVLINK3, 14.0625, 12.0, 4),
+        "nvlink4": _nvlink(LinkKind.NVLINK4, 25.0, 20.6, 18),
+        "nvlink5": _nvlink(LinkKind.NVLINK5, 50.0, 40.1, 18),
+        # NVIDIA's data sheets, and the C2C entries of NCCL's XML dumps of these machines.
+        "c2c-gh200": LinkSpeed(LinkKind.C2C, 450.0, 450.0, "package"),
+        "c2c-gb300": LinkSpeed(LinkKind.C2C, 223.6, 223.6, "package"),
+        "c2c-gb10": LinkSpeed(LinkKind.C2C, 345.0, 345.0, "package"),
+        # Sixteen lanes. Nominal: PCI-SIG's rate less the line code; achievable: NCCL, width x rate / 80.
+        "pcie1": _pcie(4.0, 3.0),
+        "pcie2": _pcie(8.0, 6.0),
+        "pcie3": _pcie(15.75, 12.0),
+        "pcie4": _pcie(31.5, 24.0),
+        "pcie5": _pcie(63.0, 48.0),
+        "pcie6": _pcie(121.0, 96.0),
+        # Between two CPU sockets: NCCL's graph/topo.h.
+        "socket-broadwell": _sockets(6.0),
+        "socket-skylake": _sockets(10.0),
+        "socket-sapphire-rapids": _sockets(22.0),
+        "socket-emerald-rapids": _sockets(40.0),
+        "socket-amd": _sockets(16.0),
+        "socket-power9": _sockets(32.0),
+        "socket-arm": _sockets(6.0),
+        # Nominal: the bandwidths the kernel's KFD driver reports; achievable: RCCL's graph/topo.h.
+        "xgmi-mi100": LinkSpeed(LinkKind.XGMI, 46.0, 24.0, "direct", 3),
+        "xgmi-mi200": LinkSpeed(LinkKind.XGMI, 50.0, 36.0, "direct", 8),
+        "xgmi-mi300": LinkSpeed(LinkKind.XGMI, 64.0, 48.0, "direct", 7),
+        # One port of four lanes: NCCL's net_ib.
+        "infiniband-fdr": _port(7.0),
+        "infiniband-edr": _port(12.5),
+        "infiniband-hdr": _port(25.0),
+        "infiniband-ndr": _port(50.0),
+        "infiniband-xdr": _port(100.0),
+    }
+)
+"""Speeds by kind and generation."""
+
+
+LANE_GB_PER_S: Mapping[LinkKind, float] = MappingProxyType(
+    {SPEEDS[f"nvlink{i}"].kind: SPEEDS[f"nvlink{i}"].gb_per_s for i in range(1, 6)}
+)
+"""GB/s of one NVLink of each generation, nominal; MAPA (SC'21), table 1, has the first two."""
+
+
+_NVLINK_OF_MODEL = {
+    **dict.fromkeys(("P100",), "nvlink1"),
+    **dict.fromkeys(("V100",), "nvlink2"),
+    **dict.fromkeys(("A100", "A800", "A30"), "nvlink3"),
+    **dict.fromkeys(("A6000", "A5000", "A40", "3090"), "nvlink3-bridge"),
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), "nvlink4"),
+    **dict.fromkeys(("B200", "B300", "GB200", "GB300"), "nvlink5"),
+}
+
+
+NVLINK_MODELS = tuple(_NVLINK_OF_MODEL)
+"""The GPU models whose NVLinks are known."""
+
+
+_NVLINK_OF_CAPABILITY = {
+    60: "nvlink1",
+    70: "nvlink2",
+    80: "nvlink3",
+    86: "nvlink3-bridge",
+    90: "nvlink4",
+    100: "nvlink5",
+    103: "nvlink5",
+}
+
+
+def model_known(name: str) -> str | None:
+    """The model of `NVLINK_MODELS` that a product name such as "NVIDIA A100-SXM4-40GB" contains, or None."""
+    words = re.split(r"[^A-Z0-9]+", name.upper())
+    return next((model for model in NVLINK_MODELS if model in words), None)
+
+
+def nvlink_of(model: str) -> LinkSpeed | None:
+    """The NVLinks of a GPU model, given by any product name of it; None for a model that is not known."""
+    known = model_known(model)
+    return SPEEDS[_NVLINK_OF_MODEL[known]] if known else None
+
+
+def xgmi_of(model: str) -> LinkSpeed | None:
+    """The xGMI links of an AMD model such as "AMD Instinct MI250X"; None for a model that is not known."""
+    found = re.search(r"MI([0-9]{3})", model.upper())
+    return SPEEDS.get(f"xgmi-mi{found[1][0]}00") if found else None
+
+
+def nvlink_of_capability(capability: int) -> LinkSpeed | None:
+    """The NVLinks of a CUDA compute capability, times ten: 80 for 8.0; None for one without or unknown."""
+    name = _NVLINK_OF_CAPABILITY.get(capability)
+    return SPEEDS[name] if name else None
+
+
+_PCIE_GENERATIONS = {2.5: "pcie1", 5.0: "pcie2", 8.0: "pcie3", 16.0: "pcie4", 32.0: "pcie5", 64.0: "pcie6"}
+
+
+def pcie_gb_per_s(gigatransfers: float, width: int) -> float | None:
+    """Nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
+    generation = _PCIE_GENERATIONS.get(gigatransfers)
+    return SPEEDS[generation].gb_per_s * width / 16 if generation else None
+
+
+# What a PCIe 3.0 x16 path achieves in one direction; MAPA, table 1.
+PCIE3_X16_GB_PER_S = 12.0
+
+
+# One InfiniBand EDR port: the network assumed between machines where none is given.
+NETWORK_GB_PER_S = 12.5
+
+
+def direct(u: int, v: int, kind: LinkKind, lanes: int = 1) -> tuple[int, int, float, LinkKind, int]:
+    """(u, v, gb_per_s, kind, lanes) of `lanes` direct NVLinks between u and v, at their nominal speed."""
+    return u, v, lanes * LANE_GB_PER_S[kind], kind, lanes

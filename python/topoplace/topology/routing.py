@@ -1,0 +1,134 @@
+"""The best path between two accelerators that no direct link joins, through the switches and CPUs of their machine.
+
+One rule. A path runs over `Component`s, never through another accelerator, and is as fast as its slowest link; a pair
+has the fastest of its paths. The kind of the pair is the worst thing on that path: a PCIe switch makes it PCIE, a
+socket or NUMA node HOST, a link between sockets SYSTEM, a link of an unknown kind UNKNOWN; among equally fast paths
+the one with the best kind counts.
+
+NVSwitches work side by side: a GPU spreads what it sends over all of them. NVSwitches joined by links of their own form
+a plane (those links are taken to be wide enough); over one plane a pair has the smaller of its two GPUs' links into it,
+and in all the sum over the planes. Where all GPUs are wired alike that is the full speed of a GPU for every pair.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from topoplace.topology.devices import Component, ComponentKind
+from topoplace.topology.links.link import Link, LinkKind, rounded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Entries = Sequence[tuple[int, int, Link]]
+Edge = tuple[int, float, int]
+"""Where it leads, its GB/s, and the rank of the worst thing about it."""
+
+_WORST_LAST = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN)
+_RANK_OF_KIND = {kind: rank for rank, kind in enumerate(_WORST_LAST)}
+_RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 1, ComponentKind.NUMA_NODE: 1}
+
+
+def nvswitches(num_gpus: int, components: Sequence[Component]) -> set[int]:
+    """The vertices that are NVSwitches."""
+    parts = enumerate(components, num_gpus)
+    return {vertex for vertex, part in parts if part.kind is ComponentKind.NVSWITCH}
+
+
+class Paths:
+    """The paths through the components of one machine; vertices are GPUs 0..n-1, then components."""
+
+    def __init__(self, num_gpus: int, components: Sequence[Component], links: Entries) -> None:
+        switches = nvswitches(num_gpus, components)
+        self._num_gpus = num_gpus
+        self._planes = _planes(num_gpus, switches, links)
+        self._edges: list[list[Edge]] = [[] for _ in range(num_gpus + len(components))]
+        for a, b, link in links:
+            if switches.isdisjoint((a, b)):
+                parts = (components[v - num_gpus].kind for v in (a, b) if v >= num_gpus)
+                rank = max(_RANK_OF_KIND.get(link.kind, 0), *(_RANK_OF_COMPONENT[kind] for kind in parts))
+                self._edges[a].append((b, link.gb_per_s, rank))
+                self._edges[b].append((a, link.gb_per_s, rank))
+        self._reached: dict[int, list[dict[int, float]]] = {}
+
+    def link(self, u: int, v: int) -> Link | None:
+        """The best path between GPUs u and v, or None where there is none."""
+        best = self._through_components(u, v)
+        lanes, gb_per_s = 0, 0.0
+        for plane in self._planes:
+            if u in plane and v in plane:
+                lanes += min(plane[u][0], plane[v][0])
+                gb_per_s += min(plane[u][1], plane[v][1])
+        if gb_per_s and (best is None or gb_per_s >= best.gb_per_s):
+            return Link(LinkKind.NVSWITCH, lanes, rounded(gb_per_s))
+        return best
+
+    def fill(self, matrix: NDArray[Any], value: Callable[[Link], float]) -> None:
+        """Write `value(link)` of every pair that has a path into the (n, n) `matrix`."""
+        if not self._planes and not any(self._edges):
+            return
+        known: dict[tuple[LinkKind, int, float], float] = {}
+        for u in range(self._num_gpus):
+            for v in range(u):
+                if (link := self.link(u, v)) is not None:
+                    key = (link.kind, link.lanes, link.gb_per_s)
+                    if key not in known:
+                        known[key] = value(link)
+                    matrix[u, v] = matrix[v, u] = known[key]
+
+    def _through_components(self, u: int, v: int) -> Link | None:
+        """The fastest path between u and v that passes no NVSwitch, of the best kind that is as fast."""
+        if not self._edges[u] or not self._edges[v]:
+            return None
+        if u not in self._reached:
+            self._reached[u] = [self._widths(u, worst) for worst in range(len(_WORST_LAST))]
+        widths = [
+            max(
+                (min(width.get(c, 0.0), gb_per_s) for c, gb_per_s, rank in self._edges[v] if rank <= worst),
+                default=0.0,
+            )
+            for worst, width in enumerate(self._reached[u])
+        ]
+        fastest = max(widths)
+        return Link(_WORST_LAST[widths.index(fastest)], 1, fastest) if fastest else None
+
+    def _widths(self, gpu: int, worst: int) -> dict[int, float]:
+        """GB/s of the best path from `gpu` to each component that it reaches by nothing worse than rank `worst`."""
+        widths: dict[int, float] = {}
+        waiting = [(-gb_per_s, c) for c, gb_per_s, rank in self._edges[gpu] if rank <= worst]
+        heapq.heapify(waiting)
+        while waiting:
+            slowest, vertex = heapq.heappop(waiting)
+            if vertex in widths:
+                continue
+            widths[vertex] = -slowest
+            for other, gb_per_s, rank in self._edges[vertex]:
+                if rank <= worst and other >= self._num_gpus and other not in widths:
+                    heapq.heappush(waiting, (max(slowest, -gb_per_s), other))
+        return widths
+
+
+def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:
+    """The planes of NVSwitches: of each GPU attached to one, its lanes into it and their GB/s together."""
+    parent = {switch: switch for switch in switches}
+
+    def root(switch: int) -> int:
+        while parent[switch] != switch:
+            parent[switch] = parent[parent[switch]]
+            switch = parent[switch]
+        return switch
+
+    for a, b, _ in links:
+        if a in parent and b in parent:
+            parent[root(a)] = root(b)
+    planes: defaultdict[int, dict[int, tuple[int, float]]] = defaultdict(dict)
+    for a, b, link in links:
+        gpu, switch = min(a, b), max(a, b)
+        if gpu < num_gpus and switch in parent:
+            plane = planes[root(switch)]
+            lanes, gb_per_s = plane.get(gpu, (0, 0.0))
+            plane[gpu] = (lanes + link.lanes, gb_per_s + link.gb_per_s)
+    return [planes[switch] for switch in sorted(planes)]

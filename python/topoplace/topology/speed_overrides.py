@@ -1,0 +1,262 @@
+"""Other speeds for the links of a topology: of the table, of the caller, or measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.topology import level_ports
+from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind, rounded
+from topoplace.topology.links.link_catalogue import SPEEDS, LinkSpeed, nvlink_of, xgmi_of
+from topoplace.topology.routing import nvswitches
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from topoplace.topology.fabric import Level
+    from topoplace.topology.topology import Topology
+
+Column = Literal["nominal", "achievable"]
+Speeds: TypeAlias = "Column | Mapping[LinkKind, float] | ArrayLike"
+Entry = tuple[int, int, Link]
+
+_BY_MODEL = (LinkKind.NVLINK, LinkKind.NVSWITCH)
+_OF_THE_RULE = (LinkKind.HOST, LinkKind.SYSTEM)
+_COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
+
+
+def basis(topology: Topology) -> str:
+    """Which column of the table all links between GPUs have, or "given"; paths through the host do not count."""
+    levels = topology.fabric.levels if topology.fabric else ()
+    if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
+        return "given"
+    for column in _COLUMNS:
+        found = [
+            _of_table(template, u, v, link, column) == link.gb_per_s
+            for template in topology.templates
+            for u, v, link in _fast_links(template)
+        ]
+        if found and all(found):
+            return column
+    return "given"
+
+
+def changed(topology: Topology, speeds: Speeds) -> Topology:
+    """`topology` at other speeds; see `Topology.with_link_speeds`."""
+    if isinstance(speeds, str):
+        for column in _COLUMNS:
+            if speeds == column:
+                return _from_table(topology, column)
+        raise TopologyError(f"speeds = {_checks.shown(speeds)} is none of {', '.join(_COLUMNS)}")
+    if not isinstance(speeds, Mapping):
+        return _measured(topology, speeds)
+    given = cast("Mapping[Any, Any]", speeds)
+    for kind in given:
+        _checks.instance(kind, LinkKind, "a key of speeds", TopologyError)
+    return _from_mapping(
+        topology,
+        {
+            kind: _checks.positive(gb_per_s, f"speeds[{kind.name}]", TopologyError)
+            for kind, gb_per_s in given.items()
+        },
+    )
+
+
+# ---- of the table ----------------------------------------------------------------------------------------------
+
+
+def _from_table(topology: Topology, column: Column) -> Topology:
+    if topology.fabric is None:
+        return _machine_from_table(topology, column)
+    levels = [
+        replace(level, gb_per_s=_port_of_table(topology, level, column))
+        if level.kind is LinkKind.NVSWITCH
+        else level
+        for level in topology.fabric.levels
+    ]
+    return topology.rebuilt(lambda template: _machine_from_table(template, column), levels=levels)
+
+
+def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | None:
+    """GB/s of a GPU's port into an NVSWITCH level; None where it follows the switches inside the machines."""
+    members = _members(cluster, level)
+    if _follows_switches(members):
+        return None
+    ports: set[float] = set()
+    for machine in members:
+        speed = nvlink_of(machine.gpus[0].model or "")
+        gb_per_s = speed and (speed.nominal_gb_per_s if column == "nominal" else speed.achievable_gb_per_s)
+        if not speed or not gb_per_s:
+            raise TopologyError(
+                f"level {_checks.shown(level.name)}: the table has no {column} figure for {machine.gpus[0].model}"
+            )
+        ports.add(rounded(gb_per_s * speed.most_links))
+    return min(ports, default=None)
+
+
+def _members(cluster: Topology, level: Level) -> list[Topology]:
+    """The templates of the machines that are in a domain of `level`."""
+    return [cluster.templates[number] for number in level_ports.members(level, cluster.template_of)]
+
+
+def _follows_switches(machines: Iterable[Topology]) -> bool:
+    """Whether the NVLinks of the GPUs into their switches are told by the machines, and not by their model alone."""
+    for machine in machines:
+        pairs = combinations(range(machine.num_gpus), 2)
+        if nvswitches(machine.num_gpus, machine.components) or any(
+            machine.link(u, v).kind is LinkKind.NVSWITCH for u, v in pairs
+        ):
+            return True
+    return False
+
+
+def _machine_from_table(topology: Topology, column: Column) -> Topology:
+    def speed(u: int, v: int, link: Link) -> float:
+        if not _in_table(link):
+            return link.gb_per_s
+        gb_per_s = _of_table(topology, u, v, link, column)
+        if gb_per_s is None:
+            raise TopologyError(
+                f"links ({u}, {v}): the table has no {column} figure for {link.kind.name} of {_models(topology, u, v)}"
+            )
+        return gb_per_s
+
+    return replace(
+        topology,
+        links=_at(topology.links, speed),
+        component_links=_at(topology.component_links, speed),
+    )
+
+
+# ---- of the caller ---------------------------------------------------------------------------------------------
+
+
+def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
+    used: set[LinkKind] = set()
+    if topology.fabric is None:
+        found = _machine_from_mapping(topology, lanes, used)
+    else:
+        used |= {level.kind for level in topology.fabric.levels}
+        used |= {LinkKind.NETWORK} if topology.network else set()
+        found = topology.rebuilt(
+            lambda template: _machine_from_mapping(template, lanes, used),
+            network=lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0,
+            levels=list(_levels_from_mapping(topology, lanes)),
+        )
+    for kind in lanes:
+        if kind not in used:
+            raise TopologyError(f"speeds[{kind.name}]: {topology.name} has no link of that kind")
+    return found
+
+
+def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Level]:
+    """The levels; those that have a speed of their own, or only that of a model, get another."""
+    levels = cluster.fabric.levels if cluster.fabric else ()
+    for level, link in zip(levels, cluster.level_links, strict=True):
+        own = level.gb_per_s is not None
+        if level.kind is LinkKind.NVSWITCH:
+            own = own or not _follows_switches(_members(cluster, level))
+        changes = own and level.kind in lanes
+        yield replace(level, gb_per_s=rounded(lanes[level.kind] * link.lanes)) if changes else level
+
+
+def _machine_from_mapping(
+    topology: Topology, lanes: Mapping[LinkKind, float], used: set[LinkKind]
+) -> Topology:
+    switches = nvswitches(topology.num_gpus, topology.components)
+
+    def speed(u: int, v: int, link: Link) -> float:
+        kind = (
+            LinkKind.NVSWITCH if LinkKind.NVSWITCH in lanes and not switches.isdisjoint((u, v)) else link.kind
+        )
+        used.add(kind)
+        return rounded(lanes[kind] * link.lanes) if kind in lanes else link.gb_per_s
+
+    ruled = tuple(_ruled(topology, lanes))
+    used |= {link.kind for _, _, link in ruled}
+    linked = (*topology.links, *(entry for entry in ruled if entry[2].kind not in lanes))
+    own = tuple(entry for entry in ruled if entry[2].kind in lanes and entry[2].kind is not LinkKind.HOST)
+    ahead = LinkKind.HOST in lanes and LinkKind.HOST in {link.kind for _, _, link in ruled}
+    return replace(
+        topology,
+        default=lanes[LinkKind.HOST] if ahead else topology.default,
+        network=lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0,
+        links=_at((*linked, *own), speed),
+        component_links=_at(topology.component_links, speed),
+    )
+
+
+def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entry]:
+    """The pairs without a direct link or a path that `lanes` changes, and those that a new default would change too."""
+    if LinkKind.HOST not in lanes and LinkKind.SYSTEM not in lanes:
+        return
+    direct = {pair[:2] for pair in topology.links}
+    for u, v in combinations(range(topology.num_gpus), 2):
+        link = topology.default_link(u, v)
+        if link.kind in _OF_THE_RULE and (u, v) not in direct and link == topology.link(u, v):
+            yield u, v, link
+
+
+def _measured(topology: Topology, speeds: ArrayLike) -> Topology:
+    matrix = _checks.symmetric_matrix(speeds, "speeds", TopologyError)
+    if topology.fabric is not None:
+        raise TopologyError("speeds is a matrix; a cluster takes one for each machine before they are joined")
+    if len(matrix) != topology.num_gpus:
+        raise TopologyError(f"speeds has shape {matrix.shape} for {topology.num_gpus} GPUs")
+    rows: list[list[float]] = matrix.tolist()
+
+    def link(u: int, v: int) -> Link:
+        known = topology.link(u, v)
+        kind = LinkKind.UNKNOWN if known == NONE else known.kind
+        return Link(kind, known.lanes or 1, rows[u][v]) if rows[u][v] else NONE
+
+    pairs = combinations(range(topology.num_gpus), 2)
+    return replace(topology, links=tuple((u, v, link(u, v)) for u, v in pairs))
+
+
+def _at(links: Any, speed: Callable[[int, int, Link], float]) -> tuple[Entry, ...]:
+    return tuple(
+        (u, v, link if link == NONE else Link(link.kind, link.lanes, speed(u, v, link)))
+        for u, v, link in links
+    )
+
+
+# ---- the table -------------------------------------------------------------------------------------------------
+
+
+def _in_table(link: Link) -> bool:
+    return link.kind in NVLINKS or link.kind in (LinkKind.NVSWITCH, LinkKind.XGMI)
+
+
+def _fast_links(topology: Topology) -> Iterator[Entry]:
+    for u, v, link in (*topology.links, *topology.component_links):
+        if _in_table(link):
+            yield u, v, link
+
+
+def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) -> float | None:
+    """GB/s of `link` between vertices u and v as the table has it; a known model decides where the kind does not."""
+    models = [topology.gpus[i].model for i in (u, v) if i < topology.num_gpus]
+    known = [found for model in models if (found := _of_model(model, link.kind))]
+    if len(known) < max(len(models), 1):
+        known = [SPEEDS[link.kind.value]] if link.kind in NVLINKS and link.kind not in _BY_MODEL else []
+    figures = [
+        speed.nominal_gb_per_s if column == "nominal" else speed.achievable_gb_per_s for speed in known
+    ]
+    lane = min((figure for figure in figures if figure is not None), default=None)
+    return None if lane is None else rounded(lane * link.lanes)
+
+
+def _of_model(model: str | None, kind: LinkKind) -> LinkSpeed | None:
+    if model is None:
+        return None
+    speed = xgmi_of(model) if kind is LinkKind.XGMI else nvlink_of(model)
+    return speed if speed and (kind in _BY_MODEL or speed.kind is kind) else None
+
+
+def _models(topology: Topology, u: int, v: int) -> str:
+    return " and ".join(str(topology.gpus[i].model) for i in (u, v) if i < topology.num_gpus)

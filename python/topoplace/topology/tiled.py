@@ -1,0 +1,62 @@
+"""Lists as long as a cluster is large, whose items are made when they are asked for."""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Generic, TypeVar, cast, overload
+
+Item = TypeVar("Item")
+_MOST_SHOWN = 3
+
+
+class TiledSequence(Sequence[Item], Generic[Item]):
+    """The items of all machines one after the other, each made from its template's when it is asked for."""
+
+    def __init__(
+        self,
+        template_of: Sequence[int],
+        items: Sequence[Sequence[Any]],
+        make: Callable[[int, Any], Item],
+    ) -> None:
+        """template_of: of each machine, which of `items` it has; `make(machine, item)` makes an item of it."""
+        self._template_of, self._items, self._make = template_of, items, make
+        sizes = [len(found) for found in items]
+        self._ends = tuple(accumulate(sizes[template] for template in template_of))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} of {len(self)}")
+        place = index % len(self)
+        machine = bisect_right(self._ends, place)
+        items = self._items[self._template_of[machine]]
+        return self._make(machine, items[place - self._ends[machine] + len(items)])
+
+    def __iter__(self) -> Iterator[Item]:
+        for machine, template in enumerate(self._template_of):
+            for item in self._items[template]:
+                yield self._make(machine, item)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | TiledSequence):
+            return NotImplemented
+        items = cast("Sequence[object]", other)
+        return len(self) == len(items) and all(map(operator.eq, self, items))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:_MOST_SHOWN]))
+        return f"({shown}{f', … {len(self)} in all' if len(self) > _MOST_SHOWN else ''})"

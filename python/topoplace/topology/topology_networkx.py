@@ -1,0 +1,60 @@
+"""A topology as a networkx graph, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+from topoplace.topology import devices
+from topoplace.topology.devices import Gpu
+from topoplace.topology.links.link import NONE, LinkKind
+from topoplace.topology.topology import Topology
+from topoplace.topology.validate import LinkSpec, parsed_links
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+MAX_GPUS = 1 << 11
+"""More GPUs make more edges than networkx holds in bearable memory."""
+
+
+def read(g: nx.Graph[Any], weight: str, given: Mapping[str, Any]) -> Topology:
+    """See `Topology.from_networkx`; `given` stands above what the graph says of itself, where it is not None."""
+    _checks.simple_graph(g, "g", TopologyError)
+    index = {node: i for i, node in enumerate(g.nodes)}
+    gpus = tuple(_gpu(i, data) for i, data in enumerate(g.nodes.values()))
+    specs = [_link(index[a], index[b], data, weight) for a, b, data in g.edges(data=True)]
+    settings = {key: g.graph[key] for key in given if key in g.graph}
+    settings |= {key: value for key, value in given.items() if value is not None}
+    return Topology(gpus, parsed_links(specs, "edges"), **settings)
+
+
+def written(topology: Topology) -> nx.Graph[int]:
+    """See `Topology.to_networkx`."""
+    if topology.num_gpus > MAX_GPUS:
+        raise TopologyError(f"{topology.num_gpus} GPUs are too many for networkx (at most {MAX_GPUS})")
+    import networkx as nx
+
+    g: nx.Graph[int] = nx.Graph(name=topology.name, default=topology.default, network=topology.network)
+    for gpu in topology.gpus:
+        g.add_node(gpu.index, **{key: getattr(gpu, key) for key in devices.GPU_KEYS})
+    for u, v in combinations(range(topology.num_gpus), 2):
+        link = topology.link(u, v)
+        if link != NONE or topology.default_link(u, v) != NONE:
+            distance = topology.distance(u, v)
+            g.add_edge(u, v, bandwidth=link.gb_per_s, distance=distance, kind=link.kind, lanes=link.lanes)
+    return g
+
+
+def _gpu(i: int, data: Mapping[str, Any]) -> Gpu:
+    known = {key: data[key] for key in devices.GPU_KEYS if key in data}
+    return Gpu(i, known.pop("name", f"GPU{i}"), **known)
+
+
+def _link(u: int, v: int, data: Mapping[str, Any], weight: str) -> LinkSpec:
+    if weight not in data:
+        raise TopologyError(f"edge ({u}, {v}) has no attribute {weight!r}")
+    return u, v, data[weight], data.get("kind", LinkKind.UNKNOWN), data.get("lanes", 1)

@@ -1,0 +1,541 @@
+"""The command through its real entry point, as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from topoplace.cli import reading
+
+COMMAND = str(Path(sys.executable).with_name("topoplace"))
+TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
+JOBS = "2,ring,0,30,0,a\n4,ring,0,40,1,vgg16\n1,ring,5,20,1,b\n"
+
+
+def run(
+    *arguments: str | Path, stdin: str | bytes = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)], input=data, capture_output=True, cwd=cwd, timeout=120
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def succeed(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -> str:
+    done = run(*arguments, stdin=stdin, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# ---- what works --------------------------------------------------------------------------------------------------
+
+
+def test_version_and_help_cost_little() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "machines" in succeed("--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.25
+    assert succeed("--version") == f"topoplace {tp.__version__}\n"
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "topoplace", "machines"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == succeed("machines")
+
+
+def test_machines_lists_them_all() -> None:
+    listed = succeed("machines")
+    assert all(name in listed for name in tp.machines.names())
+
+
+def test_show_prints_the_matrix_and_draws(tmp_path: Path) -> None:
+    shown = succeed("show", "dgx1-v100", "-o", tmp_path)
+    assert "dgx1-v100: GB/s between GPUs" in shown
+    row = next(line.split() for line in shown.splitlines() if line.startswith("GPU 0"))
+    assert row[2:] == ["-", "25", "25", "50", "50", "12", "12", "12"]
+    assert (tmp_path / "dgx1-v100.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_of_a_cluster_counts_levels_and_kinds_of_machines() -> None:
+    shown = succeed("show", "gb200-nvl72")
+    assert "gb200-nvl72: 18 machines, 72 GPUs" in shown
+    assert "18 x gb200-tray" in shown
+    assert "tray03: GB/s between GPUs" in succeed("show", "gb200-nvl72", "--one", "tray03").replace(
+        "gb200-tray:", "tray03:"
+    )
+
+
+def test_show_draws_machines_of_switches_as_svg(tmp_path: Path) -> None:
+    succeed("show", "dgx-h100", "--svg", "-o", tmp_path)
+    assert "NVSwitch" in (tmp_path / "dgx-h100.svg").read_text()
+
+
+def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
+    topology = tp.machines.get("dgx1-v100")
+    links = [
+        (u, v, tp.Link(link.kind, 1, 25.0) if (u, v) == (0, 3) else link) for u, v, link in topology.links
+    ]
+    worn = tmp_path / "worn.json"
+    worn.write_text(replace(topology, links=links).to_json())
+    assert succeed("diff", "dgx1-v100", "dgx1-v100") == "no difference\n"
+    done = run("diff", "dgx1-v100", str(worn))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "1 differences, 1 for the worse"
+    assert done.stdout.splitlines()[2].split()[:4] == ["-", "GPU0", "-", "GPU3"]
+    changes = json.loads(run("diff", "dgx1-v100", str(worn), "--json").stdout)
+    assert changes == [
+        {"what": "GPU0 - GPU3", "before": "2 x NVLINK2, 50 GB/s", "after": "NVLINK2, 25 GB/s", "worse": True}
+    ]
+    checked = run("discover", "--from", str(worn), "--check")
+    assert checked.returncode == 1
+    assert "dgx1-v100: GPU0: has 5 links where most of its kind have 6" in checked.stdout
+
+
+def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:
+    one, two = tmp_path / "node1.json", tmp_path / "node2.json"
+    one.write_text(tp.machines.get("minsky").to_json())
+    two.write_text(tp.machines.get("dgx1-v100").to_json())
+    topology = tp.Topology.from_json(succeed("discover", "--json", "--from", one))
+    assert topology == tp.machines.get("minsky")
+    both = tp.Topology.from_json(succeed("discover", "--json", "--from", one, two))
+    assert both.machine_names == ("node1", "node2")
+    assert "nothing to look at" in succeed("discover", "--check", "--from", one)
+    assert "nvidia-smi topo -m" in succeed("discover", "--formats")
+
+
+def test_discover_joins_a_network_with_what_its_machines_are_like(tmp_path: Path) -> None:
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n4\n")
+    read = ("discover", "--from", "topology.conf", "--machine", "dgx-h100")
+    cluster = tp.Topology.from_json(succeed(*read, "--json", cwd=tmp_path))
+    assert cluster.machine_names == ("n1", "n2", "n3", "n4")
+    assert cluster.fabric is not None
+    assert cluster.fabric.levels[0].domains == ("a", "a", "a", "b")
+    assert "4 x dgx-h100" in succeed(*read, cwd=tmp_path)
+    done = run("discover", "--from", "topology.conf", cwd=tmp_path)
+    assert "describes a network of 4 machines; say what they are like with --machine" in done.stderr
+    assert "describes a network, not machines with GPUs" in run("show", "topology.conf", cwd=tmp_path).stderr
+
+
+def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "numa").write_text(
+        "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 9 MB\nnode 1 cpus: 2 3\nnode 1 size: 9 MB\n"
+        "node distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n"
+    )
+    (tmp_path / "topo").write_text(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t\t1\nGPU1\tNV4\t X \t\t0\n"
+    )
+    (tmp_path / "p2p").write_text(
+        "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
+        "   D\\D     0      1\n     0 900.00  77.50\n     1  77.70 900.00\n"
+    )
+    read = ("discover", "--json", "--gpu-model", "A100", "--from", "topo")
+    more = ("--numa", "numa", "--speeds", "achievable")
+    topology = tp.Topology.from_json(succeed(*read, *more, cwd=tmp_path))
+    assert (topology.bandwidth(0, 1), topology.gpus[0].cpus, topology.gpus[1].cpus) == (80.0, "2-3", "0-1")
+    assert tp.Topology.from_json(succeed(*read, "--measured", "p2p", cwd=tmp_path)).bandwidth(0, 1) == 77.5
+
+
+def test_what_a_file_leaves_open_can_be_assumed(repository: Path) -> None:
+    data = repository / "tests/data"
+    gres = data / "gres-nodes.conf"
+    chosen = succeed(
+        "discover", "--json", "--from", gres, "--assume", "node=gpu9", "--assume", "pcie_gb_per_s=20"
+    )
+    topology = tp.Topology.from_json(chosen)
+    assert (topology.machine_names, topology.bandwidth(0, 1)) == (("gpu9",), 20.0)
+    levels = [f"levels.{name}=example.com/{name}" for name in ("rack", "block")]
+    options = [part for level in levels for part in ("--assume", level)]
+    fabric = tp.Topology.from_json(
+        succeed("discover", "--json", "--from", data / "k8slabels-nodes.yaml", *options)
+    ).fabric
+    assert fabric is not None
+    assert fabric.level_names == ("nvlink_domain", "rack", "block")
+    for wrong in ("nod=gpu9", "node", "node.x=gpu9", "pcie_gb_per_s=fast"):
+        refused = run("discover", "--from", gres, "--assume", wrong)
+        assert refused.returncode != 0
+        assert (
+            f"--assume {wrong}: not NAME=VALUE for gres.conf of Slurm, which takes node, " in refused.stderr
+        )
+
+
+def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [COMMAND, "discover"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": str(tmp_path), "HOME": ""},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("topoplace: no accelerator found; NVML: ")
+    assert "nvidia-smi: is not on the PATH" in done.stderr
+
+
+def test_place_takes_the_best_and_says_how_to_use_it() -> None:
+    placed = succeed("place", "dgx1-v100", "--gpus", "3", "--sensitive")
+    assert placed.splitlines()[2].split()[:5] == ["0", "2", "3", "125", "57.858"]
+    assert placed.splitlines()[-1] == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,3"
+
+
+def test_place_draws_what_it_chose(tmp_path: Path) -> None:
+    assert f"wrote {tmp_path / 'placement.png'}" in succeed(
+        "place", "cubemesh-16", "--gpus", "5", "-o", tmp_path
+    )
+    assert (tmp_path / "placement.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_place_as_json() -> None:
+    answer = json.loads(succeed("place", "dgx1-v100", "--busy", "0,5", "--sensitive", "--top", "2", "--json"))
+    assert answer["policy"] == "mapa-preserve"
+    assert answer["placement"]["gpus"] == [2, 3, 7, 6]
+    assert answer["placement"]["optimal"] is True
+    assert answer["placement"]["env"]["CUDA_VISIBLE_DEVICES"] == "2,3,7,6"
+    assert answer["reason"] is None
+    assert len(answer["candidates"]) == 2
+
+
+def test_place_without_room_says_why_and_exits_with_1() -> None:
+    done = run("place", "dgx1-v100", "--busy", "0,1,2,3,4,5,6", "--gpus", "2")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == "not placed: does not fit now: 2 GPUs needed, free are 1\n"
+    done = run("place", "summit", "--gpus", "7", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["reason"] == "never fits: 7 GPUs needed, the topology has 6"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "gpus"), [("mesh", "2x3"), ("torus", "2x2x2"), ("tree", "5"), ("independent", "1")]
+)
+def test_place_any_pattern(pattern: str, gpus: str) -> None:
+    assert "CUDA_VISIBLE_DEVICES=" in succeed("place", "torus2d-16", "--pattern", pattern, "--gpus", gpus)
+
+
+def test_topologies_from_text_json_and_standard_input(tmp_path: Path) -> None:
+    text, described = tmp_path / "topo", tmp_path / "machine"
+    text.write_text(TOPO_M)
+    described.write_text(tp.machines.get("minsky").to_json())
+    for source, stdin in ((text, ""), ("-", TOPO_M)):
+        placed = succeed("place", source, "--gpus", "2", "--sensitive", "--gpu-model", "V100", stdin=stdin)
+        assert placed.splitlines()[2].split()[:3] == ["0", "1", "50"]
+    assert "minsky: GB/s" in succeed("show", described)
+    assert "minsky: GB/s" in succeed("show", "-", stdin=described.read_text())
+
+
+def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
+    times, trace, manifest = (tmp_path / name for name in ("times.csv", "trace.csv", "jobs.json"))
+    times.write_text(
+        "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
+        "solo,net,1,2,intra-socket,,,,100\nsolo,net,1,2,inter-socket,,,,130\nsolo,net,1,1,intra-socket,,,,50\n"
+        "collocation,net,1,1,,net,1,1,60\n"
+    )
+    rows = ((0, 0, 50, 1), (1, 1, 50, 1), (2, 2, 100, 2))
+    trace.write_text(
+        "job_id,submit_s,duration_s,num_gpus,nodes,model,batch,min_utility\n"
+        + "".join(f"{job},{submit},{time},{size},1,net,1,0.5\n" for job, submit, time, size in rows)
+    )
+    fields = ("id", "arrival", "time", "gpus")
+    common = {"type": "net", "size": "1", "minimal_utility": 0.5, "mem": 1, "tasks": 1}
+    manifest.write_text(json.dumps([{**common, **dict(zip(fields, row, strict=True))} for row in rows]))
+    ends = {}
+    for jobs in (trace, manifest):
+        command = ("compare", "minsky", "--jobs", jobs, "--profile", times, "--json")
+        by_name = {row["policy"]: row for row in json.loads(succeed(*command))}
+        ends[jobs] = [by_name[name]["makespan"] for name in tp.policies.names()]
+        assert by_name["topo-aware"]["slo_violations"] == 1.0
+        assert by_name["topo-aware-p"]["slo_violations"] == 0.0
+        assert by_name["topo-aware-p"]["nvlink_use"] == 1.0
+    assert ends[trace] == ends[manifest]
+    shown = succeed("compare", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
+    assert "SLO violations" in shown
+    assert "rejected" not in shown
+    shown = succeed("compare", "summit", "--num-jobs", "5", "--policies", "fcfs", "--jobs", manifest)
+    assert "rejected" not in shown
+    simulated = ("simulate", "minsky", "--jobs", trace, "--json")
+    assert json.loads(succeed(*simulated))["policy"] == "mapa-preserve"
+    assert json.loads(succeed(*simulated, "--profile", times))["policy"] == "topo-aware"
+    assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
+    assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
+
+
+def test_simulate_and_compare(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text(JOBS)
+    summary = json.loads(succeed("simulate", "dgx1-v100", "--jobs", jobs, "--performance", "fixed", "--json"))
+    assert summary["makespan"] == 40.0
+    assert "makespan" in succeed("simulate", "dgx1-v100", "--num-jobs", "20", "-o", tmp_path)
+    compared = succeed("compare", "summit", "--num-jobs", "20", "-o", tmp_path)
+    assert all(name in compared for name in tp.policies.names())
+    rows = json.loads(
+        succeed("compare", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
+    )
+    assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["comparison.png", "gantt.png"]
+
+
+def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text(JOBS.replace("4,ring", "99,ring"))
+    shown = succeed("compare", "summit", "--jobs", jobs, "--policies", "baseline, fcfs")
+    assert "rejected" in shown
+    assert [line.split()[-1] for line in shown.splitlines() if line.startswith(("baseline", "fcfs"))] == [
+        "1"
+    ] * 2
+
+
+DUE = "job_id,due,weight\nvgg,3,0.5\nresnet,8,1\nalexnet,2,0.9\n"
+TIMES = "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\nvgg,Custom2,4,2\nresnet,Custom2,4,5\nalexnet,NC6,1,1\n"
+
+
+def test_capacity_decides_what_to_let(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(DUE)
+    (tmp_path / "times.csv").write_text(TIMES)
+    command = ("capacity", "jobs.csv", "times.csv", "--nodes", "2")
+    shown = succeed(*command, cwd=tmp_path)
+    assert "Custom2" in shown
+    assert "optimal" in shown
+    for planner in ("milp", "search", "tight", "printed"):
+        found = json.loads(succeed(*command, "--json", "--planner", planner, cwd=tmp_path))
+        used = {name: gpus for node in found["nodes"] for name, gpus in node["jobs"].items()}
+        assert used == {"vgg": 4, "resnet": 4, "alexnet": 1}
+        assert found["cost"]["total"] >= found["bound"] >= 0
+    plain = json.loads(succeed(*command, "--json", "--planner", "fifo", cwd=tmp_path))
+    assert plain["postponed"] == ["alexnet"]
+
+
+def test_capacity_names_the_first_of_many_jobs_that_wait(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job_id,due,weight\n" + "".join(f"j{i},9,1\n" for i in range(1000)))
+    times = "".join(f"j{i},NC6,1,2\n" for i in range(1000))
+    (tmp_path / "times.csv").write_text("job_id,vm_type,gpus,hours\n" + times)
+    command = ("capacity", "jobs.csv", "times.csv", "--planner", "fifo")
+    shown = succeed(*command, cwd=tmp_path)
+    assert "j5, j6" in shown
+    assert "j24 and 975 more" in " ".join(shown.split())
+    assert len(json.loads(succeed(*command, "--json", cwd=tmp_path))["postponed"]) == 995
+
+
+def test_times_that_are_none_are_refused_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("job,hours\n")
+    done = run("papers", "gpuaas", "--quick", "--times", "times.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("topoplace: times.csv: line 1: columns ['job', 'hours'], needed")
+
+
+def test_a_log_without_jobs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.swf").write_text("; MaxNodes: 2\n")
+    for command in (("compare", "dgx1-v100", "--jobs"), ("papers", "tsubame", "--log")):
+        done = run(*command, "empty.swf", cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr == "topoplace: empty.swf: a log without any job that ran and had GPUs\n"
+
+
+def test_capacity_names_the_row_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(DUE)
+    (tmp_path / "times.csv").write_text(TIMES + "vgg,NC6,1,0\n")
+    done = run("capacity", "jobs.csv", "times.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    message = (
+        "topoplace: jobs.csv, times.csv: times, line 6: the same job, type and number of GPUs as before\n"
+    )
+    assert done.stderr == message
+
+
+def test_partition_reads_gzip(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "path.graph", tmp_path / "path.graph.gz"
+    plain.write_text("4 3\n2\n1 3\n2 4\n3\n")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    expected = json.loads(succeed("partition", plain, "--json"))
+    found = json.loads(succeed("partition", packed, "--json"))
+    assert found["cut"] == expected["cut"] == 1
+    whole = packed.read_bytes()
+    for changed, message in ((whole[:-9], "gzip, cut off"), (whole + b"more", "something else after it")):
+        packed.write_bytes(changed)
+        done = run("partition", packed)
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_gzip_of_several_members_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "two.gz"
+    packed.write_bytes(gzip.compress(b"4 3\n2\n1 3\n") + gzip.compress(b"") + gzip.compress(b"2 4\n3\n"))
+    assert reading.unpacked(str(packed)) == b"4 3\n2\n1 3\n2 4\n3\n"
+    monkeypatch.setattr(reading, "_MAX_UNPACKED", 12)
+    with pytest.raises(ValueError, match="gzip, more than 12 bytes"):
+        reading.unpacked(str(packed))
+
+
+def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:
+    jobs, log = tmp_path / "jobs.txt", tmp_path / "log.txt"
+    jobs.write_text(JOBS)
+    options = ("papers", "mapa", "--jobs", jobs, "--topology", "dgx-v", "--policy", "preserve")
+    printed = succeed(*options)
+    assert printed.startswith("ID startTime endTime")
+    assert len(printed.splitlines()) == 4
+    assert succeed(*options, "--write", log) == ""
+    assert log.read_text() == printed
+
+
+def test_papers_mapa_prints_its_rows_as_json(tmp_path: Path) -> None:
+    rows = json.loads(succeed("papers", "mapa", "--quick", "--json", "-o", tmp_path))
+    assert {tuple(row) for row in rows} == {("id", "quantity", "paper", "ours", "verdict", "why")}
+    assert len(list(tmp_path.glob("mapa-*.png"))) == 3
+
+
+def test_demo(tmp_path: Path) -> None:
+    shown = succeed("demo", cwd=tmp_path)
+    assert "cubemesh-16" in shown
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "comparison.png",
+        "dgx1-v100.png",
+        "five-jobs.png",
+        "gantt.png",
+    ]
+
+
+# ---- what does not -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A directory with files that are not what they should be."""
+    (tmp_path / "binary").write_bytes(b"GPU0\xff\xfe\x00")
+    (tmp_path / "zeros").write_bytes(b"GPU0\0\0")
+    (tmp_path / "empty").write_text(" \n")
+    (tmp_path / "prose").write_text("It was a dark and stormy night.\n")
+    (tmp_path / "cut.json").write_text('{"format": "topoplace.topology", ')
+    (tmp_path / "jobs.csv").write_text("pattern,gpus,submit,run_time\nring,two,0,1\n")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("show qqq", "qqq: no such file, and no built-in machine\n"),
+        ("show dgx1-v10", "dgx1-v10: no such file, and no built-in machine; did you mean dgx1-v100"),
+        ("show no/such/file", "no/such/file: no such file"),
+        ("show folder", "folder: Is a directory"),
+        ("show binary", "binary: text is no text: byte 4 is 0xff"),
+        ("show zeros", "zeros: text is no text: character 4 is 0"),
+        ("show empty", "empty: empty"),
+        ("show prose", "prose: "),
+        ("show cut.json", "cut.json: not JSON"),
+        ("show -", "standard input: empty"),
+        ("show summit -o nowhere", "-o nowhere: no such directory"),
+        ("show summit -o prose", "-o prose: not a directory"),
+        ("place summit --busy 99", "--busy '99': GPU 99: the GPUs are 0..5"),
+        ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
+        ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
+        ("place summit --busy a", "--busy 'a': not GPU numbers"),
+        ("place summit --gpus 0", "k = 0"),
+        ("place summit --gpus 99999", "--gpus '99999': more than 4096"),
+        ("place summit --gpus=-3", "k = -3"),
+        ("place summit --gpus four", "--gpus 'four': not a number"),
+        ("place summit --gpus 2x2", "--gpus '2x2': a ring takes one number"),
+        ("place summit --pattern knot", "--pattern 'knot': not one of ring"),
+        ("place summit --policy best", "'best': no such policy"),
+        ("place summit --top 0", "--top: 0 is not at least 1"),
+        ("simulate summit --jobs jobs.csv", "jobs.csv: line 2: gpus = 'two', not a number"),
+        ("simulate summit --jobs nothing.csv", "nothing.csv: No such file"),
+        ("simulate summit --num-jobs=-5", "--num-jobs: -5 is not at least 1"),
+        ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
+        ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
+        ("compare summit --policies baseline,worst", "'worst': no such policy"),
+        ("compare summit --policies ,", "--policies ',': a name is empty"),
+        ("papers mapa --artifact folder", "folder: no results-MACHINE-POLICY-JOBS.txt"),
+        ("papers mapa --jobs jobs.csv", "--topology and --policy missing"),
+        ("papers mapa --jobs jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
+        ("demo -o prose", "prose: File exists"),
+        ("", "the following arguments are required: COMMAND"),
+        ("dance", "invalid choice: 'dance'"),
+    ],
+    ids=lambda value: value or "nothing",
+)
+def test_wrong_input_is_one_line_that_says_what(odd: Path, arguments: str, message: str) -> None:
+    done = run(*arguments.split(), cwd=odd)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_is_named(odd: Path) -> None:
+    (odd / "prose").chmod(0)
+    done = run("show", "prose", cwd=odd)
+    assert (done.returncode, done.stderr) == (2, "topoplace: prose: Permission denied\n")
+
+
+def test_a_reader_that_goes_away_is_no_error_message() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([COMMAND, "show", "torus2d-16"], stdout=write, stderr=subprocess.PIPE, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_closed_output_is_nobody_to_talk_to() -> None:
+    for command in ("show summit", "place summit", "place summit --json", "--help"):
+        done = subprocess.run(
+            ["sh", "-c", f'"$0" {command} >&-', COMMAND], stderr=subprocess.PIPE, timeout=60
+        )
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([COMMAND, "show", "summit"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (2, b"topoplace: No space left on device\n")
+
+
+def test_standard_input_that_is_closed_is_named() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" show - <&-', COMMAND], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (2, "topoplace: standard input: closed\n")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "1"}, {"HOME": ""}],
+    ids=str,
+)
+def test_names_of_others_do_no_harm_on_any_terminal(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "topo").write_text(
+        tp.Topology.from_links(2, [(0, 1, 5.0)], name="\x1b[31mréd\nline→ $\\frac$").to_json()
+    )
+    done = subprocess.run(
+        [COMMAND, "show", "topo", "-o", "."], capture_output=True, cwd=tmp_path, env=environment, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"\\x1b[31mr\\xe9d\\nline\\u2192 $\\\\frac$: GB/s")
+
+
+@pytest.mark.parametrize("endings", ["\r\n", "\n"])
+def test_line_endings_and_links_to_files_do_not_matter(tmp_path: Path, endings: str) -> None:
+    (tmp_path / "topo").write_bytes(TOPO_M.replace("\n", endings).encode())
+    (tmp_path / "jobs").write_bytes(JOBS.replace("\n", endings).encode())
+    (tmp_path / "link").symlink_to("topo")
+    assert "GPU 2" in succeed("show", "link", cwd=tmp_path)
+    assert "makespan" in succeed("simulate", "link", "--jobs", "jobs", cwd=tmp_path)
+
+
+def test_a_long_argument_is_not_repeated_whole() -> None:
+    for command in (("show", "a" * 9999), ("place", "summit", "--gpus", "9" * 9999), ("a" * 9999,)):
+        done = run(*command)
+        assert done.returncode == 2
+        assert len(done.stderr) < 500
+        assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+from hypothesis import given
+
+import topoplace as tp
+from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
+
+
+@given(topologies())
+def test_any_topology_survives_every_round_trip(topology: tp.Topology) -> None:
+    assert tp.Topology.from_json(topology.to_json()) == topology
+    assert tp.Topology.from_networkx(topology.to_networkx()) == topology
+    assert pickle.loads(pickle.dumps(topology)) == topology
+
+
+@given(cluster_topologies())
+def test_any_cluster_topology_survives_every_round_trip(topology: tp.Topology) -> None:
+    assert tp.Topology.from_json(topology.to_json()) == topology == pickle.loads(pickle.dumps(topology))
+    assert topology.diff(tp.Topology.from_json(topology.to_json())) == ()
+    for name, gpus in topology.gpus_of.items():
+        machine = topology.machine(name)
+        for u, first in enumerate(gpus):
+            assert machine.gpus[u].name == topology.gpus[first].name
+            assert [machine.link(u, v) for v in range(len(gpus))] == [
+                topology.link(first, second) for second in gpus
+            ]
+
+
+@given(topologies(min_gpus=2) | cluster_topologies())
+def test_any_topology_is_symmetric_and_agrees_with_its_matrices(topology: tp.Topology) -> None:
+    bandwidth, distance = topology.bandwidth_matrix(), topology.distance_matrix()
+    for u in range(topology.num_gpus):
+        for v in range(topology.num_gpus):
+            assert bandwidth[u, v] == bandwidth[v, u] == topology.bandwidth(u, v)
+            assert distance[u, v] == topology.distance(v, u)
+            assert (distance[u, v] == 0) == (u == v)
+    assert topology.graph.num_vertices == topology.num_gpus
+    assert topology.graph is topology.graph
+
+
+@given(topologies())
+def test_any_bandwidth_matrix_comes_back(topology: tp.Topology) -> None:
+    matrix = topology.bandwidth_matrix()
+    assert (tp.Topology.from_matrix(matrix).bandwidth_matrix() == matrix).all()
+
+
+@given(job_graphs())
+def test_any_job_graph_survives_pickle_with_its_handle_built(job: tp.JobGraph) -> None:
+    assert (job.graph.num_vertices, job.graph.num_edges) == (job.num_tasks, len(job.edges))
+    copy = pickle.loads(pickle.dumps(job))
+    assert copy == job
+    assert copy.graph.num_edges == len(job.edges)
+
+
+@given(clusters())
+def test_any_cluster_survives_its_snapshot(cluster: tp.Cluster) -> None:
+    restored = tp.Cluster.restore(cluster.snapshot())
+    assert restored.snapshot() == cluster.snapshot()
+    assert restored.free_gpus() == cluster.free_gpus()
+    held = {gpu for gpus in cluster.allocations.values() for gpu in gpus}
+    assert set(cluster.free_gpus()) == set(range(cluster.topology.num_gpus)) - held - set(
+        cluster.drained_gpus()
+    )
+
+
+def test_without_hypothesis_the_import_says_what_to_install() -> None:
+    script = "import sys; sys.modules['hypothesis'] = None; import topoplace.testing.strategies"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "ImportError: topoplace.testing.strategies needs hypothesis" in result.stderr

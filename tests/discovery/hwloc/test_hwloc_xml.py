@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from topoplace.discovery.hwloc import hwloc_xml
+from topoplace.topology.devices import ComponentKind
+
+NVSWITCH, SYSTEM, HOST, PCIE = tp.LinkKind.NVSWITCH, tp.LinkKind.SYSTEM, tp.LinkKind.HOST, tp.LinkKind.PCIE
+
+
+@pytest.fixture
+def switches(repository: Path) -> str:
+    """Two sockets; two GPUs below one PCIe switch and an NVSwitch, a third below the other NVSwitch."""
+    return (repository / "tests/data/hwloc-v3-switches.xml").read_text()
+
+
+@pytest.fixture
+def packages(repository: Path) -> str:
+    """Two P100 with NVLinks to their socket, and a co-processor that is no display device on the other socket."""
+    return (repository / "tests/data/hwloc-v2-packages.xml").read_text()
+
+
+def without_matrix(text: str) -> str:
+    return re.sub(r"<distances2hetero.*</distances2hetero>", "", text, flags=re.DOTALL)
+
+
+def test_gpus_with_what_hwloc_knows_of_them(switches: str) -> None:
+    topology = hwloc_xml.parse(switches)
+    assert topology.gpus[0] == tp.Gpu(
+        0,
+        "GPU0",
+        "Tesla V100-SXM3-32GB",
+        socket=0,
+        memory_gb=32.0,
+        uuid="GPU-0",
+        bus_id="0000:13:00.0",
+        numa_node=0,
+        cpus="0-1",
+    )
+    assert [(gpu.bus_id, gpu.socket, gpu.cpus) for gpu in topology.gpus[1:]] == [
+        ("0000:14:00.0", 0, "0-1"),
+        ("0000:81:00.0", 1, "2-3"),
+    ]
+
+
+def test_components_and_the_links_of_pcie(switches: str) -> None:
+    topology = hwloc_xml.parse(without_matrix(switches))
+    assert [(part.kind, part.name) for part in topology.components] == [
+        (ComponentKind.SOCKET, "socket0"),
+        (ComponentKind.SOCKET, "socket1"),
+        (ComponentKind.NUMA_NODE, "NUMA0"),
+        (ComponentKind.NUMA_NODE, "NUMA1"),
+        (ComponentKind.PCIE_SWITCH, "PCIe 0000:11:00.0"),
+        (ComponentKind.NVSWITCH, "NVSwitch 0000:16:00.0"),
+        (ComponentKind.NVSWITCH, "NVSwitch 0000:82:00.0"),
+    ]
+    links = {(a, b): (link.kind, link.gb_per_s) for a, b, link in topology.component_links}
+    assert links == {
+        (0, 7): (PCIE, 15.5),  # the lower ports of the switch repeat the speed, wrongly
+        (1, 7): (PCIE, 15.5),
+        (3, 7): (PCIE, 7.5),
+        (2, 4): (PCIE, 15.5),
+        (3, 4): (SYSTEM, 10.0),
+    }
+    assert topology.link(0, 1) == tp.Link(PCIE, 1, 15.5)
+    assert topology.link(0, 2) == tp.Link(SYSTEM, 1, 7.5)
+    assert topology.notes == (
+        "Neither NVLinkBandwidth nor XGMIBandwidth is there: such links, if any, are not told.",
+    )
+
+
+def test_nvswitches_join_gpus_at_the_speed_of_all_their_links(switches: str) -> None:
+    topology = hwloc_xml.parse(switches.encode())
+    pairs = ((0, 1), (0, 2), (1, 2))
+    assert [topology.link(*pair) for pair in pairs] == [tp.Link(NVSWITCH, 2, 50.0)] * 3
+    assert topology.notes == (
+        "The NVSwitches are in 2 groups, and links between those are not told: they are taken as wide enough for "
+        "all GPUs.",
+    )
+
+
+def test_network_adapters_with_their_paths(switches: str) -> None:
+    assert [(nic.name, nic.paths) for nic in hwloc_xml.parse(switches).nics] == [
+        ("mlx5_0", ("PIX", "PIX", "SYS"))
+    ]
+
+
+def test_nvlinks_to_sockets_and_accelerators_that_are_no_gpus(packages: str) -> None:
+    topology = hwloc_xml.parse(packages, pcie_gb_per_s=10.0)
+    assert [gpu.bus_id for gpu in topology.gpus] == ["0002:01:00.0", "0003:01:00.0", "000a:01:00.0"]
+    nvlinks = tp.Link(tp.LinkKind.NVLINK1, 2, 40.0)
+    assert topology.links == ((0, 1, nvlinks),)
+    assert [link for link in topology.component_links if link[:2] in ((0, 3), (1, 3))] == [
+        (0, 3, nvlinks),
+        (1, 3, nvlinks),
+    ]
+    assert (topology.gpus[2].memory_gb, topology.gpus[2].cpus) == (1.024, "64")
+    assert topology.link(0, 2) == tp.Link(SYSTEM, 1, 6.0)
+    assert topology.notes == (
+        "The speed between sockets is not told: 6 GB/s is assumed; see socket_gb_per_s.",
+        "The speed of 1 PCIe links is not told: 10 GB/s is assumed.",
+    )
+    faster = hwloc_xml.parse(packages, pcie_gb_per_s=10.0, socket_gb_per_s=38.4)
+    assert faster.link(0, 2) == tp.Link(SYSTEM, 1, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("infos", "gb_per_s"),
+    [
+        ('name="CPUModel" value="POWER9, altivec supported"', 32.0),
+        ('name="CPUModel" value="AMD EPYC 7763 64-Core Processor"', 16.0),
+        ('name="CPUImplementer" value="0x41"', 6.0),
+        ('name="CPUModel" value="Intel(R) Xeon(R) CPU E5-2650 0 @ 2.00GHz"', None),
+    ],
+)
+def test_the_speed_between_sockets_is_that_of_the_processor(
+    packages: str, infos: str, gb_per_s: float | None
+) -> None:
+    text = packages.replace('name="CPUModel" value="POWER8NVL, altivec supported"', infos)
+    topology = hwloc_xml.parse(text)
+    assert next(link for link in topology.component_links if link[:2] == (3, 4))[2].gb_per_s == (
+        gb_per_s or 6.0
+    )
+    assert ("The speed between sockets" in topology.notes[0]) == (gb_per_s is None)
+
+
+def homogeneous(packages: str, name: str, values: str) -> str:
+    matrix = (
+        f'<distances2 type="OSDev" nbobjs="2" kind="9" name="{name}" indexing="gp">'
+        f"<indexes>11 7</indexes><u64values>{values}</u64values></distances2>"
+    )
+    return without_matrix(packages).replace("</topology>", f"{matrix}</topology>")
+
+
+def test_a_matrix_of_one_type_and_the_slower_direction_counts(packages: str) -> None:
+    topology = hwloc_xml.parse(homogeneous(packages, "NVLinkBandwidth", "0 40000 20000 0"))
+    assert topology.links == ((0, 1, tp.Link(tp.LinkKind.NVLINK1, 1, 20.0)),)
+
+
+def test_xgmi_bandwidths_and_a_model_that_is_not_known(packages: str) -> None:
+    text = homogeneous(packages, "XGMIBandwidth", "0 100000 100000 0")
+    assert hwloc_xml.parse(text.replace("Tesla P100-SXM2-16GB", "AMD Instinct MI250X")).links == (
+        (0, 1, tp.Link(tp.LinkKind.XGMI, 2, 100.0)),
+    )
+    assert hwloc_xml.parse(text).links == ((0, 1, tp.Link(tp.LinkKind.XGMI, 1, 100.0)),)
+    unknown = homogeneous(packages, "NVLinkBandwidth", "0 40000 40000 0").replace("P100", "T1000")
+    assert hwloc_xml.parse(unknown).links == ((0, 1, tp.Link(tp.LinkKind.NVLINK, 1, 40.0)),)
+
+
+def test_hops_tell_no_links(packages: str) -> None:
+    assert hwloc_xml.parse(homogeneous(packages, "XGMIHops", "0 1 1 0")).links == ()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "found"),
+    [
+        ("10de", "1094", True),
+        ("1002", "6798", True),
+        ("1002", "515e", False),
+        ("102b", "0532", False),
+        ("1a03", "2000", False),
+    ],
+)
+def test_which_display_devices_are_accelerators(vendor: str, device: str, found: bool) -> None:
+    text = f"""<topology version="2.1"><object type="Machine" cpuset="0x1" nodeset="0x1">
+        <object type="PCIDev" pci_busid="0000:05:03.0" pci_type="0300 [{vendor}:{device}] [0000:0000] 0a"/>
+        </object></topology>"""
+    if found:
+        topology = hwloc_xml.parse(text)
+        assert (topology.num_gpus, topology.gpus[0].socket, topology.components) == (1, None, ())
+    else:
+        with pytest.raises(tp.TopologyError) as caught:
+            hwloc_xml.parse(text)
+        assert str(caught.value) == (
+            "no accelerator: none of the 1 PCI devices is a GPU or a co-processor; display devices of the board: "
+            f"0000:05:03.0 [{vendor}:{device}]"
+        )
+
+
+def test_a_gpu_near_two_sockets_is_on_none(switches: str) -> None:
+    start = switches.index('<object type="Bridge" gp_index="32"')
+    bridge = switches[start : switches.index('<object type="PCIDev" gp_index="36"')]
+    end = "  </object>\n  <distances2 type"
+    text = switches.replace(bridge, '<object type="Bridge">').replace(end, f"{bridge}</object>{end}")
+    gpu = hwloc_xml.parse(text).gpus[2]
+    assert (gpu.bus_id, gpu.socket, gpu.numa_node, gpu.cpus) == ("0000:81:00.0", None, None, "0-3")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'version="3.0"',
+            'version="4.0"',
+            "line 3: version '4.0' of hwloc's XML is not read, but 1 to 3 are",
+        ),
+        ("0000:14:00.0", "0000:14:00", "line 24: pci_busid = '0000:14:00' is not hwloc's"),
+        ("[10de:1db8]", "[10de]", "line 13: pci_type = '0302 [10de] [10de:131d] a1 00' is not hwloc's"),
+        ('speed="7.5"', 'speed="fast"', "line 11: pci_link_speed = 'fast' is not hwloc's"),
+        ('cpuset="0x0000000f"', 'cpuset="15"', "line 4: cpuset = '15' is no set"),
+        ('osdev_type="12"', "", "line 14: object osdev_type is missing"),
+        ('nbobjs="5"', 'nbobjs="6"', "line 60: NVLinkBandwidth: 5 objects and 25 values, but nbobjs is 6"),
+        ("OSDev:15", "OSDev:99", "line 60: NVLinkBandwidth: there is no object 'OSDev:99'"),
+        (
+            "OSDev:15",
+            "OSDev:x",
+            "line 60: NVLinkBandwidth: index 'OSDev:x' is no number up to 4611686018427387904",
+        ),
+        ("OSDev:15", "PCIDev:15", "line 60: NVLinkBandwidth: there is no object 'PCIDev:15'"),
+        (
+            ">0 0 0 50000",
+            ">0 0 0 5e3",
+            "line 60: NVLinkBandwidth: value '5e3' is no number up to 1099511627776",
+        ),
+        (
+            "PCIDev:24 ",
+            "PCIDev:21 ",
+            "line 60: NVLinkBandwidth has a link of PCIDev 21, which is no accelerator, package or NVSwitch",
+        ),
+    ],
+)
+def test_damaged_xml_is_refused_with_its_line(switches: str, old: str, new: str, message: str) -> None:
+    assert old in switches
+    with pytest.raises(tp.TopologyError) as caught:
+        hwloc_xml.parse(switches.replace(old, new, 1))
+    assert str(caught.value) == message
+
+
+def test_other_documents_are_refused() -> None:
+    with pytest.raises(tp.TopologyError, match=r"^line 1: 'system' is not a topology of hwloc"):
+        hwloc_xml.parse("<system/>")
+    with pytest.raises(tp.TopologyError, match=r"^line 1: hwloc's XML is not well-formed"):
+        hwloc_xml.parse("lstopo")
+
+
+def test_recognised(switches: str) -> None:
+    assert hwloc_xml.recognised(switches)
+    assert hwloc_xml.recognised('<?xml version="1.0"?>\n<topology>\n')
+    assert not hwloc_xml.recognised('<system version="1">')
+
+
+def test_the_memory_of_a_gpu_is_no_numa_node_of_cpus(switches: str) -> None:
+    memory = (
+        '<object type="NUMANode" subtype="GPUMemory" os_index="4294967000" local_memory="16000000000">'
+        '<info name="PCIBusID" value="0000:81:00.0"/></object>'
+    )
+    text = switches.replace(
+        '<object type="Bridge" gp_index="32"', f'{memory}<object type="Bridge" gp_index="32"'
+    )
+    topology = hwloc_xml.parse(text)
+    assert topology.gpus[2].memory_gb == 16.0
+    assert topology.components == hwloc_xml.parse(switches).components
+
+
+def test_one_speed_of_xgmi_for_all_pairs_is_pointed_out(packages: str) -> None:
+    note = "XGMIBandwidth is 100 GB/s or none: so hwloc with ROCm SMI writes any xGMI, direct or not."
+    assert note in hwloc_xml.parse(homogeneous(packages, "XGMIBandwidth", "0 100000 100000 0")).notes
+    assert note not in hwloc_xml.parse(homogeneous(packages, "XGMIBandwidth", "0 50000 50000 0")).notes
+
+
+def test_a_coprocessor_below_a_device_of_another_maker_is_not_believed(packages: str) -> None:
+    name = 'name="opencl0d0" subtype="OpenCL" osdev_type="5">'
+    assert hwloc_xml.parse(packages).num_gpus == 3
+    of_another = packages.replace(name, name + '<info name="GPUVendor" value="NVIDIA Corporation"/>')
+    assert of_another != packages
+    assert hwloc_xml.parse(of_another).num_gpus == 2
+
+
+HWLOC_1 = """<topology>
+  <object type="Machine" os_index="0" cpuset="0x0000000f" nodeset="0x00000003">
+    <distances nbobjs="2" relative_depth="1" latency_base="10.0"><latency value="1.0"/></distances>
+    <object type="NUMANode" os_index="0" cpuset="0x00000003" nodeset="0x00000001" local_memory="1000">
+      <page_type size="4096" count="10"/>
+      <object type="Socket" os_index="0" cpuset="0x00000003" nodeset="0x00000001"/>
+      <object type="Bridge" os_index="0" bridge_type="0-1" depth="0" bridge_pci="0000:[00-01]">
+        <object type="PCIDev" os_index="1" pci_busid="0000:01:00.0" pci_type="0302 [10de:1db1] [10de:0000] a1">
+          <object type="OSDev" name="card1" osdev_type="1"/>
+        </object>
+      </object>
+    </object>
+    <object type="NUMANode" os_index="1" cpuset="0x0000000c" nodeset="0x00000002" local_memory="1000">
+      <object type="Socket" os_index="1" cpuset="0x0000000c" nodeset="0x00000002"/>
+      <object type="Bridge" os_index="1" bridge_type="0-1" depth="0" bridge_pci="0000:[80-81]">
+        <object type="PCIDev" os_index="2" pci_busid="0000:81:00.0" pci_type="0302 [10de:1db1] [10de:0000] a1"/>
+        <object type="PCIDev" os_index="3" pci_busid="0000:82:00.0" pci_type="0207 [15b3:1019] [15b3:0000] 00">
+          <object type="OSDev" name="mlx5_0" osdev_type="3"/>
+        </object>
+      </object>
+    </object>
+  </object>
+</topology>
+"""
+
+
+def test_hwloc_1_has_numa_nodes_around_packages() -> None:
+    topology = tp.discovery.read(HWLOC_1)
+    assert topology.gpus == (
+        tp.Gpu(0, "GPU0", socket=0, bus_id="0000:01:00.0", numa_node=0, cpus="0-1"),
+        tp.Gpu(1, "GPU1", socket=1, bus_id="0000:81:00.0", numa_node=1, cpus="2-3"),
+    )
+    assert topology.link(0, 1).kind is SYSTEM
+    assert topology.nics == (tp.Nic("mlx5_0", ("SYS", "PHB")),)
+    assert topology == hwloc_xml.parse(HWLOC_1.replace("Socket", "Package"))

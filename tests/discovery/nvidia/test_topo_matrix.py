@@ -1,0 +1,423 @@
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.discovery.nvidia import topo_matrix
+
+parse = tp.Topology.from_nvidia_smi
+LinkKind = tp.LinkKind
+
+# As a driver prints it on two sockets: tabs, underlined header, an empty cell before the last title.
+MODERN = """\
+\x1b[4m\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m
+GPU0\t X \tNV4\tSYS\tSYS\tPIX\tSYS\t0-15,32-47\t0\t\tN/A
+GPU1\tNV4\t X \tSYS\tSYS\tPXB\tSYS\t0-15,32-47\t0\t\tN/A
+GPU2\tSYS\tSYS\t X \tNODE\tSYS\tPHB\t16-31,48-63\t1\t\tN/A
+GPU3\tSYS\tSYS\tNODE\t X \tSYS\tNODE\t16-31,48-63\t1\t\tN/A
+NIC0\tPIX\tPXB\tSYS\tSYS\t X \tSYS\t\t\t\t
+NIC1\tSYS\tSYS\tPHB\tNODE\tSYS\t X \t\t\t\t
+
+Legend:
+
+  X    = Self
+  NV#  = Connection traversing a bonded set of # NVLinks
+
+NIC Legend:
+
+  NIC0: mlx5_0
+  NIC1: mlx5_bond_1
+"""
+
+BLANKS = """
+        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity
+GPU0     X      PIX     SOC     0-5             N/A
+GPU1    PIX      X      SOC     0-5             N/A
+GPU2    SOC     SOC      X      6-11            N/A
+"""
+
+SWITCHED = "\n".join(
+    ["\tGPU0\tGPU1\tGPU2", "GPU0\tX\tNV12\tNV12", "GPU1\tNV12\tX\tNV12", "GPU2\tNV12\tNV12\tX"]
+)
+
+
+def links(topology: tp.Topology) -> Counter[tuple[LinkKind, int]]:
+    pairs = ((u, v) for v in range(topology.num_gpus) for u in range(v))
+    return Counter((link.kind, link.lanes) for link in (topology.link(u, v) for u, v in pairs))
+
+
+def test_modern_text() -> None:
+    topology = parse(MODERN, "NVIDIA A100-SXM4-40GB", name="box", machine="node7")
+    assert topology.link(0, 1) == tp.Link(LinkKind.NVLINK3, 4, 100.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 12.0)
+    assert topology.link(2, 3) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology.gpus[3] == tp.Gpu(3, "GPU3", "A100", "node7", 1, numa_node=1, cpus="16-31,48-63")
+    assert topology.nics == (
+        tp.Nic("mlx5_0", ("PIX", "PXB", "SYS", "SYS")),
+        tp.Nic("mlx5_bond_1", ("SYS", "SYS", "PHB", "NODE")),
+    )
+    assert topology.name == "box"
+    assert [link.kind for _, _, link in topology.links] == [LinkKind.NVLINK3]
+
+
+def test_blanks_old_labels_and_unknown_numa() -> None:
+    topology = parse(BLANKS, pcie_gb_per_s=6.0)
+    assert [gpu.socket for gpu in topology.gpus] == [0, 0, 1]
+    assert topology.link(0, 1) == tp.Link(LinkKind.PCIE, 1, 6.0)
+    assert topology.link(0, 2) == tp.Link(LinkKind.SYSTEM, 1, 6.0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MODERN.replace("\n", "\r\n"),
+        "\ufeff$ nvidia-smi topo -m\n" + MODERN,
+        "\n".join("      " + line for line in MODERN.split("\n")),
+        MODERN.replace("\t X \t", "\tX\t"),
+        re.sub(r"\x1b\[[0-9]m", "", MODERN).expandtabs(),
+        MODERN.rstrip("\n"),
+        MODERN.replace("GPU2\tSYS", "\x1b[1mGPU2\x1b[22m\tSYS"),
+    ],
+    ids=["crlf", "prompt", "indented", "no padding", "blanks", "no end of line", "bold cell"],
+)
+def test_other_dress_same_topology(other: str) -> None:
+    assert parse(other) == parse(MODERN)
+
+
+def test_one_gpu() -> None:
+    topology = parse("\tGPU0\tCPU Affinity\nGPU0\t X \t0-7\n", "H100")
+    assert (topology.num_gpus, topology.links, topology.gpus[0].socket) == (1, (), 0)
+
+
+def test_gpus_keep_their_names_and_order() -> None:
+    topology = parse("GPU3 GPU1\nGPU1 PHB X\nGPU3 X PHB\n")
+    assert [gpu.name for gpu in topology.gpus] == ["GPU3", "GPU1"]
+
+
+@pytest.mark.parametrize(
+    ("model", "gb_per_s"),
+    [(None, 100.0), ("Tesla P100-SXM2-16GB", 80.0), ("rtx 3090", 56.25), ("GB200", 200.0)],
+)
+def test_model_sets_the_speed_of_a_lane(model: str | None, gb_per_s: float) -> None:
+    assert parse(MODERN, model).bandwidth(0, 1) == gb_per_s
+
+
+def test_more_lanes_than_wires_lead_to_a_switch() -> None:
+    assert links(parse(SWITCHED)) == {(LinkKind.NVSWITCH, 12): 3}
+    four = SWITCHED.replace("NV12", "NV4")
+    assert links(parse(four)) == {(LinkKind.NVLINK, 4): 3}
+    assert links(parse(four, "V100")) == {(LinkKind.NVSWITCH, 4): 3}
+    assert links(parse(four, "H100")) == {(LinkKind.NVLINK4, 4): 3}
+
+
+def test_affinity_cells_may_be_blank() -> None:
+    tabs = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tPHB\t\t1\nGPU1\tPHB\tX\t\t0\n"
+    assert [gpu.socket for gpu in parse(tabs).gpus] == [0, 1]
+    assert [gpu.socket for gpu in parse(tabs.replace("\nGPU", "\n\tGPU")).gpus] == [0, 1]
+    blanks = (
+        "      GPU0  GPU1  CPU Affinity  NUMA Affinity\n"
+        "GPU0   X    PHB                 1\nGPU1  PHB    X    0-3\n"
+    )
+    assert [gpu.socket for gpu in parse(blanks).gpus] == [None, None]
+    assert [gpu.socket for gpu in parse(blanks.replace("0-3", "             0")).gpus] == [0, 1]
+
+
+BAD_TEXTS = [
+    ("", "no GPU: no line is a header"),
+    ("No devices were found\n", "no GPU: no line is a header"),
+    (MODERN.replace("NV4\tSYS\tSYS\tPIX", "NV4\tSYS\tSYS", 1), "line 2: 5 columns, the header has 6"),
+    (
+        MODERN.replace("NV4\tSYS\tSYS\tPIX", "NV4\tSYS\tSYS\tPIX\tPIX", 1),
+        "line 2: 7 columns, the header has 6",
+    ),
+    (MODERN.replace("GPU3\tSYS", "GPU3"), "line 5: 5 columns, the header has 6"),
+    (MODERN.replace("NODE\tSYS\tPHB", "NVX\tSYS\tPHB"), "line 4: unknown label 'NVX' in column GPU3"),
+    (MODERN.replace("NODE\tSYS\tPHB", "NV0\tSYS\tPHB"), "line 4: unknown label 'NV0' in column GPU3"),
+    (
+        MODERN.replace("GPU1\tNV4", "GPU1\tNV2"),
+        "line 2: GPU0 to GPU1 is NV4, but line 3: GPU1 to GPU0 is NV2",
+    ),
+    (MODERN.replace("GPU1\tNV4\t X ", "GPU1\tNV4\tPIX"), "line 3: GPU1 to GPU1 is PIX"),
+    (MODERN.replace("NODE", "X"), "line 5: GPU3 to GPU2 is X"),
+    (
+        MODERN.replace("GPU2\t", "GPU1\t", 2).replace("GPU1\tGPU1\tGPU3", "GPU1\tGPU2\tGPU3"),
+        "row GPU1 is there twice",
+    ),
+    (MODERN.replace("GPU1\tGPU2", "GPU1\tGPU1"), "line 1: column GPU1 is there twice"),
+    ("\n".join(MODERN.split("\n")[:4]), "row GPU3 is missing, column GPU3 is in line 1"),
+    (MODERN.replace("\nGPU3\t", "\nGPU9\t"), "line 5: 'GPU9' is not a column of the header"),
+    (BLANKS + "GPU3 X SOC SOC\n", "line 6: 'GPU3' is not a column of the header"),
+    (MODERN.replace("PIX", "NV2"), "line 6: NIC0 reaches a GPU by NVLink"),
+    (MODERN.replace("NV4", "NV19"), "line 2: GPU0 to GPU1 is NV19, more than the 18 NVLinks of a GPU"),
+    (MODERN.replace("N/A", "N/A 7", 1), "line 2: 4 affinities, the header has 3"),
+    ("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "line 2: unknown label 'OK' in column GPU1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), BAD_TEXTS, ids=[f"{i}: {m}" for i, (_, m) in enumerate(BAD_TEXTS)]
+)
+def test_bad_text_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(tp.TopologyError, match=message):
+        parse(text)
+
+
+def test_bad_arguments_are_refused_by_name() -> None:
+    with pytest.raises(tp.TopologyError, match="gpu_model = 'K80' is not known; known: P100, V100"):
+        parse(MODERN, "K80")
+    with pytest.raises(tp.TopologyError, match="gpu_model = 7 is not"):
+        parse(MODERN, 7)  # type: ignore[arg-type]
+    with pytest.raises(tp.TopologyError, match="text = None is not a string"):
+        parse(None)  # type: ignore[arg-type]
+    with pytest.raises(tp.TopologyError, match="GPU1 is NV12, more than the 4 NVLinks"):
+        parse(SWITCHED, "P100")
+    with pytest.raises(tp.TopologyError, match="pcie_gb_per_s = nan"):
+        parse(MODERN, pcie_gb_per_s=float("nan"))
+    with pytest.raises(tp.TopologyError, match="pcie_gb_per_s = 0 is not above 0"):
+        parse(MODERN, pcie_gb_per_s=0)
+
+
+@given(st.text() | st.text(st.sampled_from("GPU0123 NVSYXOC-,\t\n\r:\x1b[4m")))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for candidate in (text, "\tGPU0\tGPU1\n" + text):
+        try:
+            parse(candidate)
+        except tp.TopologyError as error:
+            assert str(error)  # noqa: PT017 - either outcome is right, any other exception is not
+
+
+@given(st.sampled_from([MODERN, BLANKS, SWITCHED]), st.data())
+def test_mutated_text_is_read_or_refused(text: str, data: st.DataObject) -> None:
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        cut = data.draw(st.integers(0, 12))
+        text = (
+            text[:at]
+            + data.draw(st.sampled_from(["", "\t", "\n", " X ", "NV99", "GPU1", "²", "\r"]))
+            + text[at + cut :]
+        )
+    try:
+        assert parse(text).num_gpus > 0
+    except tp.TopologyError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right, any other exception is not
+
+
+SAMPLES = [
+    *("2gpu-nv2-02", "2gpu-phb-03", "4gpu-soc-mlx4-01", "4xK80-node-07", "6gpu-soc-08", "8xA100-compact-04"),
+    *("8xH100-06", "8xH100-compact-05", "adroit-4xV100pcie-49", "della-4xA100-51", "dgx1v100-ib-09"),
+    *("litgpt-2x3090-48", "litgpt-4gpu-nv12-44", "litgpt-4gpu-nv1pairs-45", "litgpt-4gpu-phb-46"),
+    *("litgpt-8xA100-10nic-47", "traverse-ac922-50"),
+]
+KIND_OF = {"PIX": "PCIE", "PXB": "PCIE", "PHB": "HOST", "NODE": "HOST", "SYS": "SYSTEM", "SOC": "SYSTEM"}
+
+
+def expected_of(index: str) -> tuple[int, int, Counter[tuple[str, int]]]:
+    """Reads a right parse such as "8 GPUs, 4 NIC columns; GPU pairs: NV1x8, NV2x8, SYSx12"."""
+    gpus, nics, pairs = re.search(r"(\d+) GPUs, (\d+) NIC columns; GPU pairs: ([\w, ]+)", index).groups()  # type: ignore[union-attr]
+    counted: Counter[tuple[str, int]] = Counter()
+    for label, count in re.findall(r"(\w+)x(\d+)", pairs):
+        key = ("NVLINK", int(label[2:])) if label.startswith("NV") else (KIND_OF[label], 1)
+        counted[key] += int(count)
+    return int(gpus), int(nics), counted
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_sample_of_a_real_machine(sample: str, shared: Path) -> None:
+    index = (shared / "data/topo/INDEX.md").read_text()
+    line = next(line for line in index.split("\n") if line.startswith(f"| topom-{sample}.txt"))
+    text = (shared / f"data/topo/topom-{sample}.txt").read_text()
+    topology = parse(text)
+    found = Counter(
+        {(kind.name.replace("NVSWITCH", "NVLINK"), n): count for (kind, n), count in links(topology).items()}
+    )
+    assert (topology.num_gpus, len(topology.nics), found) == expected_of(line)
+
+
+def test_samples_are_all_there(shared: Path) -> None:
+    assert {path.stem for path in (shared / "data/topo").glob("topom-*")} == {
+        f"topom-{name}" for name in SAMPLES
+    }
+
+
+def test_no_file_of_any_kind_crashes_the_parser(shared: Path) -> None:
+    for path in sorted((shared / "data/topo").iterdir()):
+        text = path.read_text("latin-1")
+        if not path.name.startswith("topom-"):
+            with pytest.raises(tp.TopologyError):
+                parse(text)
+
+
+def test_sample_without_a_model_is_placed_as_the_built_in_machine(shared: Path) -> None:
+    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text())
+    job = tp.JobGraph.ring(3).with_(bandwidth_sensitive=True)
+    placements = [
+        tp.policies.get("mapa-preserve").place(job, tp.Cluster(topology))
+        for topology in (sample, tp.machines.get("dgx1-v100"))
+    ]
+    assert placements[0].gpus == placements[1].gpus
+    assert placements[0].scores == placements[1].scores
+
+
+def test_sample_of_a_dgx1_is_the_built_in_machine(shared: Path) -> None:
+    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text(), "V100")
+    built_in = tp.machines.get("dgx1-v100")
+    assert sample.links == built_in.links
+    assert (sample.bandwidth_matrix() == built_in.bandwidth_matrix()).all()
+    assert [gpu.socket for gpu in sample.gpus] == [gpu.socket for gpu in built_in.gpus]
+
+
+def test_recognised() -> None:
+    assert all(map(topo_matrix.recognised, (MODERN, BLANKS, SWITCHED, "\tGPU0\nGPU0\t X \n")))
+    assert not any(
+        map(topo_matrix.recognised, ("", "GPU0 GPU1\n", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n"))
+    )
+
+
+PCI_ONLY = """\
+\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tPHB\t0-15\t0
+GPU1\tPHB\t X \t0-15\t0
+
+Legend:
+
+  X    = Self
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PIX  = Connection traversing at most a single PCIe bridge
+"""
+
+
+def test_the_pci_only_matrix_hides_nvlinks() -> None:
+    with pytest.raises(
+        tp.TopologyError, match=r"line 5: the legend has no NV#.*topo -mp.*assume_no_nvlink=True"
+    ):
+        parse(PCI_ONLY)
+    topology = parse(PCI_ONLY, assume_no_nvlink=True)
+    assert topology.link(0, 1) == tp.Link(LinkKind.HOST, 1, 12.0)
+    assert topology == parse(PCI_ONLY + "  NV#  = Connection traversing a bonded set of # NVLinks\n")
+    assert topology == parse(PCI_ONLY + "  NV1 = Connected via NVLink with 1 hop\n")
+    no_legend = parse(PCI_ONLY.split("Legend")[0])
+    assert "no legend" in no_legend.notes[-1]
+    assert no_legend.links == topology.links
+
+
+def test_drivers_older_than_nvlink_have_none_to_hide() -> None:
+    old = "  PHB = Path traverses a PCIe host bridge"
+    topology = parse(PCI_ONLY.split("  PHB ")[0].replace("0-15\t0", "0-15") + old)
+    assert topology.link(0, 1).kind is LinkKind.HOST
+    assert topology.notes == ("The speed of PCIe is not told: 12 GB/s is assumed.",)
+
+
+def test_an_underlined_header_may_have_lost_its_escape_characters() -> None:
+    text = "[4m\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity[0m\nGPU0\t X \tNV4\t0-7\t0\nGPU1\tNV4\t X \t0-7\t0\n"
+    assert topo_matrix.recognised(text)
+    assert parse(text) == parse(text.replace("[", "\x1b["))
+
+
+def test_a_container_without_cpus_near_a_gpu_has_an_empty_cell() -> None:
+    text = (
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+        "GPU0\t X \tNV18\t44-51,148-155\t0\t\tN/A\n"
+        "GPU1\tNV18\t X \t\t1\t\tN/A\n"
+    )
+    for topology in (parse(text), parse(text.expandtabs())):
+        assert [(gpu.numa_node, gpu.cpus) for gpu in topology.gpus] == [(0, "44-51,148-155"), (1, None)]
+        assert [gpu.socket for gpu in topology.gpus] == [0, 1]
+
+
+def test_what_is_assumed_is_noted() -> None:
+    assert parse(MODERN).notes == (
+        "The GPU model is not told: 25 GB/s per NVLink is assumed.",
+        "The speed of PCIe is not told: 12 GB/s is assumed.",
+    )
+    assert parse(SWITCHED, "A100").notes == ()
+
+
+GLUED = [
+    ("NV12\tNV12", "NV12NV12"),
+    ("GPU0\tGPU1\tGPU2", "GPU0GPU1GPU2"),
+    ("GPU1\tNV12", "GPU1NV12"),
+    ("GPU0\tX", "GPU0X"),
+    ("X\tNV12", "XNV12"),
+    ("NV12\tX", "NV12X"),
+]
+
+
+@pytest.mark.parametrize(("apart", "glued"), GLUED)
+def test_cells_that_touch_are_cut(apart: str, glued: str) -> None:
+    assert apart in SWITCHED
+    assert parse(SWITCHED.replace(apart, glued)) == parse(SWITCHED)
+
+
+def test_labels_that_touch_an_affinity_are_cut() -> None:
+    def text(cell: str) -> str:
+        return f"GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X {cell} 0\nGPU1 {cell[:-4]} X 24-47 1\n"
+
+    for label in ("SYS", "NV4", "NV18", "PHB", "SOC"):
+        topology = parse(text(f"{label}0-23"))
+        assert [gpu.cpus for gpu in topology.gpus] == ["0-23", "24-47"]
+    with pytest.raises(tp.TopologyError, match="line 2: 'NV120-23' can be a label and an affinity in 2 ways"):
+        parse(text("NV120-23"))
+    with pytest.raises(tp.TopologyError, match="line 2: unknown label 'SYSx0-23'"):
+        parse("GPU0 GPU1 CPU Affinity\nGPU0 X SYSx0-23\nGPU1 SYS X 0-3\n")
+
+
+def test_rows_of_adapters_may_be_missing() -> None:
+    text = "\n".join(line for line in MODERN.split("\n") if not line.startswith("NIC"))
+    assert parse(text).nics == parse(MODERN).nics
+    assert parse(text).notes[-1] == "Network adapters with a column and no row: NIC0, NIC1."
+    with pytest.raises(tp.TopologyError, match="line 2: NIC0 reaches a GPU by NVLink"):
+        parse(text.replace("PIX", "NV2"))
+
+
+def test_what_stands_around_the_matrix_is_ignored() -> None:
+    rows = "\n".join(MODERN.split("\n")[:7])
+    around = f"user@box:~$ nvidia-smi topo -m\n{rows}\nuser@box:~$ exit\nGPU7 is broken\n"
+    assert parse(around).links == parse(MODERN).links
+
+
+def test_odd_numbers_of_gpus() -> None:
+    seven = [f"GPU{i}" for i in range(7)]
+    cells = [["X" if i == j else "NV18" for j in range(7)] for i in range(7)]
+    text = "\n".join([" ".join(seven), *(f"GPU{i} {' '.join(row)}" for i, row in enumerate(cells))])
+    assert links(parse(text, "H100")) == {(LinkKind.NVSWITCH, 18): 21}
+    assert links(parse(text)) == {(LinkKind.NVSWITCH, 18): 21}
+
+
+def test_affinities_are_kept() -> None:
+    gpus = parse(MODERN).gpus
+    assert [(gpu.numa_node, gpu.cpus) for gpu in gpus][1:3] == [(0, "0-15,32-47"), (1, "16-31,48-63")]
+    odd = MODERN.replace("16-31,48-63\t1", "31-16\t0-1")
+    assert [(gpu.numa_node, gpu.cpus, gpu.socket) for gpu in parse(odd).gpus][3] == (None, None, 1)
+    assert parse(MODERN.encode()) == parse(MODERN)
+
+
+def test_models_without_nvlink_are_taken_where_there_is_none() -> None:
+    assert parse(BLANKS, "NVIDIA L40S").gpus[0].model == "NVIDIA L40S"
+    with pytest.raises(tp.TopologyError, match="gpu_model = 'NVIDIA L40S' is not known"):
+        parse(MODERN, "NVIDIA L40S")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(f"GPU{i}" for i in range(100_000)),
+        "GPU0 " + " ".join(f"nic{i}" for i in range(100_000)),
+        "GPU0 GPU1\nGPU0 " + "X" * 1_000_000,
+        "GPU0 GPU1\nGPU0 " + "XNV1 " * 200_000,
+        "GPU0 GPU1\nGPU0 NV" + "1" * 1_000_000 + "-",
+        "GPU0 GPU1\n" + "\n" * 1_000_000,
+    ],
+    ids=["gpus", "adapters", "one word", "many words", "digits", "blank lines"],
+)
+def test_large_texts_are_refused_quickly(text: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(tp.TopologyError):
+        parse(text)
+    assert time.monotonic() - start < 1.0

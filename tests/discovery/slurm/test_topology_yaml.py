@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.discovery.slurm import topology_conf, topology_yaml
+
+parse = topology_yaml.parse
+
+
+@pytest.fixture
+def text(repository: Path) -> str:
+    return (repository / "tests/data/slurmtopo-topologies.yaml").read_text()
+
+
+def test_the_default_is_what_the_conf_would_say(text: str) -> None:
+    fabric = parse(text)
+    lines = (
+        "SwitchName=top Switches=left,right\nSwitchName=left Nodes=n[1-4]\nSwitchName=right Nodes=n[5-8]\n"
+    )
+    same = topology_conf.parse(lines)
+    assert (fabric.machines, fabric.levels) == (same.machines, same.levels)
+    assert fabric.notes == (
+        "This is fabric of the topologies racks, fabric, loop, login, cube.",
+        "Slurm's topology.yaml tells no speeds.",
+    )
+    assert tp.discovery.read(text) == fabric
+
+
+def test_another_one_by_its_name(text: str) -> None:
+    racks = parse(text, topology="racks")
+    assert racks.level_names == ("block", "blocks_2")
+    assert racks.levels[1].domains == ("r1 and on",) * 4 + ("r3 and on",) * 2
+    assert parse(text, topology="loop").level_names == ("ring",)
+
+
+def test_the_only_one_needs_no_name() -> None:
+    fabric = parse("- topology: a\n  tree: {switches: [{switch: s, nodes: n1}]}\n")
+    assert (fabric.machines, fabric.notes) == (("n1",), ("Slurm's topology.yaml tells no speeds.",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "cluster_default: true",
+            "cluster_default: false",
+            "^none of racks, .* has cluster_default: topology=",
+        ),
+        ("- topology: fabric", "- topology: racks", "^line 12: topology 'racks' is there twice"),
+        ("- topology: fabric", "- tipology: fabric", "^line 12: an entry has no topology, its name"),
+        ("switch: right", "children: right", "^line 20: an entry of switches has no switch, its name"),
+        ("nodes: n[5-8]", "nodes: n[4-8]", "^line 20: .*n4"),
+        ("  tree:", "  flat: true\n  tree:", "^line 12: topology 'fabric' has 2 of tree, block"),
+        ("  tree:", "  grove:", "^line 12: topology 'fabric' has 0 of tree, block"),
+        ("    switches:", "    switches: []\n    others:", "^line 15: topology 'fabric' has no switches"),
+        ("  tree:", "  tree", "^line [0-9]+: topology.yaml is not well-formed"),
+    ],
+)
+def test_refused(text: str, old: str, new: str, message: str) -> None:
+    assert old in text
+    with pytest.raises(tp.TopologyError, match=message):
+        parse(text.replace(old, new, 1))
+
+
+def test_topologies_that_tell_no_levels(text: str) -> None:
+    with pytest.raises(tp.TopologyError, match=r"^line 27: topology 'login' has no switches"):
+        parse(text, topology="login")
+    with pytest.raises(tp.TopologyError, match=r"^line 29: topology 'cube' is a torus"):
+        parse(text, topology="cube")
+    with pytest.raises(tp.TopologyError, match=r"^topology = 'x' is none of racks, fabric"):
+        parse(text, topology="x")
+    with pytest.raises(tp.TopologyError, match=r"^topology.yaml is one list of topologies"):
+        parse("racks: 1")
+
+
+def test_recognised(text: str) -> None:
+    assert topology_yaml.recognised(text)
+    assert not topology_yaml.recognised("- topology: x\n  rack: y\n")
+    assert not topology_yaml.recognised("topology:\n  tree: 1\n")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["- topology: a", "  tree:", "    switches:", "      - switch: s", "- ", ": ", "n1"])
+    )
+)
+def test_junk(lines: list[str]) -> None:
+    with suppress(tp.TopologyError):
+        parse("\n".join(lines))

@@ -1,0 +1,109 @@
+"""Rules of the house that no linter checks: what an import loads, what a header includes, one version."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import topoplace
+
+HEAVY = {"numpy", "matplotlib", "networkx", "pandas", "rich", "highspy"} | {
+    f"topoplace.{part}" for part in ("simulate", "papers", "report", "capacity")
+}
+
+
+def modules_after(statement: str) -> set[str]:
+    """Return the modules a fresh interpreter has loaded after `statement`, output and exit code ignored."""
+    script = f"""
+import contextlib, io, json, sys
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    {statement}
+print(json.dumps(list(sys.modules)))
+"""
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    return set(json.loads(output))
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert not modules_after("import topoplace") & HEAVY
+
+
+def test_help_loads_nothing_heavy() -> None:
+    assert not modules_after("from topoplace.cli import main; main(['--help'])") & (HEAVY - {"rich"})
+
+
+@pytest.mark.parametrize("name", topoplace.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(topoplace, name) is not None
+
+
+# Names other programs build on: more may come, none may go.
+CONTRACT = {
+    "AllocationError JobGraphError TopologyError TopoplaceError": "",
+    "Topology": """from_links from_matrix from_networkx to_networkx from_json to_json from_nvidia_smi digest num_gpus
+        num_machines gpus machine_of bandwidth bandwidth_matrix distance distance_matrix link graph""",
+    "JobGraph": """ring chain star tree clique mesh torus allreduce independent from_matrix from_edges
+        from_networkx with_ graph""",
+    "Cluster": """allocate release free_gpus owner allocations drain undrain transaction snapshot restore copy
+        topology num_free""",
+    "Placement": "env",
+    "Policy": "place explain plan",
+    "kernels": "Graph enumerate_subgraphs count_subgraphs best_subgraph best_remainder LinkCountScore bipartition",
+    "machines": "get names",
+    "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
+    "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
+    "simulate": "simulate Workload PerformanceModel Result",
+    "testing": "check_policy",
+}
+
+
+@pytest.mark.parametrize("owners", CONTRACT, ids=lambda owners: owners.split()[0])
+def test_contract_names_exist(owners: str) -> None:
+    missing = [
+        f"{owner}.{name}"
+        for owner in owners.split()
+        for name in ["__doc__", *CONTRACT[owners].split()]
+        if not hasattr(owned := getattr(topoplace, owner), name)
+        and name not in getattr(owned, "__dataclass_fields__", ())
+    ]
+    assert not missing
+
+
+def test_one_version(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    assert topoplace.__version__ == project["version"]
+    assert f"## {project['version']}" in (repository / "CHANGELOG.md").read_text()
+    assert f"version: {project['version']}" in (repository / "CITATION.cff").read_text()
+
+
+INCLUDE = re.compile(r'#include [<"]([^">]+)[">]')
+# What a header or source below cpp/<folder> may not include, as the layers of ARCHITECTURE.md say.
+FORBIDDEN = {
+    "include": r"pybind11|Python\.h|fstream|iostream|filesystem",
+    "src": r"pybind11|Python\.h|fstream|iostream|filesystem",
+    "src/match": r".*(cluster_state|place|partition)\.hpp",
+    "src/partition": r".*(cluster_state|place|match)\.hpp",
+    "src/flow": r".*(cluster_state|place|match|partition|mapping|capacity)\.hpp",
+    "src/flow/general": r"flow/(?!general/)",
+    "src/flow/scheduling": r"flow/(?!scheduling/|general/arc_lists)",
+    "src/flow/scheduling/assignment": r"flow/(?!scheduling/assignment/)",
+    "tests": r"pybind11|Python\.h",
+    "fuzz": r"pybind11|Python\.h",
+}
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_cpp_layers(repository: Path, folder: str) -> None:
+    wrong = [
+        f"{path.relative_to(repository)} includes {include}"
+        for path in (repository / "cpp" / folder).rglob("*.?pp")
+        for include in INCLUDE.findall(path.read_text())
+        if re.match(FORBIDDEN[folder], include)
+    ]
+    assert not wrong

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import brute_force
+import topoplace as tp
+from topoplace.objectives import (
+    MAPA_COEFFICIENTS,
+    EffectiveBandwidth,
+    aggregated_bandwidth,
+    bottleneck_bandwidth,
+    link_class,
+    link_counts,
+    preserved_bandwidth,
+    scores_of,
+)
+from topoplace.testing.strategies import job_graphs, topologies
+from topoplace.topology.links.link import LinkKind
+
+
+@given(job=job_graphs(max_tasks=5), topology=topologies(min_gpus=5), data=st.data())
+def test_scores_against_their_definitions(
+    job: tp.JobGraph, topology: tp.Topology, data: st.DataObject
+) -> None:
+    order = data.draw(st.permutations(range(topology.num_gpus)))
+    gpus, free = (
+        tuple(order[: job.num_tasks]),
+        sorted(order[: data.draw(st.integers(job.num_tasks, len(order)))]),
+    )
+    scores = scores_of(job, gpus, topology, free)
+    assert scores == {
+        "aggregated_bandwidth": brute_force.aggregated(job, topology, gpus),
+        "effective_bandwidth": brute_force.effective(job, topology, gpus),
+        "effective_bandwidth_extrapolated": float(job.num_tasks not in (2, 3, 4, 5)),
+        "preserved_bandwidth": brute_force.preserved(topology, free, gpus),
+        "bottleneck_bandwidth": brute_force.bottleneck(job, topology, gpus),
+    }
+    assert aggregated_bandwidth(job, gpus, topology) == scores["aggregated_bandwidth"]
+    assert bottleneck_bandwidth(job, gpus, topology) == scores["bottleneck_bandwidth"]
+    assert preserved_bandwidth(gpus, topology, free) == scores["preserved_bandwidth"]
+    assert sum(link_counts(job, gpus, topology)) == len(job.edges)
+
+
+def test_preserved_bandwidth_of_very_many_free_gpus() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 80, racks=4)
+    matrix = topology.bandwidth_matrix()
+    for free, gpus in ((range(640), (0, 9, 639)), (range(20, 600), (20, 21, 300)), (range(640), (1,))):
+        rest = [gpu for gpu in free if gpu not in gpus]
+        expected = matrix[np.ix_(rest, rest)].sum() / 2
+        assert preserved_bandwidth(gpus, topology, free) == expected
+
+
+def test_preserved_bandwidth_of_many_free_gpus() -> None:
+    matrix = np.triu(np.arange(40 * 40).reshape(40, 40) % 7 + 1.0, 1)
+    topology = tp.Topology.from_matrix(matrix + matrix.T)
+    free = list(range(3, 40))
+    assert preserved_bandwidth((4, 9), topology, free) == brute_force.preserved(topology, free, (4, 9))
+
+
+@pytest.mark.parametrize(
+    ("links", "paper"),
+    [
+        ((1, 0, 0), 39.080),
+        ((0, 1, 0), 21.606),
+        ((0, 0, 1), 10.086),
+        ((2, 1, 0), 57.857),
+        ((1, 1, 1), 24.108),
+        ((0, 0, 3), 11.294),
+        ((0, 1, 2), 3.207),
+    ],
+)
+def test_eq2_with_the_papers_digits(links: tuple[int, int, int], paper: float) -> None:
+    table_2 = [int(value * 1000) / 1000 for value in MAPA_COEFFICIENTS]
+    assert EffectiveBandwidth(table_2).predict(*links) == pytest.approx(paper, abs=6e-4)
+    assert EffectiveBandwidth().predict(*links) == pytest.approx(paper, abs=3e-3)
+
+
+def test_eq2_reproduces_every_prediction_of_the_artifact(shared: Path) -> None:
+    logs = sorted((shared / "data/mapa").glob("results-*.txt"))
+    lines = [line.split() for log in logs for line in log.read_text().splitlines()[1:]]
+    printed = {(int(line[-3]), int(line[-2]), int(line[-1])): float(line[10]) for line in lines}
+    assert len(logs) == 20
+    assert len(printed) > 40
+    model = EffectiveBandwidth()
+    for counts, predicted in printed.items():
+        assert model.predict(*counts) == pytest.approx(predicted, abs=5.01e-7), counts
+
+
+def test_predict_is_vectorised_bit_for_bit() -> None:
+    model = EffectiveBandwidth()
+    counts = np.array(list(product(range(5), repeat=3)))
+    assert model(counts).tolist() == [model.predict(*row) for row in counts.tolist()]
+    assert model(counts).tolist() == [model.of_counts(*row) for row in counts.tolist()]
+
+
+def test_fit_recovers_the_model_it_measures() -> None:
+    counts = np.array([row for row in product(range(4), repeat=3) if sum(row) <= 6])
+    model = EffectiveBandwidth()
+    fitted = EffectiveBandwidth.fit(np.column_stack([counts, model(counts)]))
+    assert np.allclose(fitted.coefficients, MAPA_COEFFICIENTS, rtol=1e-6)
+    assert fitted != model
+    assert eval(repr(fitted)) == fitted
+    assert repr(model) == "EffectiveBandwidth()"
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.zeros((13, 4)), "table: 13 rows, eq. 2 needs at least 14"),
+        (np.zeros((14, 3)), "table: shape (14, 3)"),
+        (np.where(np.arange(56).reshape(14, 4) == 22, np.nan, 1.0), "table[5, 2] = nan"),
+        (np.where(np.arange(56).reshape(14, 4) == 8, -1.0, 1.0), "table[2, 0] = -1.0"),
+    ],
+)
+def test_fit_names_what_it_refuses(table: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        EffectiveBandwidth.fit(table)
+
+
+def test_coefficients_are_checked() -> None:
+    with pytest.raises(ValueError, match="coefficients: 3 values"):
+        EffectiveBandwidth((1.0, 2.0, 3.0))
+    with pytest.raises(ValueError, match=re.escape("coefficients[1] = nan")):
+        EffectiveBandwidth((1.0, float("nan"), *MAPA_COEFFICIENTS[2:]))
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ((50.0, LinkKind.NVLINK2, 2), 0),
+        ((25.0, LinkKind.NVLINK2, 2), 0),
+        ((20.0, LinkKind.NVLINK1, 1), 1),
+        ((300.0, LinkKind.NVSWITCH, 1), 0),
+        ((64.0, LinkKind.PCIE, 1), 2),
+        ((50.0, LinkKind.XGMI, 1), 0),
+        ((37.5, LinkKind.UNKNOWN, 1), 0),
+        ((37.4, LinkKind.UNKNOWN, 1), 1),
+        ((16.0, LinkKind.UNKNOWN, 1), 1),
+        ((15.9, LinkKind.UNKNOWN, 1), 2),
+    ],
+)
+def test_link_class(link: tuple[float, LinkKind, int], expected: int) -> None:
+    classes = link_class(tp.Topology.from_links(3, [(0, 2, *link)]))
+    assert classes.dtype == np.int8
+    assert classes[0, 2] == classes[2, 0] == expected
+    assert classes[0, 1] == classes[1, 2] == 2

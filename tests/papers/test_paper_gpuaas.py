@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("highspy")
+
+from topoplace.capacity import TABLE_II, CapacityResult, Problem, SearchPlanner, audit_events, generate_jobs
+from topoplace.capacity.planners.paper_model import PaperModel
+from topoplace.cli import main
+from topoplace.papers import gpuaas
+from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim
+from topoplace.papers.gpuaas import rows
+from topoplace.papers.gpuaas.published import tables_of
+from topoplace.papers.gpuaas.study import Study
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return Study((5, 10), [0], timeout=0.5)
+
+
+@pytest.fixture(scope="module")
+def claims(study: Study) -> dict[str, Claim]:
+    made = [
+        *rows.savings(study),
+        rows.hierarchy(study),
+        *rows.controllers(study),
+        *rows.server(study),
+        rows.heuristic(study),
+        rows.shares(study),
+        *rows.dispatch(study),
+    ]
+    assert len({claim.id for claim in made}) == len(made)
+    return {claim.id: claim for claim in made}
+
+
+def test_the_papers_saving_is_reached(claims: dict[str, Claim]) -> None:
+    for number in ("4.6 N=5", "4.6 N=10", "4.6 each"):
+        assert claims[number].verdict == REPRODUCED, claims[number]
+
+
+def test_one_server_is_enough(claims: dict[str, Claim]) -> None:
+    assert claims["4.8"].ours == "48.65 s"
+    assert claims["4.8"].verdict == REPRODUCED
+    assert float(claims["4.8 ours"].ours.removesuffix(" s")) < 1.0
+    for number in ("4.7 variables", "4.7 seconds"):
+        assert claims[number].verdict == REPRODUCED, claims[number]
+    assert int(claims["4.7 centralised"].ours.replace(",", "")) > 300_000
+
+
+def test_one_level_more_costs_a_few_percent_under_the_same_model(claims: dict[str, Claim]) -> None:
+    assert claims["4.5"].verdict == DIFFERS
+    assert -0.1 < float(claims["4.5"].ours.split("%")[0]) / 100 < 0
+
+
+def test_the_search_costs_within_a_few_percent_of_the_milp(claims: dict[str, Claim]) -> None:
+    assert abs(float(claims["search"].ours.split()[0]) - 1) < 0.05
+    for rule in ("least-loaded", "due-date-aware", "size-aware"):
+        assert 0.8 < float(claims[f"dispatch {rule}"].ours.split()[0]) < 1.2
+
+
+def test_all_costs_follow_from_the_logs(study: Study) -> None:
+    for planner in study.planners:
+        run = study.centralised(5, 0, planner)
+        counted = audit_events(run.events, study.jobs(5, 0), TABLE_II, 5)
+        assert counted.vm_cost + counted.tardiness_cost == pytest.approx(run.total_cost)
+
+
+def test_the_printed_models_variables_are_those_that_are_built() -> None:
+    for count, nodes in ((1, 2), (4, 3)):
+        problem = Problem.of(generate_jobs(count, nodes), TABLE_II, nodes)
+        assert PaperModel(problem).model.num_columns == rows.printed_variables(count, nodes)
+
+
+def test_response_times_are_those_of_kleinrock() -> None:
+    assert rows.response(40.0, 3200.0, 2 / 450) == pytest.approx(40 / (1 - 80 / 450))
+    assert rows.response(40.0, 1600.0, 2 / 450) == pytest.approx(44.32, abs=0.01)
+    assert rows.response(3.0, 9.0, 0.0) == 3.0
+
+
+class Given(Study):
+    """A study whose costs are what the test says: $ hierarchical, centralised, under first-principle methods and under
+    those that share nodes."""
+
+    def __init__(self, *costs: tuple[float, float, float, float]) -> None:
+        super().__init__((10,), range(len(costs)), timeout=1.0)
+        self.costs = costs
+
+    def run(self, size: int, seed: int, planner: str, num_controllers: int, rule: Any) -> CapacityResult:
+        hierarchical, centralised, first, sharing = self.costs[seed]
+        cost = first if planner in ("fifo", "edf", "ps") else sharing
+        if planner == "milp":
+            cost = hierarchical if num_controllers > 1 else centralised
+        decisions = np.zeros(1, dtype=[("gap", "f8")])
+        return CapacityResult(planner, TABLE_II, (), np.zeros(0), decisions, cost, 0.0)
+
+
+def test_verdicts_follow_from_the_numbers() -> None:
+    def verdicts(*costs: tuple[float, float, float, float]) -> list[str]:
+        study = Given(*costs)
+        return [claim.verdict for claim in (*rows.savings(study), rows.hierarchy(study))]
+
+    same = [REPRODUCED, REPRODUCED, NOT_COMPARABLE]
+    assert verdicts((50.0, 51.0, 100.0, 60.0)) == [*same, REPRODUCED]
+    assert verdicts((10.0, 20.0, 100.0, 60.0)) == [*same, ORDER_ONLY]
+    assert verdicts((60.0, 50.0, 100.0, 60.0)) == [ORDER_ONLY, ORDER_ONLY, NOT_COMPARABLE, DIFFERS]
+    assert verdicts((20.0, 20.0, 100.0, 60.0), (60.0, 60.0, 100.0, 60.0))[0] == REPRODUCED
+    assert verdicts((70.0, 70.0, 100.0, 60.0), (101.0, 101.0, 100.0, 60.0))[0] == DIFFERS
+
+
+PUBLISHED = """,Application,Jobs,GpuType,GpuNumber,ExecutionTime,min
+0,vgg,J1,K80,1,7200,1
+1,vgg,J1,K80,2,3600,1
+2,vgg,J1,K80,8,900,1
+3,alexnet,J2,Quadro P600,8,36000,1
+4,alexnet,J2,A100,1,36,1
+"""
+
+
+def test_one_controller_of_all_nodes_is_not_compared_where_it_would_take_hours() -> None:
+    claim = rows.hierarchy(Study((50, 100), [0], timeout=1.0))
+    assert (claim.verdict, claim.ours) == (NOT_COMPARABLE, "not compared")
+
+
+def test_published_times_are_those_of_table_ii() -> None:
+    first, second = tables_of(PUBLISHED)
+    assert first[:3, :2].tolist() == [[2.0, np.inf], [2.0, 1.0], [2.0, 1.0]]
+    assert np.isfinite(first).sum() == 5
+    assert np.argwhere(np.isfinite(second)).tolist() == [[TABLE_II.index_of("Custom3"), 7]]
+    assert second[8, 7] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("J1,K80,2,3600", "J1,K80,2,0", "line 3: ExecutionTime = 0"),
+        ("J1,K80,2,3600", "J1,K80,2,nan", "line 3: ExecutionTime = 'nan'"),
+        ("J1,K80,2,3600", "J1,K80,0,3600", "line 3: GpuNumber = '0'"),
+        ("GpuType", "Gpu", "line 1: columns"),
+        ("Quadro P600", "V100", "job 'J2' runs on no GPU model of Table II"),
+    ],
+)
+def test_published_times_that_make_no_sense_are_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tables_of(PUBLISHED.replace(old, new))
+
+
+def test_the_command_prints_rows_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = tmp_path / "times.csv"
+    times.write_text(PUBLISHED, encoding="utf-8")
+    options = ["--quick", "--nodes", "5", "--times", str(times), "--json", "-o", str(tmp_path)]
+    assert not main(["papers", "gpuaas", *options])
+    printed = json.loads(capsys.readouterr().out)
+    assert {"4.5", "4.6 N=5", "4.8", "search"} <= {row["id"] for row in printed}
+    for name in ("gpuaas-cost.png", "gpuaas-time.png"):
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [((5, 7), r"nodes\[1\] = 7 is not a multiple of 5"), ((0,), r"nodes\[0\] = 0 is not in")],
+)
+def test_sizes_without_whole_controllers_are_refused(nodes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gpuaas.reproduce(quick=True, nodes=nodes)
+
+
+def test_sizes_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["papers", "gpuaas", "--nodes", "5,many"])
+    assert "'5,many' is not numbers between commas" in capsys.readouterr().err
+
+
+def test_a_run_is_made_once(study: Study) -> None:
+    assert study.hierarchical(5, 0, "search") is study.hierarchical(5, 0, "search")
+    assert isinstance(study.planners["search"], SearchPlanner)

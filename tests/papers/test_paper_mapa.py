@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.papers import mapa
+from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim, in_order
+from topoplace.papers.mapa.study import Study
+
+JOBS = (
+    "2,ring,0,30,0,googlenet.sh\n4,ring,0,40,1,vgg16.sh\n1,ring,5,20,1,vgg16.sh\n5,ring,5,10,1,alexnet.sh\n"
+)
+
+
+@pytest.fixture(scope="module")
+def claims() -> dict[str, Claim]:
+    return {claim.id: claim for claim in mapa.reproduce(quick=True)}
+
+
+# ---- the artifact ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", mapa.POLICIES)
+@pytest.mark.parametrize("machine", mapa.MACHINES)
+def test_every_line_of_every_log(shared: Path, machine: str, policy: str) -> None:
+    folder = shared / "data/mapa"
+    jobs = (folder / "jobs-ring-s1.txt").read_text()
+    expected = (folder / f"results-{machine}-{policy}-ring-s1.txt").read_text()
+    assert mapa.run_artifact(jobs, machine, policy) == expected
+    assert mapa.run_artifact(jobs, (folder / f"topology-{machine}.txt").read_text(), policy) == expected
+
+
+@pytest.mark.parametrize("machine", mapa.MACHINES)
+def test_built_in_links_are_those_of_the_files(shared: Path, machine: str) -> None:
+    read = mapa.parse_topology((shared / f"data/mapa/topology-{machine}.txt").read_text())
+    built = mapa.topology_of(machine)
+    assert np.array_equal(built.bandwidth_matrix(), read.bandwidth_matrix())
+    assert np.array_equal(tp.objectives.link_class(built), tp.objectives.link_class(read))
+
+
+def test_a_log_of_our_own() -> None:
+    log = mapa.run_artifact(JOBS, "dgx-v", "greedy").splitlines()
+    assert [line.split()[0] for line in log] == ["ID", "2", "0", "1", "3"]
+    by_id = {line.split()[0]: line.split() for line in log[1:]}
+    assert by_id["0"] == [
+        "0",
+        "0",
+        "30",
+        "0",
+        "30",
+        "100",
+        "1.000000",
+        "0",
+        "2",
+        "0.000000",
+        "58.925036",
+        "googlenet.sh",
+        "1,4,",
+        "0",
+        "ring",
+        "350",
+        "2",
+        "0",
+        "0",
+    ]
+    # Submitted at 5 with two GPUs free: the job of five waits for the first two to end, at 40.
+    assert by_id["3"][1:5] == ["40", "50", "35", "10"]
+    assert by_id["3"][13] == "5"
+
+
+def test_our_names_of_machines_and_policies_will_do() -> None:
+    ours = mapa.run_artifact(JOBS, "dgx1-v100", "mapa-topo-aware")
+    assert ours == mapa.run_artifact(JOBS, "dgx-v", "topoAware")
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(1, 5), st.integers(0, 12), st.integers(1, 9), st.integers(0, 1)),
+        min_size=1,
+        max_size=14,
+    ),
+    policy=st.sampled_from(sorted(mapa.POLICIES)),
+)
+@settings(max_examples=25)
+def test_times_are_those_of_a_clock_that_ticks(rows: list[tuple[int, int, int, int]], policy: str) -> None:
+    """The artifact counts cycles: completions, then arrivals in the order of the list, then starts from the head."""
+    text = "".join(f"{k},ring,{arrival},{service},{sensitive},x\n" for k, arrival, service, sensitive in rows)
+    log = [line.split() for line in mapa.run_artifact(text, "summit", policy).splitlines()[1:]]
+    unseen, queue, running, done = list(range(len(rows))), [], {}, []
+    free, cycle = 6, 0
+    while len(done) < len(rows):
+        for job in [job for job, end in running.items() if end == cycle]:
+            done.append((job, cycle - rows[job][2], cycle))
+            free += rows[job][0]
+            del running[job]
+        while unseen and rows[unseen[0]][1] <= cycle:
+            queue.append(unseen.pop(0))
+        while queue and rows[queue[0]][0] <= free:
+            job = queue.pop(0)
+            free -= rows[job][0]
+            running[job] = cycle + rows[job][2]
+        cycle += 1
+    assert [(int(line[0]), int(line[1]), int(line[2])) for line in log] == done
+    assert [int(line[3]) for line in log] == [start - rows[job][1] for job, start, _ in done]
+
+
+@pytest.mark.parametrize(
+    ("topology", "policy", "jobs", "message"),
+    [
+        ("dgx-v", "best", JOBS, "policy = 'best': the artifact has baseline, topoAware"),
+        ("1 2 fast", "greedy", JOBS, "line 1: '1 2 fast' is not `u v gb_per_s"),
+        ("1 1 25 Single", "greedy", JOBS, "line 1: '1 1 25 Single': two GPUs of 1..64"),
+        ("1 2 25 Single\n2 1 25 Single", "greedy", JOBS, "line 2: the pair 1 2 occurs twice"),
+        ("", "greedy", JOBS, "no edge lines"),
+        ("dgx-v", "greedy", "9,ring,0,1,0,x\n", "job 0: never fits: 9 GPUs needed"),
+        ("dgx-v", "greedy", "6,ring,0,1,0,x\n", "rings, stars and cliques of 1 to 5 tasks"),
+        ("dgx-v", "greedy", "2,ring,0,1\n", "line 1: 4 columns, 6 needed"),
+    ],
+)
+def test_what_the_artifact_cannot_do_is_refused(topology: str, policy: str, jobs: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mapa.run_artifact(jobs, topology, policy)
+
+
+def test_match_artifact_compares_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "jobs-ring-s7.txt").write_text(JOBS)
+    log = mapa.run_artifact(JOBS, "summit", "preserve")
+    (tmp_path / "results-summit-preserve-ring-s7.txt").write_text(log)
+    (tmp_path / "results-summit-baseline-ring-s7.txt").write_text(log.replace("vgg16", "vgg17"))
+    differs, same = mapa.match_artifact(tmp_path)
+    assert (same.paper, same.ours, same.verdict) == ("5", "5", REPRODUCED)
+    assert (differs.paper, differs.verdict) == ("5", DIFFERS)
+    assert int(differs.ours) < 5
+
+
+def test_match_artifact_needs_logs(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no results-MACHINE-POLICY-JOBS\.txt"):
+        list(mapa.match_artifact(tmp_path))
+
+
+# ---- the paper ---------------------------------------------------------------------------------------------------
+
+
+def test_every_claim_is_complete(claims: dict[str, Claim]) -> None:
+    assert len(claims) >= 30
+    for claim in claims.values():
+        assert list(claim.to_dict()) == ["id", "quantity", "paper", "ours", "verdict", "why"]
+        assert all(claim.to_dict().values())
+        assert claim.verdict in {REPRODUCED, DIFFERS, ORDER_ONLY, NOT_COMPARABLE}
+    json.dumps([claim.to_dict() for claim in claims.values()])
+
+
+@pytest.mark.parametrize(
+    "claim_id",
+    [
+        "3.2",
+        "3.5",
+        "3.6",
+        "3.17",
+        "3.11",
+        "3.14b threshold",
+        "3.15a threshold",
+    ],
+)
+def test_what_is_reproduced(claims: dict[str, Claim], claim_id: str) -> None:
+    assert claims[claim_id].verdict == REPRODUCED, claims[claim_id]
+
+
+@pytest.mark.parametrize("claim_id", ["3.12", "3.12b"])
+def test_table_3_keeps_its_order(claims: dict[str, Claim], claim_id: str) -> None:
+    assert claims[claim_id].verdict in {REPRODUCED, ORDER_ONLY}
+    ours = [float(value) for value in re.findall(r"[\d.]+", claims[claim_id].ours)]
+    assert ours == sorted(ours)
+
+
+@pytest.mark.parametrize("claim_id", ["3.14b", "3.15a"])
+def test_the_minimum_of_preserve_needs_the_threshold(claims: dict[str, Claim], claim_id: str) -> None:
+    assert claims[claim_id].verdict == DIFFERS
+    assert claims[f"{claim_id} threshold"].verdict == REPRODUCED
+
+
+def test_the_idle_optima_of_the_artifact() -> None:
+    """AggBW of the best ring of 2 to 5 on each idle machine, with the artifact's links (a ring of 2 counts twice)."""
+    optima = {
+        "dgx-v": [100, 125, 175, 210],
+        "dgx-p": [40, 60, 80, 100],
+        "summit": [100, 150, 120, 170],
+        "torus-2d": [100, 110, 175, 210],
+        "cubeMesh-16": [100, 125, 175, 225],
+    }
+    greedy = tp.policies.Greedy(tie_break="artifact")
+    for machine, expected in optima.items():
+        cluster = tp.Cluster(mapa.topology_of(machine))
+        placed = [greedy.place(tp.JobGraph.ring(size), cluster) for size in range(2, 6)]
+        assert [p.scores["aggregated_bandwidth"] for p in placed if p] == expected
+
+
+def test_the_threshold_is_paid_with_a_longer_makespan() -> None:
+    study = Study("torus-2d", [0, 1])
+    assert 0.93 < study.throughput("Preserve, threshold") < 0.999
+    assert study.throughput("Preserve") == pytest.approx(1.0, abs=0.01)
+
+
+def test_verdicts_follow_their_rule() -> None:
+    assert in_order([1.0, 1.071, 1.08], [1.0, 1.07, 1.09], 0.02) == REPRODUCED
+    assert in_order([1.0, 1.3, 1.5], [1.0, 1.07, 1.09], 0.02) == ORDER_ONLY
+    assert in_order([1.0, 1.5, 1.3], [1.0, 1.07, 1.09], 0.02) == DIFFERS
+
+
+def test_plots_are_written(tmp_path: Path) -> None:
+    mapa.reproduce(quick=True, output=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "mapa-gantt.png",
+        "mapa-overhead.png",
+        "mapa-policies.png",
+    ]

@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import runpy
+from importlib import import_module
+from itertools import combinations, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brute_force
+import topoplace as tp
+from topoplace.engine.plan import Explanation, QueuedJob
+from topoplace.papers.mapa import MACHINES, topology_of
+from topoplace.testing import check_policy
+from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_policy.py"
+HighestIds = runpy.run_path(str(EXAMPLE))["HighestIds"]
+POLICIES = tp.policies.names()
+MAPA = POLICIES[:4]
+SHARING = [name for name in POLICIES if name != "g-queue"]
+"""Those that may put several jobs on a machine."""
+
+
+def test_names() -> None:
+    assert MAPA == ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
+    assert POLICIES[4:] == (
+        "fcfs",
+        "best-fit",
+        "topo-aware",
+        "topo-aware-p",
+        "drmaestro",
+        "g-queue",
+        "r-queue",
+    )
+    assert [tp.policies.get(name).name for name in POLICIES] == list(POLICIES)
+
+
+def test_unknown_name_suggests_close_ones() -> None:
+    with pytest.raises(ValueError, match="'mapa-greedi': no such policy; did you mean mapa-greedy"):
+        tp.policies.get("mapa-greedi")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_contract(name: str) -> None:
+    report = check_policy(lambda: tp.policies.get(name))
+    assert report.placed > (100 if name in SHARING else 50)
+
+
+def test_the_example_keeps_the_contract() -> None:
+    assert check_policy(HighestIds).policy == "highest-ids"
+
+
+def test_the_example_is_shown_in_the_docs_as_it_is() -> None:
+    shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text()
+    code = EXAMPLE.read_text()
+    assert code[code.index("class HighestIds") : code.index("\n\nif __name__")].rstrip() in shown
+
+
+def test_deprecated_names_say_what_they_are_called_now() -> None:
+    with pytest.warns(DeprecationWarning, match="Refusal"):
+        assert tp.Deferred is tp.Refusal
+    with pytest.warns(DeprecationWarning, match="Refusal"):
+        assert import_module("topoplace.placement").Deferred is tp.Refusal
+    refusal = tp.Refusal("full")
+    with pytest.warns(DeprecationWarning, match="refusal"):
+        assert Explanation("p", (), refusal).deferred is refusal
+    with pytest.warns(DeprecationWarning, match="order") as warned:
+        old = type("Old", (HighestIds,), {"rank": lambda self, job, placement: placement.gpus})
+    assert str(warned[0].message) == "Old.rank() is deprecated: use order()"
+    assert old.order(None, None, tp.Placement((3, 1), topology=tp.machines.get("minsky"))) == (-3, -1)  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match="what_if"), tp.Cluster(tp.machines.get("minsky")).trial():
+        pass
+
+
+@pytest.mark.parametrize("name", MAPA)
+@given(
+    job=job_graphs(max_tasks=4), cluster=clusters(topologies(max_gpus=6) | cluster_topologies(max_machines=2))
+)
+def test_ranking_against_brute_force(name: str, job: tp.JobGraph, cluster: tp.Cluster) -> None:
+    free = cluster.free_gpus()
+    expected = brute_force.ranking(name, job, cluster.topology, free, free)
+    policy = tp.policies.get(name)
+    explained = policy.explain(job, cluster, top=6)
+    assert [placement.gpus for placement in explained.candidates] == expected[:6]
+    placement = policy.place(job, cluster)
+    assert (placement.gpus if placement else None) == (expected[0] if expected else None)
+    assert (explained.refusal is None) == bool(expected)
+    if placement:
+        assert placement.optimal
+
+
+@given(job=job_graphs(min_tasks=6, max_tasks=6), cluster=clusters(topologies(min_gpus=6, max_gpus=7)))
+@settings(max_examples=15)
+def test_beyond_the_fitted_range_preserve_takes_bottleneck_and_sum(
+    job: tp.JobGraph, cluster: tp.Cluster
+) -> None:
+    job = job.with_(bandwidth_sensitive=True)
+    free = cluster.free_gpus()
+    expected = brute_force.ranking("mapa-preserve", job, cluster.topology, free, free)
+    placement = tp.policies.Preserve().place(job, cluster)
+    assert (placement.gpus if placement else None) == (expected[0] if expected else None)
+    if placement:
+        assert placement.scores["effective_bandwidth_extrapolated"] == 1.0
+
+
+def test_eq2_can_be_forced_beyond_its_range() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    job = tp.JobGraph.ring(8).with_(bandwidth_sensitive=True)
+    trusted, forced = (tp.policies.Preserve(force_eq2=force).place(job, cluster) for force in (False, True))
+    assert trusted is not None
+    assert forced is not None
+    assert trusted.scores["effective_bandwidth"] == pytest.approx(161.9, abs=0.1)
+    assert forced.scores["effective_bandwidth"] == pytest.approx(182.8, abs=0.1)
+    assert forced.scores["aggregated_bandwidth"] < trusted.scores["aggregated_bandwidth"]
+
+
+@pytest.mark.parametrize("name", ["mapa-greedy", "mapa-preserve"])
+@given(job=job_graphs(max_tasks=4), cluster=clusters(topologies(max_gpus=7)))
+def test_freeing_gpus_never_lowers_the_best_score(name: str, job: tp.JobGraph, cluster: tp.Cluster) -> None:
+    job = job.with_(bandwidth_sensitive=True)
+    score = "aggregated_bandwidth" if name == "mapa-greedy" else "effective_bandwidth"
+    policy = tp.policies.get(name)
+    before = policy.place(job, cluster)
+    for gpu in cluster.drained_gpus():
+        cluster.undrain(gpu)
+    for job_id in tuple(cluster.allocations):
+        cluster.release(job_id)
+        after = policy.place(job, cluster)
+        if before is not None:
+            assert after is not None
+            assert after.scores[score] >= before.scores[score]
+        before = after
+
+
+# ---- requirements and reasons ------------------------------------------------------------------------------------
+
+
+def mixed_cluster() -> tp.Cluster:
+    """Two machines: four V100 of 16 GB, then four P100 of 32 GB."""
+    gpus = [
+        tp.Gpu(i, f"GPU{i % 4}", "V100" if i < 4 else "P100", "ab"[i // 4], 0, 16.0 if i < 4 else 32.0)
+        for i in range(8)
+    ]
+    return tp.Cluster(tp.Topology(tuple(gpus)))
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_requirements_choose_the_gpus(name: str) -> None:
+    cluster, policy = mixed_cluster(), tp.policies.get(name)
+    cluster.allocate("other", [0])
+    ring = tp.JobGraph.ring(3)
+    for job, allowed in (
+        (ring.with_(gpu_model="P100"), {4, 5, 6, 7}),
+        (ring.with_(gpu_model="V100"), {1, 2, 3}),
+        (ring.with_(gpu_memory_gb=20.0), {4, 5, 6, 7}),
+    ):
+        placement = policy.place(job, cluster)
+        assert placement is not None
+        assert set(placement.gpus) <= allowed
+    apart = policy.place(tp.JobGraph.ring(2).with_(anti_affinity=True), cluster)
+    assert apart is not None
+    assert sorted(apart.gpus) == [1, 4]
+    assert not apart.optimal
+    together = policy.place(tp.JobGraph.ring(4).with_(single_machine=True), cluster)
+    assert together is not None
+    assert set(together.gpus) == {4, 5, 6, 7}
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        (tp.JobGraph.ring(9), "never fits: 9 GPUs needed, the topology has 8"),
+        (
+            tp.JobGraph.ring(5).with_(single_machine=True),
+            "never fits: 5 GPUs on one machine needed, the topology has 4",
+        ),
+        (
+            tp.JobGraph.ring(3).with_(anti_affinity=True),
+            "never fits: 3 GPUs on different machines needed, the topology has 2",
+        ),
+        (tp.JobGraph.ring(2).with_(gpu_model="H100"), "never fits: 2 H100 GPUs needed, the topology has 0"),
+        (tp.JobGraph.ring(4).with_(gpu_model="V100"), "does not fit now: 4 V100 GPUs needed, free are 3"),
+        (
+            tp.JobGraph.ring(2).with_(gpu_memory_gb=80.0),
+            "never fits: 2 GPUs of 80 GB or more needed, the topology has 0",
+        ),
+    ],
+)
+def test_reasons(job: tp.JobGraph, reason: str) -> None:
+    cluster = mixed_cluster()
+    cluster.allocate("other", [0])
+    for name in POLICIES:
+        policy = tp.policies.get(name)
+        assert policy.place(job, cluster) is None
+        deferred = policy.explain(job, cluster).refusal
+        assert deferred is not None
+        assert deferred.reason == reason
+
+
+def test_no_link_is_a_reason() -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(4, [(0, 1, 50.0)], default=0.0))
+    policy = tp.policies.get("mapa-greedy")
+    deferred = policy.explain(tp.JobGraph.ring(3), cluster).refusal
+    assert deferred is not None
+    assert "no 3 of the 4 free GPUs have links" in deferred.reason
+
+
+def test_baseline_looks_on_where_the_lowest_ids_have_no_link() -> None:
+    cluster = tp.Cluster(tp.Topology.from_links(4, [(1, 3, 50.0)], default=0.0))
+    placement = tp.policies.Baseline().place(tp.JobGraph.ring(2), cluster)
+    assert placement is not None
+    assert placement.gpus == (1, 3)
+
+
+def test_below_the_minimum_effective_bandwidth_a_sensitive_job_waits() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    cluster.allocate("other", [1, 2, 3, 4, 5, 6])
+    pair = tp.JobGraph.ring(2)  # GPUs 0 and 7 have no NVLink: 10.084 GB/s
+    patient = tp.policies.Preserve(min_effective_bandwidth=12.0)
+    assert patient.place(pair, cluster) is not None
+    assert tp.policies.Preserve().place(pair.with_(bandwidth_sensitive=True), cluster) is not None
+    assert patient.place(pair.with_(bandwidth_sensitive=True), cluster) is None
+    explained = patient.explain(pair.with_(bandwidth_sensitive=True), cluster)
+    assert explained.refusal is not None
+    assert (
+        explained.refusal.reason
+        == "waits: the best effective bandwidth now is 10.084 GB/s, the minimum is 12"
+    )
+    assert explained.candidates[0].gpus == (0, 7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tie_break": "random"},
+        {"timeout": 0},
+        {"min_effective_bandwidth": float("nan")},
+        {"coefficients": (1.0,)},
+    ],
+)
+def test_options_are_checked(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        tp.policies.get("mapa-preserve", **options)
+
+
+# ---- the queue ---------------------------------------------------------------------------------------------------
+
+
+def test_plan_starts_from_the_head_and_sets_aside_what_never_fits() -> None:
+    cluster = tp.Cluster(tp.machines.get("summit"))
+    queue = [QueuedJob(f"job-{i}", tp.JobGraph.ring(k)) for i, k in enumerate((2, 7, 3, 2, 1))]
+    plan = tp.policies.get("baseline").plan(queue, cluster, 0.0)
+    assert [(job_id, placement.gpus) for job_id, placement in plan.start] == [
+        ("job-0", (0, 1)),
+        ("job-2", (2, 3, 4)),
+    ]
+    assert [job_id for job_id, _ in plan.reject] == ["job-1"]
+    assert cluster.num_free == 6
+
+
+# ---- the artifact ------------------------------------------------------------------------------------------------
+
+SET_ORDER = {
+    **{(name, 2): (0, 1) for name in ("ring", "star", "clique")},
+    **{(name, 3): (1, 0, 2) for name in ("ring", "clique")},
+    **{(name, 4): (2, 0, 1, 3) for name in ("ring", "clique")},
+    **{("star", k): tuple(range(k)) for k in (3, 4, 5)},
+    **{("ring", 5): (3, 2, 0, 1, 4), ("clique", 5): (3, 0, 1, 2, 4)},
+}
+
+
+def artifact_choice(
+    policy: str, job: tp.JobGraph, topology: tp.Topology, free: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The artifact's rules as loops: every set in its order, every order of it, the first strict maximum."""
+    key = SET_ORDER[job.name, job.num_tasks]
+    sets = sorted(combinations(free, job.num_tasks), key=lambda s: [s[i] for i in key])
+    edges = [(a, b) for a, b, _ in job.edges] * (2 if (job.name, job.num_tasks) == ("ring", 2) else 1)
+    classes = tp.objectives.link_class(topology)
+    model = tp.objectives.EffectiveBandwidth()
+
+    def aggregated(gpus: tuple[int, ...]) -> float:
+        return sum(topology.bandwidth(gpus[a], gpus[b]) for a, b in edges)
+
+    def effective(gpus: tuple[int, ...]) -> float:
+        used = [int(classes[gpus[a], gpus[b]]) for a, b in edges]
+        return model.of_counts(used.count(0), used.count(1), used.count(2))
+
+    def preserved(gpus: tuple[int, ...]) -> float:
+        rest = [gpu for gpu in free if gpu not in gpus]
+        return sum(topology.bandwidth(u, v) for u, v in combinations(rest, 2) if classes[u, v] < 2)
+
+    if policy == "mapa-topo-aware":
+        size = 3 if topology.num_gpus == 6 else 4
+        near = [s for s in sets if len({gpu // size for gpu in s}) == 1]
+        if job.num_tasks < size and near:
+            return near[0]
+    if policy in ("mapa-topo-aware", "baseline"):
+        return max(permutations(sets[0]), key=aggregated)
+    candidates = [gpus for s in sets for gpus in permutations(s)]
+    if policy == "mapa-preserve":
+        score = effective if job.bandwidth_sensitive else lambda gpus: (preserved(gpus), aggregated(gpus))
+        return max(candidates, key=score)
+    return max(candidates, key=aggregated)
+
+
+@pytest.mark.parametrize("name", MAPA)
+@pytest.mark.parametrize("machine", MACHINES)
+@given(data=st.data())
+@settings(max_examples=8)
+def test_artifact_tie_break_against_its_rules(name: str, machine: str, data: st.DataObject) -> None:
+    topology = topology_of(machine)
+    pattern = data.draw(st.sampled_from([tp.JobGraph.ring, tp.JobGraph.star, tp.JobGraph.clique]))
+    job = pattern(data.draw(st.integers(2, 5))).with_(bandwidth_sensitive=data.draw(st.booleans()))
+    most = min(topology.num_gpus, 8)
+    free = tuple(sorted(data.draw(st.sets(st.integers(0, topology.num_gpus - 1), min_size=5, max_size=most))))
+    cluster = tp.Cluster(topology)
+    busy = sorted(set(range(topology.num_gpus)) - set(free))
+    if busy:
+        cluster.allocate("other", busy)
+    placement = tp.policies.get(name, tie_break="artifact").place(job, cluster)
+    assert placement is not None
+    assert placement.gpus == artifact_choice(name, job, topology, free)
+
+
+@pytest.mark.parametrize("job", [tp.JobGraph.ring(6), tp.JobGraph.chain(3), tp.JobGraph.tree(4)])
+def test_artifact_order_is_not_guessed(job: tp.JobGraph) -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    with pytest.raises(ValueError, match="rings, stars and cliques of 1 to 5 tasks"):
+        tp.policies.get("mapa-greedy", tie_break="artifact").place(job, cluster)
+
+
+def test_a_search_without_end_stops_at_the_same_place_every_time():
+    bandwidth = np.full((256, 256), 50.0)
+    for first in range(0, 256, 8):
+        bandwidth[first : first + 8, first : first + 8] = 450.0
+    np.fill_diagonal(bandwidth, 0.0)
+    cluster = tp.Cluster(tp.Topology.from_matrix(bandwidth))
+    policy = tp.policies.get("mapa-preserve", max_nodes=20_000)
+    placements = [policy.place(tp.JobGraph.ring(12), cluster) for _ in range(2)]
+    assert placements[0] == placements[1]
+    assert len(placements[0].gpus) == 12
+    assert not placements[0].optimal

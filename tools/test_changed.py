@@ -1,0 +1,66 @@
+"""Run the tests of what has changed since main: quick enough to run before every commit.
+
+A changed file of the package is tested by the folder of `tests/` that mirrors its own; a changed test by itself; a
+change of the house (tools, pyproject, docs) by `tests/house`. C++ has `make cpp-test`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+PACKAGE = Path("python/topoplace")
+# Tests that show within seconds whether a module at the top of the package still does its work.
+TOP_LEVEL = {"placement.py": "tests/test_placement.py", "launch.py": "tests/test_placement.py"}
+
+
+def changed(base: str) -> list[Path]:
+    """Return the files that differ from where this branch left `base`, uncommitted and new ones included."""
+    fork = git("merge-base", base, "HEAD")[0]
+    names = [*git("diff", "--name-only", fork), *git("ls-files", "--others", "--exclude-standard")]
+    return [Path(name) for name in dict.fromkeys(names)]
+
+
+def git(*arguments: str) -> list[str]:
+    """Return the lines that git prints."""
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    return done.stdout.splitlines()
+
+
+def tests_of(path: Path) -> str | None:
+    """Return the test file or folder that covers `path`, the nearest one there is; None where C++ tests do."""
+    if path.parts[0] == "tests" and path.name.startswith("test_"):
+        return str(path)
+    if path.parts[0] == "cpp":
+        return None
+    if path.is_relative_to(PACKAGE):
+        below = path.relative_to(PACKAGE)
+        if len(below.parts) == 1:
+            return TOP_LEVEL.get(below.name, "tests/house")
+        candidates = (Path("tests") / part for part in (below.parent, *below.parent.parents))
+        return next(
+            str(found) for found in candidates if (REPOSITORY / found).is_dir() and found.name != "tests"
+        )
+    return "tests/house"
+
+
+def main(arguments: list[str]) -> int:
+    """Test what has changed since the branch or commit that is named, main otherwise."""
+    base = arguments[0] if arguments else "main"
+    found = {tests for path in changed(base) if (tests := tests_of(path)) and (REPOSITORY / tests).exists()}
+    chosen = sorted(
+        t for t in found if not any(t != other and Path(t).is_relative_to(other) for other in found)
+    )
+    if not chosen:
+        print(f"nothing has changed since {base} that Python tests cover")
+        return 0
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 1), *chosen]
+    print(" ".join(command[1:]))
+    return subprocess.run(command, cwd=REPOSITORY).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
