@@ -1,35 +1,36 @@
-"""A policy of our own: fill the machine whose free GPUs fit best, so that large jobs still find room."""
+"""A policy of your own in fifteen lines: copy this file, change `best`, run `topoplace.testing.check_policy` on it.
+
+Requirements of jobs, ranked alternatives, reasons and the queue come from the base class.
+"""
 
 from __future__ import annotations
 
 import topoplace as tp
-from topoplace.policies import SearchPolicy
-from topoplace.policies.base import GpuSet
+from topoplace.policies import GpuSet, SearchPolicy
 from topoplace.testing import check_policy
 
 
-class BestFit(SearchPolicy):
-    """The socket with the fewest free GPUs that still holds the job; else the lowest ids."""
+class HighestIds(SearchPolicy):
+    """The free GPUs with the highest ids."""
 
-    name = "best-fit"
+    name = "highest-ids"
 
     def best(
         self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> tp.Placement | None:
-        """The tightest socket that has room."""
-        topology = cluster.topology
-        sockets: dict[object, list[int]] = {}
-        for gpu in sorted(free):
-            sockets.setdefault((topology.gpus[gpu].machine, topology.gpus[gpu].socket), []).append(gpu)
-        room = [gpus for gpus in sockets.values() if len(gpus) >= job.num_tasks and required <= set(gpus)]
-        pool = min(room, key=len) if room else sorted(free)
-        others = [gpu for gpu in pool if gpu not in required][: job.num_tasks - len(required)]
-        gpus = tuple(sorted({*required, *others}))
-        scores = tp.objectives.scores_of(job, gpus, topology, cluster.free_gpus())
-        return tp.Placement(gpus=gpus, scores=scores, topology=topology)
+        """Return `required` and the highest other ids of `free`."""
+        others = sorted(free - required, reverse=True)[: job.num_tasks - len(required)]
+        gpus = tuple(sorted((*required, *others)))
+        scores = tp.objectives.scores_of(job, gpus, cluster.topology, cluster.free_gpus())
+        return tp.Placement(gpus=gpus, scores=scores, topology=cluster.topology, job=job)
+
+    def order(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
+        """Return a sort key, smaller is better: the highest id first."""
+        return tuple(sorted(-gpu for gpu in placement.gpus))
 
 
-print(check_policy(BestFit))
-cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
-cluster.allocate("someone", [0, 1])
-print(BestFit().place(tp.JobGraph.ring(2), cluster))
+if __name__ == "__main__":
+    print(check_policy(HighestIds))
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    cluster.allocate("someone", [0, 1])
+    print(HighestIds().place(tp.JobGraph.ring(2), cluster))

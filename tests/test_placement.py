@@ -60,7 +60,9 @@ def test_is_a_value() -> None:
     assert hash(placement) == hash(tp.Placement((1, 0), topology=DGX))
     with pytest.raises(dataclasses.FrozenInstanceError):
         placement.gpus = (2,)  # type: ignore[misc]
-    assert tp.Deferred("no two GPUs are free").reason == "no two GPUs are free"
+    refusal = tp.Refusal("no two GPUs are free")
+    assert refusal.reason == "no two GPUs are free"
+    assert not refusal.permanent
 
 
 def test_numactl_binds_a_job_whose_gpus_share_a_socket() -> None:

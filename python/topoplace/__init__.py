@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import testing as testing
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
+    from topoplace.engine.plan import Plan as Plan
+    from topoplace.engine.policy import Policy as Policy
     from topoplace.errors import AllocationError as AllocationError
     from topoplace.errors import JobGraphError as JobGraphError
     from topoplace.errors import SnapshotError as SnapshotError
@@ -27,11 +29,9 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.jobs.job_graph import JobGraph as JobGraph
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
-    from topoplace.placement import Deferred as Deferred
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
-    from topoplace.policies.base import Plan as Plan
-    from topoplace.policies.base import Policy as Policy
+    from topoplace.placement import Refusal as Refusal
     from topoplace.simulate import simulate as simulate
     from topoplace.topology.devices import Component as Component
     from topoplace.topology.devices import ComponentKind as ComponentKind
@@ -54,7 +54,6 @@ _HOME = {
     "Cluster": "cluster.cluster",
     "Component": "topology.devices",
     "ComponentKind": "topology.devices",
-    "Deferred": "placement",
     "DistanceWeights": "topology.links.distance",
     "Fabric": "topology.fabric",
     "Gpu": "topology.devices",
@@ -69,8 +68,9 @@ _HOME = {
     "Nic": "topology.devices",
     "PerformanceProfile": "jobs.performance_profile",
     "Placement": "placement",
-    "Plan": "policies.base",
-    "Policy": "policies.base",
+    "Plan": "engine.plan",
+    "Policy": "engine.policy",
+    "Refusal": "placement",
     "SnapshotError": "errors",
     "Topology": "topology.topology",
     "TopologyError": "errors",
@@ -100,6 +100,8 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     elif name in _HOME:
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    elif name == "Deferred":
+        return importlib.import_module(f"{__name__}.placement").Deferred  # which warns
     else:
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
     globals()[name] = value

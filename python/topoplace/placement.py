@@ -1,4 +1,4 @@
-"""What a policy decides: a Placement, or Deferred with the reason why not now."""
+"""A policy's decision: a Placement, or a Refusal with its reason."""
 
 from __future__ import annotations
 
@@ -134,7 +134,17 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
-    """No placement now, and the reason, for a person to read."""
+class Refusal:
+    """No placement: now, or ever."""
 
     reason: str
+    """For a person to read."""
+    permanent: bool = False
+    """Whether waiting cannot help: not even the idle cluster could take the job."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "Deferred":
+        warn_deprecated("Deferred", "Refusal")
+        return Refusal
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

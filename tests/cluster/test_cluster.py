@@ -242,7 +242,7 @@ def test_a_trial_leaves_no_trace() -> None:
     job = tp.JobGraph.ring(2)
     cluster.allocate("a", [0, 1], job)
     before = cluster.snapshot()
-    with cluster.trial() as state:
+    with cluster.what_if() as state:
         state.release("a")
         state.allocate("a", [2])
         with state.transaction():
@@ -276,7 +276,7 @@ def test_views_hear_of_every_change() -> None:
     cluster.allocate("a", [0, 1])
     cluster.drain(5)
     cluster.release("a")
-    with cluster.trial():
+    with cluster.what_if():
         cluster.allocate("b", [2])
     assert cluster.view(Count) is view
     assert view.heard == [(0, 1), (5,), (0, 1), (2,), (2,)]

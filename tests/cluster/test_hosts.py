@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import topoplace as tp
 from topoplace.cluster.hosts import HostResources
+from topoplace.engine.plan import QueuedJob
 from topoplace.launch import Device
 from topoplace.placement import HostShare
-from topoplace.policies.base import QueuedJob
 
 TOPOLOGY = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])
 SIZE = HostResources(cpus=10, memory_gb=8.5, drives=2)
@@ -182,7 +182,7 @@ def test_a_drained_machine_takes_no_process_until_it_is_taken_back(resources: Ho
     with pytest.raises(tp.AllocationError, match=r"hosts\[0\]: machine 'b' is drained"):
         cluster.allocate("p", placed([0], [HostShare(1, 1)]))
     assert tp.Cluster.restore(cluster.snapshot()).hosts.drained == {1}
-    with cluster.trial():
+    with cluster.what_if():
         cluster.undrain("b")
         cluster.allocate("p", placed([0], [HostShare(1, 1)]))
     assert cluster.hosts.drained == {1}
@@ -361,7 +361,7 @@ def test_policies_of_gpus_set_a_job_without_gpus_aside(name: str) -> None:
     cluster, job = tp.Cluster(TOPOLOGY, SIZE), tp.JobGraph.without_gpus(cpus=4)
     policy = tp.policies.get(name)
     assert policy.place(job, cluster) is None
-    deferred = policy.explain(job, cluster).deferred
+    deferred = policy.explain(job, cluster).refusal
     assert deferred is not None
     assert deferred.reason == "never fits: it needs no GPU, and this policy gives nothing else"
     plan = policy.plan([QueuedJob("p", job), QueuedJob("q", tp.JobGraph.ring(2))], cluster, 0.0)

@@ -133,7 +133,7 @@ def test_policy_and_placement(cluster: tp.Cluster, job: tp.JobGraph) -> None:
     }
     assert len(policy.explain(job, cluster, top=5).candidates) == 5
     explained = policy.explain(tp.JobGraph.ring(9), cluster, top=5)
-    assert isinstance(explained.deferred, tp.Deferred)
+    assert isinstance(explained.refusal, tp.Refusal)
     assert policy.place(tp.JobGraph.ring(9), cluster) is None
     queue = [tp.policies.QueuedJob("a", job), tp.policies.QueuedJob("b", job)]
     plan = policy.plan(queue, cluster, 0.0)

@@ -9,8 +9,8 @@ from typing import ClassVar
 import pytest
 
 import topoplace as tp
+from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.policies import Baseline
-from topoplace.policies.base import Explanation, Plan, QueuedJob
 from topoplace.testing import Report, check_policy
 
 Job, Cluster = tp.JobGraph, tp.Cluster
@@ -88,13 +88,13 @@ class ExplainsNothing(Correct):
 class ExplainsAnother(Correct):
     def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
         explained = super().explain(job, cluster, top)
-        return Explanation(self.name, explained.candidates[::-1], explained.deferred)
+        return Explanation(self.name, explained.candidates[::-1], explained.refusal)
 
 
 class RanksASetTwice(Correct):
     def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
         explained = super().explain(job, cluster, top)
-        return Explanation(self.name, explained.candidates[:1] * 2, explained.deferred)
+        return Explanation(self.name, explained.candidates[:1] * 2, explained.refusal)
 
 
 class Crashes(Correct):
@@ -110,7 +110,7 @@ class PlansOverlap(Correct):
 
 class PlansStrangers(Correct):
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        return Plan(reject=(("stranger", tp.Deferred("no")),))
+        return Plan(reject=(("stranger", tp.Refusal("no")),))
 
 
 class PlansByAllocating(Correct):

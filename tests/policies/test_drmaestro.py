@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace import kernels
 from topoplace.cluster.hosts import HostResources
+from topoplace.engine.free_resources import FreeColumns
+from topoplace.engine.machine_state import ClusterView
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies import DRMaestro, QueuedJob
-from topoplace.policies.drmaestro import Costs, build
-from topoplace.policies.drmaestro.phase import SCALE, WAITS, Phase
-from topoplace.policies.drmaestro.state import State
+from topoplace.policies.drmaestro.costs import SCALE, Costs
+from topoplace.policies.drmaestro.network import RunningTraffic
+from topoplace.policies.drmaestro.phases import WAITS, Builder, Offer, Phase, cheapest
 from topoplace.simulate import NetworkContention, Workload
 from topoplace.testing import check_policy
 
@@ -98,13 +100,13 @@ def test_the_cheapest_places_are_all_a_minimum_needs(
     ]
 
     def total(count: int) -> tuple[int, int]:
-        builder = build.Builder()
+        builder = Builder()
         for job, (kind, near) in enumerate(zip(kinds, preferred, strict=True)):
             builder.add(job, kind, 1, [near] if near else [])
         offers = {}
         for kind in set(kinds):
-            found = build.cheapest(cost[kind], room > 0, count)
-            offers[kind] = build.Offer(found, room[found], cost[kind][found])
+            found = cheapest(cost[kind], room > 0, count)
+            offers[kind] = Offer(found, room[found], cost[kind][found])
         given_places = builder.solve(offers, room, np.full(len(kinds), 100))
         spent = 0
         for job, place in enumerate(given_places.tolist()):
@@ -330,14 +332,14 @@ def test_a_job_that_would_miss_its_goal_is_put_off_ten_times() -> None:
     assert placement.gpus == (2,)
     assert placement.scores["network_load"] == pytest.approx(0.34)
     assert placement.scores["network_slowdown"] == pytest.approx(1 + 0.34 * (0.83 / 0.51 - 1) / 2)
-    assert placement.scores["utility"] < 0
+    assert placement.scores["goal_utility"] < 0
     patient = DRMaestro(network_aware=True, profiles={"nw": NW}, costs=Costs(goal=1.2))
     second = patient.place(one_gpu(profile="nw"), cluster)
     assert second is not None
     assert second.gpus == placement.gpus
     explained = policy.explain(one_gpu(profile="nw"), cluster)
-    assert explained.deferred is not None
-    assert explained.deferred.reason == why.reason
+    assert explained.refusal is not None
+    assert explained.refusal.reason == why.reason
 
 
 def test_costs_follow_load_times_sensitivity() -> None:
@@ -360,7 +362,7 @@ def test_explain_names_what_is_missing() -> None:
     policy = DRMaestro(disaggregate=False)
 
     def reason(job: tp.JobGraph) -> str:
-        deferred = policy.explain(job, cluster).deferred
+        deferred = policy.explain(job, cluster).refusal
         return deferred.reason if deferred else ""
 
     assert (
@@ -377,7 +379,7 @@ def test_explain_names_what_is_missing() -> None:
     )
     assert reason(tp.JobGraph.without_gpus(cpus=11)).startswith("never fits: a process of 11 CPUs")
     explained = DRMaestro().explain(one_gpu(), cluster)
-    assert explained.deferred is None
+    assert explained.refusal is None
     assert [candidate.gpus for candidate in explained.candidates] == [(0,)]
 
 
@@ -533,18 +535,20 @@ def test_the_state_kept_is_the_state_read_anew(
     for i, job in enumerate(jobs):
         placement = policy.place(job, cluster)
         if placement is not None:
-            with cluster.trial():
+            with cluster.what_if():
                 cluster.allocate("trial", placement)
-                policy.state(cluster).room()
+                cluster.view(ClusterView).columns.free()
             cluster.allocate(str(i), placement)
         running = sorted({*cluster.allocations, *cluster.hosts.held})
         if running and data.draw(st.booleans()):
             cluster.release(data.draw(st.sampled_from(running)))
         (cluster.drain if data.draw(st.booleans()) else cluster.undrain)(0)
-        kept, anew = policy.state(cluster).room(), State(cluster, {"nw": NW}).room()
-        for name in ("hosts", "is_free", "gpus"):
+        kept, anew = cluster.view(ClusterView).columns.free(), FreeColumns(cluster).free()
+        for name in ("hosts", "free_mask", "gpus", "has_job"):
             assert (getattr(kept, name) == getattr(anew, name)).all()
-        assert kept.load == pytest.approx(anew.load)
+        assert kept.num_free == anew.num_free == cluster.num_free
+        network = policy.network(cluster.view(ClusterView))
+        assert network.load == pytest.approx(RunningTraffic(cluster, {"nw": NW}).network().load)
 
 
 @given(host_clusters(), st.lists(st.tuples(host_jobs(), st.integers(0, 5)), max_size=8), OPTIONS)
@@ -564,7 +568,7 @@ def test_simulations_end(
     for record in result.records:
         assert bool(record.rejected) == (record.placement is None)
         if record.placement is None:
-            assert policy.explain(record.submitted.job, cluster).deferred is not None
+            assert policy.explain(record.submitted.job, cluster).refusal is not None
         else:
             assert record.postponed <= 10
             assert 3.0 <= record.run_time <= 3.0 * NW.slowdown(1.0, remote=True) + 1e-9

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import runpy
+from importlib import import_module
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +12,13 @@ from hypothesis import strategies as st
 
 import brute_force
 import topoplace as tp
+from topoplace.engine.plan import Explanation, QueuedJob
 from topoplace.papers.mapa import MACHINES, topology_of
-from topoplace.policies._template import HighestIds
-from topoplace.policies.base import QueuedJob
 from topoplace.testing import check_policy
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_policy.py"
+HighestIds = runpy.run_path(str(EXAMPLE))["HighestIds"]
 POLICIES = tp.policies.names()
 MAPA = POLICIES[:4]
 SHARING = [name for name in POLICIES if name != "g-queue"]
@@ -46,8 +50,30 @@ def test_contract(name: str) -> None:
     assert report.placed > (100 if name in SHARING else 50)
 
 
-def test_template_keeps_the_contract() -> None:
+def test_the_example_keeps_the_contract() -> None:
     assert check_policy(HighestIds).policy == "highest-ids"
+
+
+def test_the_example_is_shown_in_the_docs_as_it_is() -> None:
+    shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text()
+    code = EXAMPLE.read_text()
+    assert code[code.index("class HighestIds") : code.index("\n\nif __name__")].rstrip() in shown
+
+
+def test_deprecated_names_say_what_they_are_called_now() -> None:
+    with pytest.warns(DeprecationWarning, match="Refusal"):
+        assert tp.Deferred is tp.Refusal
+    with pytest.warns(DeprecationWarning, match="Refusal"):
+        assert import_module("topoplace.placement").Deferred is tp.Refusal
+    refusal = tp.Refusal("full")
+    with pytest.warns(DeprecationWarning, match="refusal"):
+        assert Explanation("p", (), refusal).deferred is refusal
+    with pytest.warns(DeprecationWarning, match="order") as warned:
+        old = type("Old", (HighestIds,), {"rank": lambda self, job, placement: placement.gpus})
+    assert str(warned[0].message) == "Old.rank() is deprecated: use order()"
+    assert old.order(None, None, tp.Placement((3, 1), topology=tp.machines.get("minsky"))) == (-3, -1)  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match="what_if"), tp.Cluster(tp.machines.get("minsky")).trial():
+        pass
 
 
 @pytest.mark.parametrize("name", MAPA)
@@ -62,7 +88,7 @@ def test_ranking_against_brute_force(name: str, job: tp.JobGraph, cluster: tp.Cl
     assert [placement.gpus for placement in explained.candidates] == expected[:6]
     placement = policy.place(job, cluster)
     assert (placement.gpus if placement else None) == (expected[0] if expected else None)
-    assert (explained.deferred is None) == bool(expected)
+    assert (explained.refusal is None) == bool(expected)
     if placement:
         assert placement.optimal
 
@@ -170,7 +196,7 @@ def test_reasons(job: tp.JobGraph, reason: str) -> None:
     for name in POLICIES:
         policy = tp.policies.get(name)
         assert policy.place(job, cluster) is None
-        deferred = policy.explain(job, cluster).deferred
+        deferred = policy.explain(job, cluster).refusal
         assert deferred is not None
         assert deferred.reason == reason
 
@@ -178,7 +204,7 @@ def test_reasons(job: tp.JobGraph, reason: str) -> None:
 def test_no_link_is_a_reason() -> None:
     cluster = tp.Cluster(tp.Topology.from_links(4, [(0, 1, 50.0)], default=0.0))
     policy = tp.policies.get("mapa-greedy")
-    deferred = policy.explain(tp.JobGraph.ring(3), cluster).deferred
+    deferred = policy.explain(tp.JobGraph.ring(3), cluster).refusal
     assert deferred is not None
     assert "no 3 of the 4 free GPUs have links" in deferred.reason
 
@@ -199,9 +225,9 @@ def test_below_the_minimum_effective_bandwidth_a_sensitive_job_waits() -> None:
     assert tp.policies.Preserve().place(pair.with_(bandwidth_sensitive=True), cluster) is not None
     assert patient.place(pair.with_(bandwidth_sensitive=True), cluster) is None
     explained = patient.explain(pair.with_(bandwidth_sensitive=True), cluster)
-    assert explained.deferred is not None
+    assert explained.refusal is not None
     assert (
-        explained.deferred.reason
+        explained.refusal.reason
         == "waits: the best effective bandwidth now is 10.084 GB/s, the minimum is 12"
     )
     assert explained.candidates[0].gpus == (0, 7)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives import communication_cost, fragmentation, interference
 from topoplace.objectives.authors_utility import authors_utility
-from topoplace.objectives.utility import worst_ratio
-from topoplace.policies.base import QueuedJob
+from topoplace.objectives.interference import worst_ratio
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 
 SC17 = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
@@ -125,7 +125,7 @@ def test_what_is_kept_between_decisions_never_changes_one(name: str, data: st.Da
             cluster.release(data.draw(st.sampled_from(sorted(cluster.allocations))))
         if data.draw(st.integers(0, 5)) == 0:
             cluster.drain(data.draw(st.integers(0, topology.num_gpus - 1)))
-        with cluster.trial() as state:
+        with cluster.what_if() as state:
             state.allocate("trial", state.free_gpus()[:2], job_of(2)) if state.num_free > 1 else None
             policy.place(job, state)
         kept, anew = policy.place(job, cluster), policy.place(job, tp.Cluster.restore(cluster.snapshot()))
@@ -176,8 +176,8 @@ def test_a_job_waits_for_its_least_utility() -> None:
     assert patient.place(job, cluster) is None
     explained = patient.explain(job, cluster)
     assert [candidate.gpus for candidate in explained.candidates] == [(1, 3)]
-    assert explained.deferred is not None
-    assert "asked for" in explained.deferred.reason
+    assert explained.refusal is not None
+    assert "asked for" in explained.refusal.reason
     cluster.release("a")
     packed = patient.place(job, cluster)
     assert packed is not None
@@ -244,12 +244,12 @@ def test_memory_bandwidth_is_shared_by_the_jobs_of_a_machine() -> None:
         cluster.allocate(str(number), placement)
     assert sorted(machines) == [0, 1]
     assert policy.place(job, cluster) is None
-    reason = policy.explain(job, cluster).deferred
+    reason = policy.explain(job, cluster).refusal
     assert reason is not None
     assert "memory bandwidth" in reason.reason
     cluster.release("0")
     assert policy.place(job, cluster) is not None
-    too_much = policy.explain(job_of(2).with_(memory_bandwidth=300.0, single_machine=True), cluster).deferred
+    too_much = policy.explain(job_of(2).with_(memory_bandwidth=300.0, single_machine=True), cluster).refusal
     assert too_much is not None
     assert too_much.reason.startswith("never fits: 300 GB/s")
 
@@ -451,8 +451,8 @@ def test_a_job_goes_where_its_tasks_can_reach_each_other(name: str) -> None:
     assert placement is not None
     assert placement.scores["bottleneck_bandwidth"] > 0
     alone = tp.policies.get(name).explain(tp.JobGraph.ring(3), tp.Cluster(tp.Topology.from_matrix(links)))
-    assert alone.deferred is not None
-    assert "have links for every edge" in alone.deferred.reason
+    assert alone.refusal is not None
+    assert "have links for every edge" in alone.refusal.reason
 
 
 def test_the_worst_placement_of_a_job_is_worth_nothing_to_it() -> None:

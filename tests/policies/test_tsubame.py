@@ -297,7 +297,7 @@ def test_what_can_never_run_says_why(name: str, job: tp.JobGraph, reason: str) -
     cluster = cluster_of(5)
     policy = tp.policies.get(name)
     assert policy.place(job, cluster) is None
-    deferred = policy.explain(job, cluster).deferred
+    deferred = policy.explain(job, cluster).refusal
     assert deferred is not None
     assert deferred.reason.startswith("never fits")
     assert reason in deferred.reason
@@ -330,7 +330,7 @@ def test_without_host_resources_only_gpus_count() -> None:
         assert placement is not None
         cluster.allocate(str(i), placement)
     assert policy.place(job_of(1, 1), cluster) is None
-    assert policy.explain(job_of(1, 1), cluster).deferred is not None
+    assert policy.explain(job_of(1, 1), cluster).refusal is not None
 
 
 def test_pooled_gpus_are_not_remote() -> None:
@@ -402,7 +402,7 @@ def test_who_asks_for_less_of_anything_is_tried_after_one_without_room() -> None
 def test_explain_ranks_other_machines_next() -> None:
     explained = tp.policies.get("r-queue").explain(job_of(1, 3), cluster_of(3), top=2)
     assert [placement.gpus for placement in explained.candidates] == [(0, 1, 2), (3, 4, 5)]
-    assert explained.deferred is None
+    assert explained.refusal is None
 
 
 def test_bad_queues_are_refused() -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.policies.base import Plan, QueuedJob, SearchPolicy
+from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.engine.policy import SearchPolicy
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.testing.strategies import job_graphs, topologies
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -11,7 +11,7 @@ from topoplace import _checks
 from topoplace._core import ClusterState
 from topoplace.cluster import snapshots
 from topoplace.cluster.hosts import GivenHosts, HostAllocation, Hosts, resources_of
-from topoplace.errors import AllocationError
+from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
@@ -20,10 +20,10 @@ Undo = Callable[[], None]
 
 
 class View(Protocol):
-    """Something read off a cluster that has to know when the cluster changes."""
+    """Tables read off a cluster, which have to know when the cluster changes."""
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Who holds `gpus`, or whether they are drained, may be otherwise from now on."""
+        """Called after the owner or drain state of `gpus` may have changed."""
         ...
 
 
@@ -103,7 +103,7 @@ class Cluster:
         return self._hosts
 
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
-        """`build(self)`, built on first use and told of every change since: for tables of those who read it.
+        """Return the view made by `build`, creating it once; it gets `changed()` afterwards.
 
         A copy of the cluster starts without it.
         """
@@ -182,13 +182,18 @@ class Cluster:
             self._log.clear()
 
     @contextmanager
-    def trial(self) -> Generator[Self]:
-        """A block whose changes to this cluster are all undone when it ends, however it ends."""
+    def what_if(self) -> Generator[Self]:
+        """Undo all changes to this cluster when the block ends, however it ends."""
         mark, known = self._begin()
         try:
             yield self
         finally:
             self._roll_back(mark, known)
+
+    def trial(self) -> AbstractContextManager[Self]:
+        """Deprecated name of `what_if`."""
+        warn_deprecated("Cluster.trial()", "Cluster.what_if()")
+        return self.what_if()
 
     # ---- copies --------------------------------------------------------------------------------------------
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 MIN_COST: Final = 0.01
 WEIGHT: Final = 0.3333333333333
-"""Of each cost; as written in the published configuration."""
+"""The weight of each cost, as written in the published configuration."""
 LEAST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 1.0, 3: 41.0})
 WORST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 40.0, 3: 60.0})
-"""The sum over the pairs of so many GPUs: what is taken off it, and what the rest is divided by."""
+"""By number of GPUs: what is taken off the sum over their pairs, and what the rest is divided by."""
 
 
 def communication_cost(
     num_gpus: int, distance: float, *, least: float | None = None, worst: float | None = None
 ) -> float:
-    """The cost of a sum of distances over all pairs of GPUs; of one GPU always the least.
+    """Return the cost of a sum of distances over all pairs of GPUs; for one GPU always the least.
 
     least, worst: of such a sum; known for 2 and 3 GPUs of the published code's machine, needed for others.
     """
@@ -48,13 +48,13 @@ def communication_cost(
 
 
 def fragmentation_cost(shares: tuple[float, ...]) -> float:
-    """The cost of the shares of free GPUs that remain in each socket; of all or none of them the least."""
+    """Return the cost of the shares of free GPUs that remain in each socket; the least for all or none of them."""
     mean = sum(shares, 0.0) / len(shares)
     return MIN_COST if mean in (0.0, 1.0) else max(mean, MIN_COST)
 
 
 def job_utility(communication: float, interference: float) -> float:
-    """What a placement is worth to the job, 0..1; `min_utility` is compared with it."""
+    """Return the utility of a placement to the job, 0..1; `min_utility` is compared with it."""
     exponent = WEIGHT + WEIGHT / 2
     costs: float = communication**exponent + max(interference, MIN_COST) ** exponent
     return 1 / costs / _MOST_JOB
@@ -63,7 +63,7 @@ def job_utility(communication: float, interference: float) -> float:
 def system_utility(
     communication: float, interference: float, fragmentation: float, on_others: float | None = None
 ) -> float:
-    """What a placement is worth to the cluster, 0..1; candidates are compared by it.
+    """Return the utility of a placement to the cluster, 0..1; candidates are compared by it.
 
     on_others: the interference that the jobs already there would suffer; None where there are none.
     """

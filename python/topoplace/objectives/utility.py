@@ -18,8 +18,8 @@ Where the paper is ambiguous or contradicts itself, these are the readings taken
 - What is compared with `min_utility` is the utility of the job: its own communication, and the interference it
   suffers, their weights scaled to sum to 1. Fragmentation and the harm to others belong to the system and decide
   between placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a
-  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8. (Without a profile nobody knows
-  which jobs are slower, and such a pair is at 0.5.)
+  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8. (Without a profile it is
+  unknown which jobs are slower, and such a pair is at 0.5.)
 """
 
 from __future__ import annotations
@@ -28,22 +28,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
 from topoplace import _checks
+from topoplace.objectives.links import Rows, rows_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.topology.topology import Topology
 
 _TOLERANCE: Final = 1e-9
 
-JobKind = tuple[str, int]
-"""The name of a job's performance profile, and how many GPUs it has."""
-
 
 class Costs(NamedTuple):
-    """What a placement costs, part by part."""
+    """The costs of a placement, part by part."""
 
     num_gpus: int
     communication: float
@@ -63,12 +60,12 @@ class Costs(NamedTuple):
 
     @property
     def communication_share(self) -> float:
-        """Where the communication cost is between the least and the most, 0..1."""
+        """The position of the communication cost between the least and the most, 0..1."""
         span = self.most - self.least
         return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
 
     def interference_share(self, ratio: float) -> float:
-        """The loss of a ratio, such as `suffered`, relative to the worst known, 0..1."""
+        """Return the loss of a ratio, such as `suffered`, relative to the worst known, 0..1."""
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 
 
@@ -77,11 +74,11 @@ class Formula(Protocol):
     """Makes a utility of 0..1 from costs; 1 is ideal."""
 
     def job(self, costs: Costs) -> float:
-        """What the placement is worth to the job: what `JobGraph.min_utility` is compared with."""
+        """Return the utility to the job: `JobGraph.min_utility` is compared with it."""
         ...
 
     def system(self, costs: Costs) -> float:
-        """What it is worth to everybody: what decides between placements."""
+        """Return the utility to all jobs: it decides between placements."""
         ...
 
 
@@ -101,7 +98,7 @@ class Utility:
             raise ValueError(f"the weights of the utility sum to {total:g}, not 1")
 
     def job(self, costs: Costs) -> float:
-        """1 minus the job's own losses: communication, and the interference it suffers."""
+        """Return 1 minus the job's own losses: communication, and the interference it suffers."""
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
@@ -110,67 +107,22 @@ class Utility:
         return 1 - lost / own
 
     def system(self, costs: Costs) -> float:
-        """1 minus eq. 1: communication, interference suffered and caused, fragmentation."""
+        """Return 1 minus eq. 1: communication, interference suffered and caused, fragmentation."""
         lost = self.communication * costs.communication_share
         lost += self.interference * costs.interference_share(costs.shared)
         return 1 - lost - self.fragmentation * costs.fragmentation
 
 
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Eq. 3: the sum of the path distances between the GPUs of the job's edges, each times the edge's weight.
+    """Return eq. 3: the sum of the path distances between the GPUs of the job's edges, each times the edge's weight.
 
     For tasks that all talk alike (`JobGraph.clique`, what the paper's jobs are) the sum over all pairs of GPUs.
     """
-    return sum(weight * topology.distance(gpus[a], gpus[b]) for a, b, weight in job.edges)
+    return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
 
 
-def interference(
-    profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
-) -> tuple[float, float]:
-    """What `job` suffers in a placement class beside `others`, and eq. 4: ratios of 0..1, 1 for no interference.
-
-    The job's ratio is its best solo time over that in the class beside the worst of the others; that of each other is
-    its solo time over that beside the job; eq. 4 is the mean of all. Jobs are named by profile and number of GPUs.
-    One without profile (""), and all where there is no `profile`, neither suffer nor do harm.
-    """
-    if profile is None or not job[0]:
-        return 1.0, 1.0
-    known = [other for other in others if other[0]]
-    best, here = profile.ideal_time(*job), profile.solo_time(*job, placement)
-    spread = here / best if best and here else 1.0
-    suffered = 1 / (spread * max((profile.slowdown(*job, *other) for other in known), default=1.0))
-    caused = sum(1 / profile.slowdown(*other, *job) for other in known) + len(others) - len(known)
-    return suffered, (suffered + caused) / (len(others) + 1)
-
-
-def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
-    """The least ratio of a best solo time to another time that `profile` knows of a job, or of others beside it.
-
-    Of a job it does not know, the least of all; 1 where nothing is known.
-    """
-    if profile is None:
-        return 1.0
-    solo = [((name, size), (name, size), time) for (name, size, _), time in profile.solo.items()]
-    pairs = [((a, m), (b, n), time) for (a, m, b, n), time in profile.colocation.items()]
-    ratios = [
-        (job in (first, second), best / time)
-        for first, second, time in (*solo, *pairs)
-        if (best := profile.ideal_time(*first))
-    ]
-    own = [ratio for concerned, ratio in ratios if concerned]
-    return min(own or (ratio for _, ratio in ratios), default=1.0)
-
-
-def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Eq. 5 over the machines of `gpus`: the mean share of free GPUs of their sockets once `gpus` are taken.
-
-    A socket that is free altogether counts as 0.
-    """
-    taken = set(gpus)
-    machines = {topology.gpus[gpu].machine for gpu in taken}
-    left = set(free) - taken
-    shares: dict[tuple[str, int | None], list[bool]] = {}
-    for machine in sorted(machines):
-        for gpu in topology.gpus_of[machine]:
-            shares.setdefault((machine, topology.gpus[gpu].socket), []).append(gpu in left)
-    return sum(sum(free) / len(free) for free in shares.values() if not all(free)) / len(shares)
+def communication_cost_from(
+    edges: Iterable[tuple[int, int, float]], gpus: Sequence[int], distance: Rows[float]
+) -> float:
+    """`communication_cost` from a table of distances that holds at least the pairs under `edges`."""
+    return sum(weight * distance[gpus[a]][gpus[b]] for a, b, weight in edges)

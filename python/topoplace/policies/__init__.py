@@ -1,4 +1,4 @@
-"""Placement policies, by name or as classes; third parties write theirs against `Policy` (see `_template.py`)."""
+"""Placement policies, by name or as classes; write your own against `Policy` (see `examples/own_policy.py`)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from difflib import get_close_matches
 from typing import Any
 
 from topoplace import _checks
-from topoplace.policies.base import Explanation, Plan, Policy, QueuedJob, SearchPolicy
-from topoplace.policies.drmaestro import DRMaestro
-from topoplace.policies.greedy import Baseline, Greedy
-from topoplace.policies.greedy_fit import BestFit, FirstComeFirstServed
-from topoplace.policies.machine_policy import MachinePolicy
-from topoplace.policies.mapa import Preserve
-from topoplace.policies.mapa_topo_aware import MapaTopoAware
-from topoplace.policies.rcuda import GQueue, NodeQueue, RQueue
-from topoplace.policies.topo_aware import TopoAware, TopoAwareP
+from topoplace.engine.admission import GpuSet
+from topoplace.engine.machine_policy import MachinePolicy
+from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.engine.policy import Policy, SearchPolicy
+from topoplace.policies.drmaestro.policy import DRMaestro
+from topoplace.policies.mapa.baseline import Baseline
+from topoplace.policies.mapa.greedy import Greedy
+from topoplace.policies.mapa.preserve import Preserve
+from topoplace.policies.mapa.topo_aware import MapaTopoAware
+from topoplace.policies.sc17.best_fit import BestFit
+from topoplace.policies.sc17.costs import UtilityPolicy
+from topoplace.policies.sc17.first_come import FirstComeFirstServed
+from topoplace.policies.sc17.topo_aware import TopoAware, TopoAwareP
+from topoplace.policies.tsubame.g_queue import GQueue
+from topoplace.policies.tsubame.node_queue import NodeQueue
+from topoplace.policies.tsubame.r_queue import RQueue
 
 __all__ = [
     "Baseline",
@@ -23,6 +30,7 @@ __all__ = [
     "Explanation",
     "FirstComeFirstServed",
     "GQueue",
+    "GpuSet",
     "Greedy",
     "MachinePolicy",
     "MapaTopoAware",
@@ -35,6 +43,7 @@ __all__ = [
     "SearchPolicy",
     "TopoAware",
     "TopoAwareP",
+    "UtilityPolicy",
     "get",
     "names",
 ]
@@ -50,12 +59,12 @@ _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]]
 
 
 def names() -> tuple[str, ...]:
-    """The names `get` knows."""
+    """Return the names that `get` takes."""
     return tuple(_POLICIES)
 
 
 def get(name: str, **options: Any) -> Policy:
-    """The policy called `name`; `options` go to its class. ValueError with the closest names for an unknown one."""
+    """Return the policy called `name`; `options` go to its class. ValueError names the closest for an unknown one."""
     policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:
         close = get_close_matches(name, _POLICIES, n=2) or list(_POLICIES)

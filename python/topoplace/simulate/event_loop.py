@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.placement import Deferred
-from topoplace.policies.base import Plan, Policy, QueuedJob
+from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.engine.policy import Policy
+from topoplace.placement import Refusal
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
@@ -129,8 +130,8 @@ class _Run:
         plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
         self._follow(plan, now)
         if head.job_id in self.queue:
-            why = self.policy.explain(head.job, self.cluster, top=1).deferred
-            self._reject(self._leaving(head.job_id), why or Deferred("refused on an idle cluster"))
+            why = self.policy.explain(head.job, self.cluster, top=1).refusal
+            self._reject(self._leaving(head.job_id), why or Refusal("refused on an idle cluster"))
 
     def _leaving(self, job_id: str) -> JobRecord:
         """The record of a waiting job, which waits no longer."""
@@ -165,6 +166,6 @@ class _Run:
         what = f"performance: run time of {entry.job_id!r}"
         return _checks.real(seconds, what, ValueError, high=MAX_NUMBER)
 
-    def _reject(self, record: JobRecord, reason: Deferred) -> None:
+    def _reject(self, record: JobRecord, reason: Refusal) -> None:
         record.rejected = reason.reason
         self.num_done += 1

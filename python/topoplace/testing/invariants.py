@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from topoplace import machines
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine.plan import QueuedJob
+from topoplace.engine.policy import Policy
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.policies.base import Policy, QueuedJob
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class _Check:
     def _check_explain(self, placement: Placement | None) -> None:
         explained = self._asked(self.policy.explain)
         if placement is None:
-            reason = explained.deferred.reason if explained.deferred else ""
+            reason = explained.refusal.reason if explained.refusal else ""
             _require(reason, f"{self.where}: place gives None and explain no reason")
             return
         _require(explained.candidates, f"{self.where}: place gives {placement.gpus}, explain no candidate")

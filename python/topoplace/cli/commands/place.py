@@ -10,9 +10,9 @@ from topoplace.cli import options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.plan import Explanation
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
-    from topoplace.policies.base import Explanation
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
@@ -50,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     policy = policies.get(arguments.policy)
     picture = reading.output(arguments.output, "placement.png")
     explained = policy.explain(job, cluster, top=arguments.top)
-    placed = None if explained.deferred else explained.candidates[0]
+    placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:
         writing.as_json(_as_dict(cluster.topology, explained, placed))
     else:
@@ -111,7 +111,7 @@ def _as_dict(topology: Topology, explained: Explanation, placed: Placement | Non
         "topology": topology.name,
         "policy": explained.policy,
         "placement": _placement_as_dict(placed) if placed else None,
-        "reason": explained.deferred.reason if explained.deferred else None,
+        "reason": explained.refusal.reason if explained.refusal else None,
         "candidates": [_placement_as_dict(candidate) for candidate in explained.candidates],
     }
 
@@ -138,8 +138,8 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         )
     if any(candidate.scores.get("effective_bandwidth_extrapolated") for candidate in candidates):
         print("effective: eq. 2 was fitted on 2 to 5 GPUs; it is neither used nor shown for this job")
-    if explained.deferred:
-        print(f"not placed: {explained.deferred.reason}")
+    if explained.refusal:
+        print(f"not placed: {explained.refusal.reason}")
     if placed:
         _print_environment(placed)
 

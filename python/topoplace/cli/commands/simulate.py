@@ -161,7 +161,7 @@ class _Study:
         from topoplace.simulate import simulate
 
         policy = policies.get(name)
-        if self.profile and isinstance(policy, policies.MachinePolicy):
+        if self.profile and isinstance(policy, policies.UtilityPolicy):
             policy = policies.get(name, profile=self.profile)
         seed, progress = self.arguments.seed, not self.arguments.json
         return simulate(

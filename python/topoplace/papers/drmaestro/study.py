@@ -15,7 +15,7 @@ from topoplace.simulate import JobRecord, NetworkContention, Result, simulate
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
-    from topoplace.policies.base import Plan, QueuedJob
+    from topoplace.engine.plan import Plan, QueuedJob
 
 
 class Timed(DRMaestro):

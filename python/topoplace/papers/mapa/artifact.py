@@ -18,8 +18,8 @@ from topoplace.errors import TopologyError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import EffectiveBandwidth, LinkTables
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
-from topoplace.policies.artifact import candidates_of, edges_of
-from topoplace.policies.search import MapaPolicy
+from topoplace.policies.mapa.artifact_order import candidates_of, edges_of
+from topoplace.policies.mapa.search import MapaPolicy
 from topoplace.simulate import Workload, simulate
 from topoplace.simulate.metrics import JobRecord
 from topoplace.topology.links.link import LinkKind

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from topoplace import machines
 from topoplace.papers.mapa.artifact import MACHINES, topology_of
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
-from topoplace.policies.artifact import TieBreak
+from topoplace.policies.mapa.artifact_order import TieBreak
 from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simulate
 from topoplace.simulate.metrics import score_of
 from topoplace.topology.topology import Topology

@@ -1,4 +1,4 @@
-"""One decision: the phases for a batch of jobs, one after the other, and what they come to together (Algorithm 5)."""
+"""One decision: the phases for a batch of jobs, one after the other, and the placements they make (Algorithm 5)."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from topoplace.engine.admission import candidate_gpu_sets_among
 from topoplace.jobs.network_profile import traffic
-from topoplace.placement import Deferred, Placement
-from topoplace.policies.across import link_scores
-from topoplace.policies.base import domains_among
-from topoplace.policies.drmaestro import build
-from topoplace.policies.drmaestro.build import Builder
-from topoplace.policies.drmaestro.costs import LOCAL, Costs
-from topoplace.policies.drmaestro.phase import WAITS
+from topoplace.objectives.links import link_scores
+from topoplace.placement import Placement, Refusal
+from topoplace.policies.drmaestro import phases
+from topoplace.policies.drmaestro.costs import LOCAL, Costs, Prices
+from topoplace.policies.drmaestro.phases import WAITS, Builder
 
 if TYPE_CHECKING:
-    from topoplace.policies.base import QueuedJob
-    from topoplace.policies.drmaestro.kinds import Bundle, Kind
-    from topoplace.policies.drmaestro.state import Room
+    from topoplace.engine.free_resources import FreeResources
+    from topoplace.engine.plan import QueuedJob
+    from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
+    from topoplace.policies.drmaestro.network import NetworkLoad
     from topoplace.topology.topology import Topology
 
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A job of the batch, and what the phases have found for it so far."""
+    """A job of the batch, and the places the phases have found for it so far."""
 
     entry: QueuedJob
-    kind: Kind
+    needs: JobBundles
     waited: float
     hosts: list[int] = field(default_factory=list[int])
     """The machine of each bundle."""
@@ -39,11 +39,11 @@ class Candidate:
     @property
     def machines(self) -> list[int]:
         """The machine of each process."""
-        return self.hosts * self.kind.job.processes if self.kind.together else self.hosts
+        return self.hosts * self.needs.job.processes if self.needs.single_bundle else self.hosts
 
     def host_of(self, task: int) -> int:
-        """The machine of a task's process."""
-        return self.machines[task * len(self.machines) // self.kind.job.num_tasks]
+        """Return the machine of a task's process."""
+        return self.machines[task * len(self.machines) // self.needs.job.num_tasks]
 
 
 Places = list[list[int]]
@@ -51,26 +51,36 @@ Places = list[list[int]]
 
 
 class Decision:
-    """Places jobs on the room it is given, which it uses up."""
+    """Places jobs on the free resources and the network it is given, which it uses up."""
 
-    def __init__(self, topology: Topology, room: Room, costs: Costs, *, limit: int | None) -> None:
-        """limit: how often a job may be put off for its goal; None where nobody looks at the network."""
+    def __init__(
+        self,
+        topology: Topology,
+        free: FreeResources,
+        network: NetworkLoad,
+        costs: Costs,
+        *,
+        limit: int | None,
+    ) -> None:
+        """limit: how often a job may be deferred for its goal; None where the network is of no concern."""
         self.topology = topology
-        self.room = room
+        self.free = free
+        self.network = network
         self.costs = costs
+        self.prices = Prices(costs, network)
         self.limit = limit
         self._touched: set[int] = set()
         self.disturbed = False
         """Whether a job has been in the way of others and then did not start: one that waits might start alone."""
 
-    def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Deferred | None]]:
-        """The jobs of the batch that get all they ask for, in its order: placed, or put off for their goal.
+    def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
+        """Return the jobs of the batch that get all they ask for, in its order: placed, or deferred for their goal.
 
-        None for one that would share a network with another of the batch, which no cost knew of: it may try again.
+        None if it shares a network with another job of this batch; it is retried.
         """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]
-        if self.room.layout.partitioned.any():
+        if self.free.columns.partitions_of:
             others = (job for job in batch if job not in found)
             results += [(job, self._settled(job)) for job in others if self._partition(job)]
         return results
@@ -78,8 +88,8 @@ class Decision:
     # ---- phases --------------------------------------------------------------------------------------------
 
     def _phases(self, batch: Sequence[Candidate]) -> list[Candidate]:
-        """The jobs for all of whose sub-tasks there is a place."""
-        left = self.room.copy()
+        """Return the jobs for all of whose sub-tasks there is a place."""
+        left = self.free.copy()
 
         def hosts(jobs: Sequence[Candidate]) -> Places:
             return self._hosts(jobs, left.copy())
@@ -87,11 +97,11 @@ class Decision:
         placed = self._all_or_nothing(batch, hosts, _set_hosts)
         homeless = len(batch) - len(placed)
         placed = [job for job in placed if self._bind(job, left)]
-        free = [job for job in placed if not job.kind.bound and job.kind.job.num_tasks]
-        served = self._all_or_nothing(free, lambda jobs: self._gpus(jobs, left), self._set_gpus(left))
-        lost: set[Candidate] = set(free) - set(served)
-        stored = [job for job in placed if job not in lost and job.kind.job.drives]
-        kept = self._all_or_nothing(stored, lambda jobs: self._drives(jobs, left), _set_storage)
+        remote = [job for job in placed if not job.needs.gpus_local and job.needs.job.num_tasks]
+        served = self._all_or_nothing(remote, lambda jobs: self._gpus(jobs, left), self._set_gpus(left))
+        lost: set[Candidate] = set(remote) - set(served)
+        stored = [job for job in placed if job not in lost and job.needs.job.drives]
+        kept = self._all_or_nothing(stored, lambda jobs: self._drives(jobs, left), _set_drives)
         lost |= set(stored) - set(kept)
         found = [job for job in placed if job not in lost]
         self.disturbed |= len(found) + homeless < len(batch)
@@ -103,7 +113,7 @@ class Decision:
         solve: Callable[[Sequence[Candidate]], Places],
         take: Callable[[Candidate, list[int]], None],
     ) -> list[Candidate]:
-        """The jobs all of whose sub-tasks have a place (the gang rule).
+        """Return the jobs all of whose sub-tasks have a place (the gang rule).
 
         What is given to a part of a job is of no use to it, so the phase is solved again without such a job: with
         several, the oldest stays when the others go.
@@ -122,10 +132,10 @@ class Decision:
             jobs = [job for job in jobs if job not in gone]
         return []
 
-    def _hosts(self, jobs: Sequence[Candidate], left: Room) -> Places:
+    def _hosts(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
         """Phase 1. Rounds, as CPUs and memory are two limits and a flow knows one: what does not fit tries again."""
-        places: Places = [[WAITS] * len(job.kind.bundles) for job in jobs]
-        open_tasks = [(j, b) for j, job in enumerate(jobs) for b in range(len(job.kind.bundles))]
+        places: Places = [[WAITS] * len(job.needs.bundles) for job in jobs]
+        open_tasks = [(j, b) for j, job in enumerate(jobs) for b in range(len(job.needs.bundles))]
         waits = self._waits(jobs)
         while open_tasks:
             found = self._host_round(jobs, open_tasks, left, waits, places)
@@ -133,7 +143,7 @@ class Decision:
             for (j, b), machine in zip(open_tasks, found, strict=True):
                 if machine == WAITS:
                     continue
-                if _take_host(left, jobs[j].kind, jobs[j].kind.bundles[b], machine):
+                if _take_host(left, jobs[j].needs, jobs[j].needs.bundles[b], machine):
                     places[j][b] = machine
                 else:
                     refused.append((j, b))
@@ -147,112 +157,116 @@ class Decision:
         self,
         jobs: Sequence[Candidate],
         tasks: Sequence[tuple[int, int]],
-        left: Room,
+        left: FreeResources,
         waits: Any,
         places: Places,
     ) -> list[int]:
         builder = Builder()
-        asked: dict[Any, tuple[Kind, Bundle, list[int]]] = {}
+        asked: dict[Any, tuple[JobBundles, Bundle, list[int]]] = {}
         for j, b in tasks:
-            kind = jobs[j].kind
-            bundle = kind.largest if kind.spread else kind.bundles[b]
-            key = (id(kind), bundle, j if kind.spread else None)
-            asked[key] = kind, bundle, [m for m in places[j] if m != WAITS] if kind.spread else []
+            needs = jobs[j].needs
+            alone = needs.one_process_per_machine
+            bundle = needs.largest if alone else needs.bundles[b]
+            key = (id(needs), bundle, j if alone else None)
+            asked[key] = needs, bundle, [m for m in places[j] if m != WAITS] if alone else []
             builder.add(j, key)
         offers = {
-            key: build.offer_hosts(left, *asked[key], count=count, costs=self.costs)
+            key: phases.offer_hosts(left, *asked[key], count=count, prices=self.prices)
             for key, count in builder.counts().items()
         }
         bundles = [bundle for _, bundle, _ in asked.values()]
-        found: list[int] = builder.solve(offers, build.slots(left, bundles, len(tasks)), waits).tolist()
+        found: list[int] = builder.solve(offers, phases.slots(left, bundles, len(tasks)), waits).tolist()
         return found
 
-    def _gpus(self, jobs: Sequence[Candidate], left: Room) -> Places:
+    def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
         """Phase 2: each GPU by itself, near its process where that can be; of equal jobs the older ones' are."""
         builder = Builder()
-        asked: dict[Any, tuple[Kind, list[int]]] = {}
+        asked: dict[Any, tuple[JobBundles, list[int]]] = {}
         local = self._local_gpus(jobs, left)
         for j, job in enumerate(jobs):
-            kind = job.kind
-            key = (id(kind), j if kind.apart else None)
-            asked[key] = kind, job.machines
-            for _ in range(kind.job.num_tasks):
-                far, near = (0, []) if kind.apart else next(local[kind])
+            needs = job.needs
+            key = (id(needs), j if needs.anti_affine else None)
+            asked[key] = needs, job.machines
+            for _ in range(needs.job.num_tasks):
+                far, near = (0, []) if needs.anti_affine else next(local[needs])
                 builder.add(j, key, far + len(jobs) - j, near)
         offers = {
-            key: build.offer_gpus(left, *asked[key], count, self.costs)
+            key: phases.offer_gpus(left, *asked[key], count, self.prices)
             for key, count in builder.counts().items()
         }
         found = builder.solve(offers, left.gpus.ravel(), self._waits(jobs))
-        return _split(found.tolist(), [job.kind.job.num_tasks for job in jobs])
+        return _split(found.tolist(), [job.needs.job.num_tasks for job in jobs])
 
     def _local_gpus(
-        self, jobs: Sequence[Candidate], left: Room
-    ) -> dict[Kind, Iterator[tuple[int, list[tuple[int, int]]]]]:
-        """By kind, for each task of its jobs in turn."""
-        hosts: dict[Kind, list[int]] = {}
+        self, jobs: Sequence[Candidate], left: FreeResources
+    ) -> dict[JobBundles, Iterator[tuple[int, list[tuple[int, int]]]]]:
+        """Return `phases.local_gpus` by bundles, for each task of their jobs in turn."""
+        hosts: dict[JobBundles, list[int]] = {}
         for job in jobs:
-            hosts.setdefault(job.kind, []).extend(map(job.host_of, range(job.kind.job.num_tasks)))
-        return {kind: build.local_gpus(left, kind, where, self.costs) for kind, where in hosts.items()}
+            hosts.setdefault(job.needs, []).extend(map(job.host_of, range(job.needs.job.num_tasks)))
+        return {needs: phases.local_gpus(left, needs, where, self.prices) for needs, where in hosts.items()}
 
-    def _drives(self, jobs: Sequence[Candidate], left: Room) -> Places:
+    def _drives(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
         """Phase 3: each drive by itself, near a process where that can be."""
         builder = Builder()
         here = int(self.costs.place(np.ones(1), LOCAL)[0])
         for j, job in enumerate(jobs):
             near = [(host, here) for host in sorted(set(job.hosts)) if left.hosts[host, 2] > 0]
-            for _ in range(job.kind.job.drives):
+            for _ in range(job.needs.job.drives):
                 builder.add(j, None, 0, near)
-        offers = {key: build.offer_drives(left, count, self.costs) for key, count in builder.counts().items()}
+        offers = {
+            key: phases.offer_drives(left, count, self.prices) for key, count in builder.counts().items()
+        }
         found = builder.solve(offers, np.maximum(left.hosts[:, 2], 0), self._waits(jobs))
-        return _split(found.tolist(), [job.kind.job.drives for job in jobs])
+        return _split(found.tolist(), [job.needs.job.drives for job in jobs])
 
     def _waits(self, jobs: Iterable[Candidate]) -> Any:
         return self.costs.wait(np.array([job.waited for job in jobs]))
 
     def _partition(self, job: Candidate) -> bool:
-        """GPUs that can be given as partitions only: the first set with room for the processes beside it, if any."""
-        kind = job.kind
-        free: list[int] = np.flatnonzero(self.room.is_free).tolist()
-        if kind.job.drives or not kind.job.num_tasks:
+        """Take the first set of partitioned GPUs with room for the processes beside it; return whether there is one."""
+        asked = job.needs.job
+        free: list[int] = np.flatnonzero(self.free.free_mask).tolist()
+        if asked.drives or not asked.num_tasks:
             return False
         return any(
-            self._fits(job, sorted(domain)[: kind.job.num_tasks])
-            for domain in domains_among(kind.job, self.topology, free)
-            if len(domain) >= kind.job.num_tasks
+            self._fits(job, sorted(gpu_set)[: asked.num_tasks])
+            for gpu_set in candidate_gpu_sets_among(asked, self.topology, free)
+            if len(gpu_set) >= asked.num_tasks
         )
 
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
-        """Take these GPUs, and the machines of the first of each process; False where that cannot be."""
-        own, bundles = self.room.layout.machine_list, job.kind.bundles
+        """Take these GPUs, and the machines of the first of each process; return False where that cannot be."""
+        own, bundles = self.free.columns.machine_list, job.needs.bundles
         hosts = [own[gpus[-(-b * len(gpus) // len(bundles))]] for b in range(len(bundles))]
-        wanted = np.zeros_like(self.room.hosts[:, :2])
+        wanted = np.zeros_like(self.free.hosts[:, :2])
         for host, bundle in zip(hosts, bundles, strict=True):
             wanted[host] += bundle.needs
         remote = any(own[gpu] not in hosts for gpu in gpus)
-        if (wanted > self.room.hosts[:, :2])[hosts].any() or (remote and job.kind.bound):
+        if (wanted > self.free.hosts[:, :2])[hosts].any() or (remote and job.needs.gpus_local):
             return False
         job.gpus, job.hosts = gpus, hosts
         return self.topology.is_legal(gpus)
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _bind(self, job: Candidate, left: Room) -> bool:
-        """Take what phase 1 has found from what is left for phase 2; False where bound GPUs are not there."""
-        for host, bundle in zip(job.hosts, job.kind.bundles, strict=True):
-            gpus = _local_gpus(left, job.kind, host, bundle.gpus) if bundle.bound else []
+    def _bind(self, job: Candidate, left: FreeResources) -> bool:
+        """Take what phase 1 has found from what is left for phase 2; return False where local GPUs are not there."""
+        needs = job.needs
+        for host, bundle in zip(job.hosts, needs.bundles, strict=True):
+            gpus = _local_gpus(left, needs, host, bundle.gpus) if bundle.gpus_local else []
             job.gpus += gpus
             for gpu in gpus:
                 left.set_free(gpu, free=False)
-        if all(bundle.bound for bundle in job.kind.bundles) and len(job.gpus) < job.kind.job.num_tasks:
+        if needs.gpus_local and len(job.gpus) < needs.job.num_tasks:
             for gpu in job.gpus:
                 left.set_free(gpu, free=True)
             return False
         return True
 
-    def _set_gpus(self, left: Room) -> Callable[[Candidate, list[int]], None]:
+    def _set_gpus(self, left: FreeResources) -> Callable[[Candidate, list[int]], None]:
         def take(job: Candidate, places: list[int]) -> None:
-            """The lowest free GPUs of each place, each for a task whose process is near it where there is one."""
+            """Take the lowest free GPUs of each place, each for a task whose process is near it, if there is one."""
             gpus: list[int] = []
             for place in places:
                 (gpu,) = left.lowest(place, 1)
@@ -262,52 +276,53 @@ class Decision:
 
         return take
 
-    def _settled(self, job: Candidate) -> Placement | Deferred | None:
-        """The placement, whose resources are taken; or why the job rather waits."""
-        kind, room = job.kind, self.room
-        shares = kind.shares(job.hosts)
-        own = room.layout.machine_list
-        remote = tuple(
-            gpu
-            for task, gpu in enumerate(job.gpus)
-            if room.pool_of[own[gpu]] != room.pool_of[job.host_of(task)]
-        )
-        sent = list(traffic(kind.profile, job.gpus, shares, remote, own))
+    def _settled(self, job: Candidate) -> Placement | Refusal | None:
+        """Return the placement, whose resources are taken; or why the job waits."""
+        profile = job.needs.profile
+        host_shares, remote = job.needs.host_shares(job.hosts), self._remote(job)
+        sent = list(traffic(profile, job.gpus, host_shares, remote, self.free.columns.machine_list))
         if self.limit is not None and self._touched.intersection(machine for machine, own in sent if own):
             return None
-        load = max((float(room.load[machine]) for machine, _ in sent), default=0.0)
-        slowdown = kind.profile.slowdown(load, remote=bool(remote))
+        load = max((float(self.network.load[machine]) for machine, _ in sent), default=0.0)
+        slowdown = profile.slowdown(load, remote=bool(remote))
         if self.limit is not None and slowdown > self.costs.goal and job.entry.postponed < self.limit:
-            return Deferred(
+            return Refusal(
                 f"postponed: it would take {slowdown:.3f} times as long as on an idle network now, "
                 f"its goal is {self.costs.goal:g}"
             )
         self._use(job, sent, remote=bool(remote))
         scores = {
-            **link_scores(job.entry.job, job.gpus, self.topology),
+            **link_scores(job.entry.job.edges, job.gpus, self.topology),
             "network_load": load,
             "network_slowdown": slowdown,
-            "utility": float(self.costs.utility(np.array([slowdown]))[0]),
+            "goal_utility": float(self.costs.utility(np.array([slowdown]))[0]),
         }
         return Placement(
             tuple(job.gpus),
             topology=self.topology,
             scores=scores,
             job=job.entry.job,
-            hosts=shares,
+            hosts=host_shares,
             remote=remote,
             drives=tuple(job.drives),
         )
 
+    def _remote(self, job: Candidate) -> tuple[int, ...]:
+        """Return the GPUs of a job that are not in the pool of their process."""
+        own, pool_of = self.free.columns.machine_list, self.free.pool_of
+        return tuple(
+            gpu for task, gpu in enumerate(job.gpus) if pool_of[own[gpu]] != pool_of[job.host_of(task)]
+        )
+
     def _use(self, job: Candidate, sent: Iterable[tuple[int, float]], *, remote: bool) -> None:
-        room = self.room
-        for host, bundle in zip(job.hosts, job.kind.bundles, strict=True):
-            room.hosts[host, :2] -= bundle.needs
+        free = self.free
+        for host, bundle in zip(job.hosts, job.needs.bundles, strict=True):
+            free.hosts[host, :2] -= bundle.needs
         for gpu in job.gpus:
-            room.set_free(gpu, free=False)
+            free.set_free(gpu, free=False)
         for machine in job.drives:
-            room.hosts[machine, 2] -= 1
-        room.send(sent, job.kind.profile.sensitivity(remote=remote))
+            free.hosts[machine, 2] -= 1
+        self.network.send(sent, job.needs.profile.sensitivity(remote=remote))
         self._touched.update(machine for machine, own in sent if own)
 
 
@@ -315,16 +330,16 @@ def _set_hosts(job: Candidate, places: list[int]) -> None:
     job.hosts = places
 
 
-def _set_storage(job: Candidate, places: list[int]) -> None:
+def _set_drives(job: Candidate, places: list[int]) -> None:
     job.drives = places
 
 
-def _take_host(left: Room, kind: Kind, bundle: Bundle, machine: int) -> bool:
-    """Take a bundle from a machine; False, and nothing taken, where it does not fit."""
+def _take_host(left: FreeResources, needs: JobBundles, bundle: Bundle, machine: int) -> bool:
+    """Take a bundle from a machine; return False, and take nothing, where it does not fit."""
     if (left.hosts[machine, :2] < bundle.needs).any():
         return False
-    if bundle.bound:
-        gpus = _local_gpus(left, kind, machine, bundle.gpus)
+    if bundle.gpus_local:
+        gpus = _local_gpus(left, needs, machine, bundle.gpus)
         if len(gpus) < bundle.gpus:
             return False
         for gpu in gpus:
@@ -333,22 +348,25 @@ def _take_host(left: Room, kind: Kind, bundle: Bundle, machine: int) -> bool:
     return True
 
 
-def _local_gpus(room: Room, kind: Kind, host: int, count: int) -> list[int]:
-    """So many free GPUs that are local to a machine: its own, lowest numbers first, then those of its pool."""
+def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -> list[int]:
+    """Return the first free GPUs that are local to a machine, at most `count`.
+
+    Its own, lowest numbers first, then those of its pool.
+    """
     found: list[int] = []
-    for machine in [host] if kind.own else room.pool(host):
+    for machine in [host] if needs.own_machine_only else free.pool(host):
         if len(found) == count:
             break
-        first = machine * len(kind.suits)
-        suitable = [room.lowest(first + int(make), count) for make in np.flatnonzero(kind.suits)]
+        first = machine * len(needs.suits)
+        suitable = [free.lowest(first + int(make), count) for make in np.flatnonzero(needs.suits)]
         found += sorted(gpu for gpus in suitable for gpu in gpus)[: count - len(found)]
     return found
 
 
-def _nearest_first(job: Candidate, gpus: Sequence[int], room: Room) -> list[int]:
-    """The GPUs in an order of tasks in which no task has a remote one that could have a local one."""
+def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> list[int]:
+    """Return the GPUs in an order of tasks in which no task has a remote one that could have a local one."""
     rest = sorted(gpus)
-    own, pool = room.layout.machine_list, room.pool_of
+    own, pool = free.columns.machine_list, free.pool_of
     chosen: list[int | None] = []
     for task in range(len(gpus)):
         host = job.host_of(task)

@@ -1,0 +1,193 @@
+"""Admission: which free GPUs may serve a job, and the reason where none do, now or ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.placement import Refusal
+
+if TYPE_CHECKING:
+    from topoplace.cluster.hosts import HostResources
+    from topoplace.topology.devices import Gpu
+    from topoplace.topology.topology import Topology
+
+GpuSet = frozenset[int]
+MAX_SEARCHED_GPUS = 4096
+"""Limit of the match kernel, whose target has a vertex for each GPU."""
+
+
+def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
+    """Return the sets of free GPUs that `job` may be placed in.
+
+    One set of all that meet its requirements, or for `single_machine` one of each machine. For `anti_affinity` one GPU
+    of each machine, the lowest: which one cannot matter to links between machines, but no claim is made that it is
+    the best to give away.
+    """
+    _checks.instance(job, JobGraph, "job", ValueError)
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
+    return candidate_gpu_sets_among(job, cluster.topology, cluster.free_gpus())
+
+
+def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+    """As `candidate_gpu_sets`, where `gpus`, ascending, are the free ones."""
+    if not job.num_tasks:
+        return []
+    if job.gpu_model or job.gpu_memory_gb:
+        wanted = set(topology.select(suits_of(job)))
+        gpus = [gpu for gpu in gpus if gpu in wanted]
+    if job.anti_affinity and job.num_tasks > 1:
+        alone = (gpu for gpu in gpus if topology.is_legal((gpu,)))
+        return [frozenset(min(group) for group in _by_machine(alone, topology).values())]
+    partitioned = frozenset(topology.partitioned_gpus)
+    if not partitioned:
+        return _whole_gpu_sets(job, topology, gpus)
+    whole = [gpu for gpu in gpus if gpu not in partitioned]
+    return [
+        *_whole_gpu_sets(job, topology, whole),
+        *_legal_sets(job, topology, partitioned.intersection(gpus)),
+    ]
+
+
+def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
+    """Return the test for one GPU to have the model and the memory that `job` needs; unknown memory fails it."""
+
+    def suits(gpu: Gpu) -> bool:
+        return suits_model(job, gpu.model, gpu.memory_gb)
+
+    return suits
+
+
+def suits_model(job: JobGraph, model: str | None, memory_gb: float | None) -> bool:
+    """Return whether GPUs of this model and memory meet the requirements of `job`."""
+    if job.gpu_model and model != job.gpu_model:
+        return False
+    return not job.gpu_memory_gb or (memory_gb or 0.0) >= job.gpu_memory_gb
+
+
+# ---- reasons -------------------------------------------------------------------------------------------------
+
+
+def never(reason: str) -> Refusal:
+    """Return the refusal of a job that could not even run on the idle cluster."""
+    return Refusal(f"never fits: {reason}", permanent=True)
+
+
+def why_never(job: JobGraph, topology: Topology) -> Refusal | None:
+    """Return why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
+    if not job.num_tasks:
+        return never("it needs no GPU, and this policy gives nothing else")
+    most = _largest(candidate_gpu_sets_among(job, topology, range(topology.num_gpus)))
+    return never(_shortage(job, most, "the topology has")) if most < job.num_tasks else None
+
+
+def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
+    """Return why some process (CPUs, MB) fits none of the machines; None where all fit, or none is described."""
+    cpus = max((machine.cpus for machine in machines), default=0)
+    memory = int(max((machine.memory_gb for machine in machines), default=0.0) * 1000)
+    for process in needs:
+        if machines and not any(_holds(machine, process) for machine in machines):
+            return never(
+                f"a process of {process[0]} CPUs and {process[1]} MB, "
+                f"and the largest machine has {cpus} and {memory}"
+            )
+    return None
+
+
+def why_no_memory_bandwidth(
+    job: JobGraph, available: float | None, max_tasks: int, suitable: Iterable[int]
+) -> Refusal | None:
+    """Return why the machines could never have the memory bandwidth together; None where they could.
+
+    available: GB/s that each machine has, for `max_tasks` of the job; suitable: how many of its GPUs suit, by machine.
+    """
+    room = sum(min(max_tasks, count) for count in suitable)
+    if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
+        return None
+    return never(f"{job.memory_bandwidth:g} GB/s of memory bandwidth needed, a machine has {available:g}")
+
+
+def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
+    """Return whether enough free GPUs meet the requirements of `job`; their links may still not take it."""
+    return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
+
+
+def why_not_now(job: JobGraph, cluster: Cluster, besides: str | None = None) -> Refusal:
+    """Return why `job`, which could run on an idle cluster, does not fit now.
+
+    besides: the reason where enough free GPUs suit; by default that these lack links.
+    """
+    most = _largest(candidate_gpu_sets(job, cluster))
+    if most < job.num_tasks:
+        return Refusal(f"does not fit now: {_shortage(job, most, 'free are')}")
+    links = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
+    return Refusal(f"does not fit now: {besides or links}")
+
+
+# ---- inside --------------------------------------------------------------------------------------------------
+
+
+def _largest(sets: Iterable[GpuSet]) -> int:
+    return max(map(len, sets), default=0)
+
+
+def _shortage(job: JobGraph, most: int, where: str) -> str:
+    wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPUs"]
+    if job.gpu_memory_gb:
+        wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
+    if job.single_machine:
+        wishes.append(" on one machine")
+    if job.anti_affinity:
+        wishes.append(" on different machines")
+    return f"{job.num_tasks}{''.join(wishes)} needed, {where} {most}"
+
+
+def _holds(machine: HostResources, process: tuple[int, int]) -> bool:
+    return machine.cpus >= process[0] and int(machine.memory_gb * 1000 + 1e-6) >= process[1]
+
+
+def _whole_gpu_sets(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+    if job.single_machine and topology.num_machines > 1:
+        return [frozenset(group) for group in _by_machine(gpus, topology).values()]
+    return [frozenset(gpus)]
+
+
+def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[int]]:
+    groups: dict[int, list[int]] = {}
+    machine_of = topology.machine_of
+    for gpu in gpus:
+        groups.setdefault(int(machine_of[gpu]), []).append(gpu)
+    return groups
+
+
+def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
+    """Return the partitions in `gpus` that are as large as `job`.
+
+    Where there is none, the largest of each machine, in the order of the machines, as far as they add up to the job.
+    """
+    free = [
+        part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
+    ]
+    exact = [part for part in free if len(part) == job.num_tasks]
+    if job.single_machine:
+        return [part for part in exact if len(_by_machine(part, topology)) == 1]
+    if exact or topology.num_machines == 1:
+        return exact
+    largest: dict[int, GpuSet] = {}
+    for part in free:
+        machine = min(_by_machine(part, topology))
+        largest[machine] = max(largest.get(machine, part), part, key=len)
+    joined = _filled(largest.values(), job.num_tasks)
+    return [joined] if len(joined) == job.num_tasks and topology.is_legal(joined) else []
+
+
+def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
+    """Return the union of the parts, in order, skipping any that would exceed `limit` GPUs."""
+    joined: GpuSet = frozenset()
+    for part in parts:
+        if len(joined) + len(part) <= limit:
+            joined |= part
+    return joined

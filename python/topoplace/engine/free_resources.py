@@ -1,0 +1,243 @@
+"""Free resources in columns, for decisions that compare all machines at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.cluster.hosts import COLUMNS, Hosts
+from topoplace.engine.admission import suits_model
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+Ints = NDArray[np.int64]
+PLENTY: Final = 1 << 40
+"""More of a resource than any job needs: for machines whose resources are unknown."""
+
+
+class TopologyColumns:
+    """The fixed columns of a topology: n GPUs on m machines. A make is a GPU model and a size of memory."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        makes: dict[tuple[str | None, float | None], int] = {}
+        self.make_of = np.array(
+            [makes.setdefault((gpu.model, gpu.memory_gb), len(makes)) for gpu in topology.gpus],
+            dtype=np.int64,
+        )
+        self.makes = tuple(makes)
+        self.machine_of = topology.machine_of.astype(np.int64)
+        self.machine_list: list[int] = self.machine_of.tolist()
+        self.num_machines = topology.num_machines
+        self.gpus_of: list[Sequence[int]] = [topology.gpus_of[name] for name in topology.machine_names]
+        self.place_of = self.machine_of * len(makes) + self.make_of
+        """(n,) GPUs of one place, a machine's GPUs of one make, are alike."""
+        self.partitioned = np.zeros(topology.num_gpus, dtype=np.bool_)
+        """(n,) which GPUs can be given as partitions only; they count in no sum of GPUs by machine."""
+        self.partitioned[list(topology.partitioned_gpus)] = True
+        self.partitions_of: dict[int, list[tuple[int, ...]]] = {}
+        """The partitions of each machine that has some."""
+        for part in topology.partitions:
+            self.partitions_of.setdefault(self.machine_list[part[0]], []).append(tuple(part))
+        order = np.argsort(self.place_of, kind="stable")
+        self._by_place = order[~self.partitioned[order]]
+        self._starts = np.searchsorted(self.place_of[self._by_place], np.arange(self.num_places + 1))
+
+    @property
+    def num_places(self) -> int:
+        """Number of pairs of a machine and a make."""
+        return self.num_machines * len(self.makes)
+
+    def at(self, place: int) -> Ints:
+        """Return the GPUs of a place, ascending, without those of partitions."""
+        return self._by_place[self._starts[place] : self._starts[place + 1]]
+
+    def suits(self, job: JobGraph) -> NDArray[np.bool_]:
+        """(makes,) which of them meet the job's requirements."""
+        return np.array([suits_model(job, model, memory) for model, memory in self.makes])
+
+    def whole(self, gpus: Ints) -> Ints:
+        """Return those of `gpus` that belong to no partition."""
+        return gpus[~self.partitioned[gpus]] if self.partitions_of else gpus
+
+
+@dataclass(slots=True)
+class FreeResources:
+    """The free GPUs, CPUs, memory and drives; a decision uses up a copy of its own."""
+
+    columns: TopologyColumns
+    pool_of: Ints
+    """(m,) equal for machines whose GPUs are local to each other."""
+    pooled: bool
+    """Whether any machines share a pool."""
+    hosts: Ints
+    """(m, 3) CPUs, MB and drives; below 0 on a machine that takes no processes."""
+    is_free: bytearray
+    """(n,) 1 or 0."""
+    gpus: Ints
+    """(m, makes) number of free GPUs, without those of partitions."""
+    has_job: NDArray[np.bool_]
+    """(m,) whether a job has a process or a GPU there, be it a lent one."""
+    num_free: int
+    """Free GPUs of all machines, with those of partitions."""
+    free_mask: NDArray[np.bool_] = field(init=False)
+    """(n,) `is_free` as an array: the same memory."""
+
+    def __post_init__(self) -> None:
+        self.free_mask = np.frombuffer(self.is_free, dtype=np.bool_)
+
+    def copy(self) -> Self:
+        """Return an independent copy; what never changes is shared."""
+        return type(self)(
+            *(self.columns, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
+            *(self.gpus.copy(), self.has_job.copy(), self.num_free),
+        )
+
+    def has_more_than(self, other: FreeResources) -> bool:
+        """Return whether anything is free here that is not free there."""
+        return bool(
+            (self.free_mask > other.free_mask).any()
+            or (self.hosts > other.hosts).any()
+            or (self.has_job < other.has_job).any()
+        )
+
+    @property
+    def num_unused(self) -> int:
+        """Number of machines without a job."""
+        return len(self.has_job) - int(np.count_nonzero(self.has_job))
+
+    # ---- GPUs ----------------------------------------------------------------------------------------------
+
+    def set_free(self, gpu: int, *, free: bool) -> None:
+        """Note whether a GPU is free."""
+        if self.is_free[gpu] != free:
+            self.is_free[gpu] = free
+            change = 1 if free else -1
+            self.num_free += change
+            if not self.columns.partitioned[gpu]:
+                self.gpus[self.columns.machine_of[gpu], self.columns.make_of[gpu]] += change
+
+    def take(self, gpus: Iterable[int]) -> None:
+        """Take free GPUs, and note that their machines have a job."""
+        taken = np.fromiter(gpus, dtype=np.int64)
+        self.free_mask[taken] = False
+        self.num_free -= len(taken)
+        self.has_job[self.columns.machine_of[taken]] = True
+        np.subtract.at(self.gpus.reshape(-1), self.columns.place_of[self.columns.whole(taken)], 1)
+
+    def pool(self, machine: int) -> list[int]:
+        """Return the machines whose GPUs are local to this one, itself first."""
+        if not self.pooled:
+            return [machine]
+        others: list[int] = np.flatnonzero(self.pool_of == self.pool_of[machine]).tolist()
+        return [machine, *(other for other in others if other != machine)]
+
+    def lowest(self, place: int, count: int) -> list[int]:
+        """Return the free GPUs of a place with the lowest numbers, at most `count`."""
+        found = self.columns.at(place)
+        lowest: list[int] = found[self.free_mask[found]][:count].tolist()
+        return lowest
+
+    def local_gpus(self) -> Ints:
+        """(m, makes) the free GPUs that are local to each machine: its own, or those of its pool."""
+        if not self.pooled:
+            return self.gpus
+        by_pool = np.zeros((int(self.pool_of.max()) + 1, self.gpus.shape[1]), dtype=np.int64)
+        np.add.at(by_pool, self.pool_of, self.gpus)
+        return by_pool[self.pool_of]
+
+
+class FreeColumns:
+    """The free resources of a cluster now; reads again only the GPUs that changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Read everything when first asked."""
+        self._cluster = cluster
+        columns = cluster.topology.derived(TopologyColumns)
+        gpus, machines = cluster.topology.num_gpus, columns.num_machines
+        self.stale: set[int] = set(range(gpus))
+        """The GPUs that changed since they were read."""
+        self._is_held = bytearray(gpus)
+        self._num_held = np.zeros(machines, dtype=np.int64)
+        pool_of = cluster.hosts.pool_of().astype(np.int64)
+        self._free = FreeResources(
+            *(columns, pool_of, len(np.unique(pool_of)) < machines),
+            _host_columns(cluster.hosts, machines),
+            bytearray(gpus),
+            np.zeros((machines, len(columns.makes)), dtype=np.int64),
+            np.zeros(machines, dtype=np.bool_),
+            0,
+        )
+        self._idle: FreeResources | None = None
+
+    @property
+    def fixed(self) -> TopologyColumns:
+        """The fixed columns."""
+        return self._free.columns
+
+    def free(self) -> FreeResources:
+        """Return what is free now, to work on."""
+        self._read_gpus()
+        free, hosts = self._free, self._cluster.hosts
+        free.hosts = _host_columns(hosts, free.columns.num_machines)
+        free.has_job = (self._num_held > 0) | (hosts.processes > 0)
+        return free.copy()
+
+    def idle(self) -> FreeResources:
+        """Return all there is, were no job running and nothing drained; to be read only."""
+        if self._idle is None:
+            hosts, free = self._cluster.hosts, self._free
+            columns = free.columns
+            every_gpu = np.arange(len(free.is_free))
+            counts = np.bincount(columns.place_of[columns.whole(every_gpu)], minlength=columns.num_places)
+            self._idle = FreeResources(
+                *(columns, free.pool_of, free.pooled),
+                _host_columns(Hosts(hosts.names, hosts.resources), columns.num_machines),
+                bytearray([1]) * len(every_gpu),
+                counts.reshape(free.gpus.shape),
+                np.zeros(columns.num_machines, dtype=np.bool_),
+                len(every_gpu),
+            )
+        return self._idle
+
+    def _read_gpus(self) -> None:
+        """Read again the GPUs that changed."""
+        gpus = np.array(sorted(self.stale), dtype=np.int64)
+        self.stale.clear()
+        if not len(gpus):
+            return
+        columns, free = self._free.columns, self._free
+        now_free, owners = self._cluster.occupants(gpus.tolist())
+        change = _flagged(free.is_free, gpus, now_free)
+        free.num_free += int(change.sum())
+        if columns.partitions_of:
+            change[columns.partitioned[gpus]] = 0
+        np.add.at(free.gpus.reshape(-1), columns.place_of[gpus], change)
+        change = _flagged(self._is_held, gpus, tuple(chain.from_iterable(owners.values())))
+        np.add.at(self._num_held, columns.machine_of[gpus], change)
+
+
+def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int8]:
+    """Set the flags of `now` among `gpus`, and clear the others; return the change of each."""
+    flag = np.frombuffer(flags, dtype=np.int8)
+    before = flag[gpus]
+    flag[gpus] = 0
+    flag[list(now)] = 1
+    changed: NDArray[np.int8] = flag[gpus] - before
+    return changed
+
+
+def _host_columns(hosts: Hosts, machines: int) -> Ints:
+    """(m, 3) what is left on each machine; below 0 where it takes no processes."""
+    shape = (machines, len(COLUMNS))
+    columns = hosts.free.copy() if hosts.resources else np.full(shape, PLENTY, dtype=np.int64)
+    columns[list(hosts.drained)] = -1
+    return columns

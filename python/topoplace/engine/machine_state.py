@@ -1,0 +1,165 @@
+"""One machine at one moment, and the view of a cluster that keeps all of them, in time proportional to the change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from topoplace.engine.free_resources import FreeColumns
+from topoplace.engine.machine_class import MachineClass, MachineClasses, Mask, mask_of
+from topoplace.engine.memo import Memo
+from topoplace.engine.request import JobRequest, request_key
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+
+Built = TypeVar("Built")
+_MAX_REQUESTS = 1 << 14
+_MAX_TABLES = 1 << 11
+"""The tables of the oldest requests are dropped beyond this many, about one for a request and a policy."""
+
+
+class Neighbour(NamedTuple):
+    """A running job as those on its machine see it."""
+
+    profile: str
+    """The name of its performance profile; "" where it is unknown."""
+    num_tasks: int
+    sockets: Mask
+    """The sockets it has GPUs on, by their number."""
+
+
+class MachineState(NamedTuple):
+    """One machine at one moment; equal states of machines of one class get equal answers."""
+
+    free: Mask
+    neighbours: tuple[Neighbour, ...]
+    memory_bandwidth: float
+    """GB/s of host memory bandwidth that its jobs have asked for."""
+
+
+class MachineWatcher:
+    """A table by machine that has to know which machines changed."""
+
+    def __init__(self) -> None:
+        self.stale: set[int] = set()
+        """The machines that changed since the table was brought up to date."""
+
+
+class ChangeListener(Protocol):
+    """A table that is brought up to date with every change, as `cluster.View` is."""
+
+    def changed(self, gpus: Sequence[int]) -> None:
+        """Called after the owner or drain state of `gpus` may have changed."""
+        ...
+
+
+Listener = TypeVar("Listener", bound=ChangeListener)
+
+
+class ClusterView:
+    """The one view (`Cluster.view`) that policies read a cluster by."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._states: list[
+            MachineState | None
+        ] = []  # stays empty until a policy asks for the state of a machine
+        self._watchers: list[set[int]] = []
+        self._listeners: dict[Hashable, ChangeListener] = {}
+        self._columns: FreeColumns | None = None
+        self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES, self._forgot_tables)
+        self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
+        self._request_of: Memo[int, tuple[JobGraph, JobRequest]] = Memo()
+
+    def changed(self, gpus: Sequence[int]) -> None:
+        """Forget the state of the machines of `gpus`."""
+        if self._columns is not None:
+            self._columns.stale.update(gpus)
+        if self._states:
+            machine_of = self.classes.machine_of
+            for machine in {machine_of[gpu] for gpu in gpus}:
+                self._states[machine] = None
+                for stale in self._watchers:
+                    stale.add(machine)
+        for listener in self._listeners.values():
+            listener.changed(gpus)
+
+    # ---- jobs ----------------------------------------------------------------------------------------------
+
+    def request(self, job: JobGraph) -> JobRequest:
+        """Return the request of a job; jobs that no policy can tell apart share one."""
+        known = self._request_of.get(id(job))  # holds the job, so that no other gets its id
+        if known is None:
+            request = self._requests.get_or_build(
+                request_key(job), lambda: JobRequest(job, self.cluster.topology)
+            )
+            known = self._request_of[id(job)] = (job, request)
+        return known[1]
+
+    # ---- machines ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def classes(self) -> MachineClasses:
+        """The machines by class."""
+        classes = self.cluster.topology.derived(MachineClasses)
+        self._states = [None] * classes.num_machines
+        return classes
+
+    def state(self, machine: int) -> MachineState:
+        """Return the state of a machine now."""
+        classes = self.classes
+        known = self._states[machine]
+        if known is None:
+            known = self._states[machine] = self._read(machine, classes.of(machine))
+        return known
+
+    def _read(self, machine: int, machine_class: MachineClass) -> MachineState:
+        local = self.classes.local_of
+        free, held = self.cluster.occupants(self.classes.gpus_of[machine])
+        graphs = self.cluster.jobs
+        neighbours: list[Neighbour] = []
+        bandwidth = 0.0
+        for job_id, its in held.items():
+            where = mask_of(local[gpu] for gpu in its)
+            job = graphs.get(job_id)
+            size = job.num_tasks if job else len(its)
+            neighbours.append(Neighbour((job and job.profile) or "", size, machine_class.touched(where)))
+            if job and job.memory_bandwidth:
+                bandwidth += job.memory_bandwidth * len(its) / size
+        return MachineState(mask_of(local[gpu] for gpu in free), tuple(sorted(neighbours)), bandwidth)
+
+    # ---- tables --------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> FreeColumns:
+        """The free resources in columns."""
+        if self._columns is None:
+            self._columns = FreeColumns(self.cluster)
+        return self._columns
+
+    def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
+        """Return the table that `build` made for this key; a `MachineWatcher` then learns which machines change."""
+        if key not in self._tables:
+            table = self._tables[key] = build()
+            if isinstance(table, MachineWatcher):
+                table.stale.update(range(self.classes.num_machines))
+                self._watchers.append(table.stale)
+        found: Built = self._tables[key]
+        return found
+
+    def listener(self, key: Hashable, build: Callable[[], Listener]) -> Listener:
+        """Return the table that `build` made for this key; its `changed` is called with every change from then on."""
+        if key not in self._listeners:
+            self._listeners[key] = build()
+        found: Listener = self._listeners[key]  # type: ignore[assignment]
+        return found
+
+    def _forgot_tables(self) -> None:
+        tables = self._tables.values()
+        self._watchers = [table.stale for table in tables if isinstance(table, MachineWatcher)]
+
+    def _forgot_requests(self) -> None:
+        self._request_of.clear()

@@ -1,0 +1,39 @@
+"""A size-capped cache; drops its older half when full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_LIMIT = 1 << 16
+
+
+def _nothing() -> None:
+    pass
+
+
+class Memo(dict[Key, Value]):
+    """Results that can be computed again, in the order they were first asked for."""
+
+    def __init__(self, limit: int = _LIMIT, forgot: Callable[[], None] = _nothing) -> None:
+        """Keep at most `limit` entries; `forgot` is called whenever some were dropped."""
+        super().__init__()
+        self._limit = limit
+        self._forgot = forgot
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        if len(self) >= self._limit:
+            for oldest in list(islice(self, self._limit // 2)):
+                del self[oldest]
+            self._forgot()
+        super().__setitem__(key, value)
+
+    def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
+        """Return what `build` made for this key when it was first asked for."""
+        if key not in self:
+            self[key] = build()
+        return self[key]

@@ -1,0 +1,179 @@
+"""The policy protocol, and the base class that turns one search into a whole policy.
+
+Write either a class with the methods of `Policy`, or, shorter, a `SearchPolicy` with the one method `best`; see
+`examples/own_policy.py`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.admission import (
+    MAX_SEARCHED_GPUS,
+    GpuSet,
+    candidate_gpu_sets,
+    enough_suit,
+    why_never,
+    why_not_now,
+)
+from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.errors import warn_deprecated
+
+if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement, Refusal
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Chooses GPUs for jobs. Reads the cluster it is shown and never changes it; same input, same answer."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables and on the command line."""
+        ...
+
+    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+        """The GPUs for `job` among the free ones of `cluster`; None when nothing fits or waiting is better."""
+        ...
+
+    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
+        """The `top` best candidates with their scores, and the reason where `place` returns None."""
+        ...
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+        """Return what to start, defer, reject and move at time `now`, for the waiting jobs in order of the queue."""
+        ...
+
+
+class SearchPolicy(ABC):
+    """A policy made from one search, `best`; requirements, ranking and the queue come with it.
+
+    The queue is first in, first out, and its head blocks those behind it; only a job that can never run is set aside.
+    """
+
+    name: str
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Honour hooks under their former names, and warn of them."""
+        super().__init_subclass__(**arguments)
+        for old, new, adapted in (("rank", "order", _order_by_rank), ("objection", "reason_to_wait", _same)):
+            if old in vars(cls) and new not in vars(cls):
+                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()")
+                setattr(cls, new, adapted(vars(cls)[old]))
+
+    @abstractmethod
+    def best(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> Placement | None:
+        """Return the best placement inside `free` that uses all of `required`, or None.
+
+        `free` holds the free GPUs that meet the job's requirements, and at least as many as it has tasks; it may be
+        smaller than `cluster.free_gpus()`. Best means the smallest `order`, and among equals the lexicographically
+        smallest ascending GPU list.
+        """
+
+    def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        """Return the sort key of a candidate, smaller is better; empty where only the GPU ids matter."""
+        return ()
+
+    def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
+        """Return why the job should wait instead of taking `placement`, its best; None to take it."""
+        return None
+
+    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better."""
+        _check_size(cluster)
+        where = candidate_gpu_sets(job, cluster)
+        if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
+            placement = self.best(job, cluster, where[0])
+        else:
+            placement = next(self._ranked(job, cluster), None)
+        return None if placement is None or self.reason_to_wait(job, placement) else placement
+
+    def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
+        """Return the `top` best GPU sets, each with its best order and scores, and why `place` gives None."""
+        top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
+        _check_size(cluster)
+        candidates = tuple(islice(self._ranked(job, cluster), top))
+        if candidates:
+            refusal = self.reason_to_wait(job, candidates[0])
+        else:
+            refusal = why_never(job, cluster.topology) or why_not_now(job, cluster)
+        return Explanation(self.name, candidates, refusal)
+
+    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
+        """Start jobs from the head of the queue until one has to wait; set aside those that can never run."""
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        entries = checked_queue(queue)
+        with cluster.what_if() as state:
+
+            def decide(entry: QueuedJob) -> Outcome:
+                chosen = self.place(entry.job, state)
+                if chosen is not None:
+                    state.allocate(entry.job_id, chosen)
+                    return chosen
+                if refusal := why_never(entry.job, cluster.topology):
+                    return refusal
+                return why_not_now(entry.job, state) if enough_suit(entry.job, state) else None
+
+            return walk(entries, decide, head_blocks=True)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def _ranked(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
+        """Yield the best placements of different GPU sets, best first.
+
+        Lawler's partition: the sets other than {a, b, c} are those without a, those with a but without b, and
+        those with a and b but without c; the best of each part is found by `best` again.
+        """
+
+        def solve(free: GpuSet, required: GpuSet) -> None:
+            if len(free) < job.num_tasks:
+                return
+            placement = self.best(job, cluster, free, required)
+            if placement is not None:
+                gpus = sorted(placement.gpus)
+                heapq.heappush(parts, ((self.order(job, placement), gpus), placement, free, required))
+
+        parts: list[tuple[tuple[tuple[float, ...], list[int]], Placement, GpuSet, GpuSet]] = []
+        for gpu_set in candidate_gpu_sets(job, cluster):
+            solve(gpu_set, frozenset())
+        while parts:
+            (_, gpus), placement, free, required = heapq.heappop(parts)
+            yield placement
+            kept = required
+            for gpu in gpus:
+                if gpu not in required:
+                    solve(free - {gpu}, kept)
+                    kept |= {gpu}
+
+
+def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
+    """Return the sort key, smaller is better, of a `rank`, of which larger was better."""
+
+    def order(self: SearchPolicy, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        return tuple(-value for value in rank(self, job, placement))
+
+    return order
+
+
+def _same(hook: Callable[..., Refusal | None]) -> Callable[..., Refusal | None]:
+    return hook
+
+
+def _check_size(cluster: Cluster) -> None:
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
+    if cluster.topology.num_gpus > MAX_SEARCHED_GPUS:
+        raise ValueError(
+            f"{cluster.topology.num_gpus} GPUs are more than this policy searches at once "
+            f"(at most {MAX_SEARCHED_GPUS}); give it one part of the cluster after the other"
+        )

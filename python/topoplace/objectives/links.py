@@ -1,0 +1,228 @@
+"""Scores of the links that a job uses and leaves: MAPA's (Ranganath et al., SC'21), and the tables they look up.
+
+Bandwidths are GB/s (1e9 bytes per second, one direction). Every score is a sum of a few products written out term by
+term, so its bits do not depend on the machine's BLAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import kernels
+from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.topology.links.link import NVLINKS, LinkKind
+
+if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.link import Link
+    from topoplace.topology.topology import Topology
+
+DOUBLE_NVLINK, SINGLE_NVLINK, OTHER_LINK = 0, 1, 2
+NUM_LINK_CLASSES: Final = 3
+
+_NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
+# Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
+_SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
+_DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
+# Up to here nested lists are faster than arrays for single look-ups, and not too large.
+_MAX_LISTED_GPUS: Final = 512
+# Up to here a plain loop is faster than numpy on tiny arrays.
+_MAX_LOOPED_GPUS: Final = 24
+# From here the sum over all pairs costs more than the search: it is kept for as long as the free GPUs stay the same.
+_MAX_SUMMED_GPUS: Final = 512
+_DEFAULT_MODEL: Final = EffectiveBandwidth()
+
+Edges = Iterable[tuple[int, int, float]]
+"""(a, b, weight) of each pair of tasks that talk."""
+Entry = TypeVar("Entry", covariant=True)
+Value = TypeVar("Value")
+
+
+class Row(Protocol[Entry]):
+    """A row of a table, by GPU."""
+
+    def __getitem__(self, gpu: int, /) -> Entry: ...
+
+
+Rows = Row[Row[Entry]]
+"""A table: `rows[u][v]`."""
+
+
+def link_class(topology: Topology) -> NDArray[np.int8]:
+    """Return the class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 anything else.
+
+    Two or more NVLinks side by side, and NVSwitch, are "double". Links of unknown kind, xGMI and ICI are classed by
+    their bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
+    """
+    classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
+    return classes
+
+
+def class_of(link: Link) -> int:
+    """Return the class of one link, as in `link_class`."""
+    if link.kind in _NVLINKS:
+        return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
+    if (
+        link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI)
+        or link.gb_per_s < _SINGLE_FROM_GB_PER_S
+    ):
+        return OTHER_LINK
+    return DOUBLE_NVLINK if link.gb_per_s >= _DOUBLE_FROM_GB_PER_S else SINGLE_NVLINK
+
+
+class LinkTables:
+    """Bandwidth and class of every pair of one topology as plain lists, the fastest form for a handful of look-ups.
+
+    `topology.derived(LinkTables)` is the one of a topology, kept for as long as the topology lives.
+    """
+
+    __slots__ = ("_count_scores", "_indifferent", "_sums", "bandwidth", "classes", "link_class", "matrix")
+
+    def __init__(self, topology: Topology) -> None:
+        self.matrix = topology.bandwidth_matrix()
+        self.link_class = link_class(topology)
+        small = topology.num_gpus <= _MAX_LISTED_GPUS
+        self.bandwidth: Sequence[Sequence[float]] = self.matrix.tolist() if small else list(self.matrix)
+        self.classes: Sequence[Sequence[int]] = self.link_class.tolist() if small else list(self.link_class)
+        self._count_scores: dict[EffectiveBandwidth, kernels.LinkCountScore] = {}
+        self._indifferent: kernels.LinkCountScore | None = None
+        self._sums: tuple[tuple[int, ...], dict[int, float], float] = ((), {}, 0.0)
+
+    def remaining(self, free: tuple[int, ...], taken: Sequence[int]) -> float:
+        """Return the GB/s among the `free` GPUs without those that are `taken` of them, rounded to three decimals."""
+        if self._sums[0] != free:
+            among = self.matrix[:, free].sum(axis=1)[list(free)]
+            self._sums = (free, dict(zip(free, among.tolist(), strict=True)), float(among.sum()) / 2)
+        _, of_gpu, total = self._sums
+        inside = float(self.matrix[np.ix_(taken, taken)].sum()) / 2
+        return round(total - sum(of_gpu[gpu] for gpu in taken) + inside, 3)
+
+    @property
+    def indifferent(self) -> kernels.LinkCountScore:
+        """The kernel objective under which every embedding is as good as any other: the tie order alone decides."""
+        if self._indifferent is None:
+            self._indifferent = kernels.LinkCountScore(
+                np.zeros_like(self.link_class), lambda counts: np.zeros(len(counts))
+            )
+        return self._indifferent
+
+    def count_score(self, model: EffectiveBandwidth) -> kernels.LinkCountScore:
+        """The kernel objective "eq. 2 with these coefficients on this topology", one object for all searches."""
+        score = self._count_scores.get(model)
+        if score is None:
+            score = self._count_scores[model] = kernels.LinkCountScore(self.link_class, model)
+        return score
+
+
+def aggregated_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
+    """Return the sum of the bandwidths of the links the job's edges use, GB/s (eq. 1)."""
+    rows = topology.derived(LinkTables).bandwidth
+    return sum(rows[gpus[a]][gpus[b]] for a, b, _ in job.edges)
+
+
+def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
+    """Return the bandwidth of the slowest link the job's edges use, GB/s; infinite for a job without edges."""
+    rows = topology.derived(LinkTables).bandwidth
+    return min((rows[gpus[a]][gpus[b]] for a, b, _ in job.edges), default=float("inf"))
+
+
+def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[int, int, int]:
+    """Return the numbers of double NVLinks, single NVLinks and other links the job's edges use: x, y, z of eq. 2."""
+    rows = topology.derived(LinkTables).classes
+    counts = [0] * NUM_LINK_CLASSES
+    for a, b, _ in job.edges:
+        counts[rows[gpus[a]][gpus[b]]] += 1
+    return counts[0], counts[1], counts[2]
+
+
+def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
+    """Return the sum of the bandwidths among the free GPUs that remain free once `gpus` are taken, GB/s (eq. 3).
+
+    Of more than 512 free GPUs, rounded to 0.001 GB/s: it is what all of them have, less what `gpus` have.
+    """
+    taken = set(gpus)
+    tables = topology.derived(LinkTables)
+    free = tuple(free)
+    if len(free) > _MAX_SUMMED_GPUS:
+        return tables.remaining(free, sorted(taken.intersection(free)))
+    rest = [gpu for gpu in free if gpu not in taken]
+    if len(rest) > _MAX_LOOPED_GPUS:
+        return float(tables.matrix[np.ix_(rest, rest)].sum()) / 2
+    total = 0.0
+    for i, u in enumerate(rest):
+        row = tables.bandwidth[u]
+        for v in rest[i + 1 :]:
+            total += row[v]
+    return total
+
+
+def scores_of(
+    job: JobGraph,
+    gpus: Sequence[int],
+    topology: Topology,
+    free: Iterable[int],
+    model: EffectiveBandwidth | None = None,
+) -> dict[str, float]:
+    """Return every score of placing `job` on `gpus` while `free` GPUs (those of the job among them) are free.
+
+    Keys: aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth (GB/s), effective_bandwidth (eq. 2, GB/s)
+    and effective_bandwidth_extrapolated, 1.0 where the job's size is outside what eq. 2 was fitted on.
+    """
+    return {
+        **link_scores(job.edges, gpus, topology, model),
+        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
+        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free),
+    }
+
+
+def link_scores(
+    edges: Edges, gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None
+) -> dict[str, float]:
+    """Return the scores that depend on the links under `edges` alone: aggregated, effective, bottleneck bandwidth."""
+    if topology.num_gpus <= _MAX_LISTED_GPUS:
+        tables = topology.derived(LinkTables)
+        return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)
+    edges = tuple(edges)
+    links = rows_under(edges, gpus, topology.link)
+    bandwidth = {u: {v: link.gb_per_s for v, link in row.items()} for u, row in links.items()}
+    classes = {u: {v: class_of(link) for v, link in row.items()} for u, row in links.items()}
+    return scores_from(edges, gpus, bandwidth, classes, model)
+
+
+def scores_from(
+    edges: Edges,
+    gpus: Sequence[int],
+    bandwidth: Rows[float],
+    classes: Rows[int],
+    model: EffectiveBandwidth | None = None,
+) -> dict[str, float]:
+    """`link_scores` from tables that hold at least the pairs under `edges`: GB/s, and the class, of GPUs u and v."""
+    model = model or _DEFAULT_MODEL
+    counts = [0] * NUM_LINK_CLASSES
+    aggregated, bottleneck = 0.0, float("inf")
+    for a, b, _ in edges:
+        u, v = gpus[a], gpus[b]
+        speed = bandwidth[u][v]
+        aggregated += speed
+        bottleneck = min(bottleneck, speed)
+        counts[classes[u][v]] += 1
+    return {
+        "aggregated_bandwidth": aggregated,
+        "effective_bandwidth": model.of_counts(counts[0], counts[1], counts[2]),
+        "bottleneck_bandwidth": bottleneck,
+    }
+
+
+def rows_under(
+    edges: Edges, gpus: Sequence[int], value: Callable[[int, int], Value]
+) -> dict[int, dict[int, Value]]:
+    """Return a table of `value(u, v)` for the pairs of GPUs under `edges` only, for topologies of any size."""
+    rows: dict[int, dict[int, Value]] = {}
+    for a, b, _ in edges:
+        u, v = gpus[a], gpus[b]
+        rows.setdefault(u, {})[v] = value(u, v)
+    return rows

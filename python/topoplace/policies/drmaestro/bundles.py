@@ -1,0 +1,116 @@
+"""The bundles of a request: needs that cannot be taken apart, and GPUs that may come from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.cluster.hosts import megabytes
+from topoplace.engine.admission import never, why_never, why_no_machine
+from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
+from topoplace.placement import HostShare
+
+if TYPE_CHECKING:
+    from topoplace.cluster.hosts import Hosts
+    from topoplace.engine.free_resources import TopologyColumns
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A process with its CPUs and memory, and its GPUs where they cannot be remote: all on one machine."""
+
+    needs: tuple[int, int]
+    """CPUs and MB."""
+    gpus: int
+    """Number of GPUs it drives."""
+    gpus_local: bool
+    """Whether these must be local."""
+
+
+class JobBundles:
+    """The bundles of all requests that need the same of a cluster, and have one network profile."""
+
+    def __init__(
+        self,
+        job: JobGraph,
+        columns: TopologyColumns,
+        hosts: Hosts,
+        profile: NetworkProfile | None,
+        *,
+        disaggregate: bool,
+    ) -> None:
+        self.job = job
+        """The first of these jobs."""
+        self.profile = profile or NEUTRAL
+        self.suits: NDArray[np.bool_] = columns.suits(job)
+        """(makes,) which GPUs meet its requirements."""
+        self.anti_affine = job.anti_affinity and job.num_tasks > 1
+        """Whether no two of its tasks may share a machine."""
+        self.gpus_local = job.single_machine or not disaggregate
+        """Whether its GPUs must be local to its processes."""
+        self.single_bundle = job.single_machine
+        """Whether all its processes are one bundle."""
+        self.own_machine_only = self.single_bundle or self.anti_affine
+        """Whether local GPUs have to be on the machine itself, not just in its pool."""
+        self.one_process_per_machine = self.anti_affine and job.processes > 1
+        """Whether no two of its processes may share a machine."""
+        self.bundles = tuple(self._bundles())
+        most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
+        self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
+        self.needs = np.array([job.cpus or 0, megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
+        self.refusal = self._why_never(columns, hosts)
+        """Why such a job could not even run on the idle cluster; None where it may."""
+
+    def _bundles(self) -> Iterator[Bundle]:
+        job = self.job
+        parts = 1 if self.single_bundle else job.processes
+        memory = megabytes((job.memory_gb or 0.0) / job.processes) * (job.processes // parts)
+        cpus, gpus = _blocks(job.cpus or 0, parts), _blocks(job.num_tasks, parts, up=True)
+        for own_cpus, own_gpus in zip(cpus, gpus, strict=True):
+            yield Bundle((own_cpus, memory), own_gpus, self.gpus_local)
+
+    def host_shares(self, machines: list[int]) -> tuple[HostShare, ...]:
+        """Return what its processes take on the machines of its bundles."""
+        job = self.job
+        where = machines * job.processes if self.single_bundle else machines
+        memory = (job.memory_gb or 0.0) / job.processes
+        cpus = _blocks(job.cpus or 0, job.processes)
+        return tuple(HostShare(machine, own, memory) for machine, own in zip(where, cpus, strict=True))
+
+    def _why_never(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
+        machines = hosts.resources
+        if self.job.num_tasks and (reason := why_never(self.job, columns.topology)):
+            return reason
+        if reason := why_no_machine((bundle.needs for bundle in self.bundles), machines):
+            return reason
+        if machines and self.job.drives > sum(machine.drives for machine in machines):
+            return never(f"{self.job.drives} drives needed")
+        return self._why_no_local_gpus(columns, hosts)
+
+    def _why_no_local_gpus(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
+        if any(map(self.is_torn, self.bundles)):
+            return never("anti_affinity with local GPUs needs a process for each task")
+        local_to = np.arange(columns.num_machines) if self.own_machine_only else hosts.pool_of()
+        suitable = self.suits[columns.make_of]
+        local = int(np.bincount(local_to[columns.machine_of[suitable]], minlength=1).max())
+        most = max((bundle.gpus for bundle in self.bundles if bundle.gpus_local), default=0)
+        if most > local:
+            return never(f"{most} GPUs needed on one machine, the largest has {local} of them")
+        return None
+
+    def is_torn(self, bundle: Bundle) -> bool:
+        """Return whether its GPUs would have to be both local and on different machines."""
+        return self.anti_affine and bundle.gpus_local and bundle.gpus > 1
+
+
+def _blocks(total: int, parts: int, *, up: bool = False) -> list[int]:
+    """Return `total` in blocks as even as can be; up: as `JobGraph.processes` deals tasks out."""
+    ends = [-(-i * total // parts) if up else i * total // parts for i in range(parts + 1)]
+    return [end - start for start, end in pairwise(ends)]

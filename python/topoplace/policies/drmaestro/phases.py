@@ -1,0 +1,315 @@
+"""The three phases of a decision as flow networks: processes, then GPUs, then drives (thesis, fig. 22 a, b and c).
+
+    sub-task ──▶ the places it prefers ──┐
+        │ ──▶ aggregator X of its kind ──▶ place ──▶ sink
+        └───▶ unscheduled U of its job ─────────────▶ sink
+
+A sub-task is what one phase places at once: a process with its CPUs and memory, a GPU, or a drive. A place is where it
+can go. Every sub-task ships one unit, so whatever the costs are, a minimum exists in which each is in one place or
+waits. Sub-tasks of one kind cost the same on every place but those they prefer; X stands for all of these arcs.
+
+Only arcs that a minimum may need are made: an aggregator with N sub-tasks to place offers at most N places, the
+cheapest. Were another place used, one of these would be empty, and no dearer. So a phase is as large as the batch, at
+any size of the cluster; to find the cheapest places takes one pass over columns of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace import kernels
+from topoplace.engine.free_resources import Ints
+from topoplace.policies.drmaestro.costs import REMOTE, Prices, sizes, units
+
+if TYPE_CHECKING:
+    from topoplace.engine.free_resources import FreeResources
+    from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
+    from topoplace.policies.drmaestro.network import Reals
+
+WAITS: Final = -1
+"""The place of a sub-task that stays unscheduled."""
+_ROUNDING: Final = 1e-9
+_STEPS: Final = 4
+"""Up to this many sub-tasks of one batch at a place differ in their costs to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The sub-tasks of a phase and the places they can take; costs in units of 1 / SCALE."""
+
+    job: Ints
+    """(t,) the job of each sub-task, 0..g - 1."""
+    kind: Ints
+    """(t,) its aggregator, 0..k - 1."""
+    aggregated: Ints
+    """(t,) the cost of a place through the aggregator, besides the aggregator's own arcs."""
+    unscheduled: Ints
+    """(g,) the cost of every waiting sub-task of a job (eq. 13)."""
+    room: Ints
+    """(p,) number of sub-tasks a place takes."""
+    preferred: tuple[Ints, Ints, Ints]
+    """Sub-task, place and cost (eq. 12) of each preference arc."""
+    offered: tuple[Ints, Ints, Ints, Ints]
+    """Kind, place, capacity and cost of each arc of an aggregator."""
+
+    def network(self) -> tuple[int, Ints, Ints, Ints, Ints, Ints]:
+        """Return the number of nodes, and of each arc tail, head, capacity and cost, and the supply of each node.
+
+        Nodes: sub-tasks, U of each job, X of each kind, places, the sink. Arcs: preferences, to X, to U, from X, from
+        U to the sink, from places to the sink.
+        """
+        tasks, jobs, places = len(self.job), len(self.unscheduled), len(self.room)
+        kinds = int(self.kind.max(initial=-1)) + 1
+        first_x, first_place, sink = tasks + jobs, tasks + jobs + kinds, tasks + jobs + kinds + places
+        numbers = np.arange(tasks)
+        task, place, cost = self.preferred
+        x, offered_place, capacity, offered_cost = self.offered
+        ones = np.ones(len(task) + 2 * tasks, dtype=np.int64)
+        tail = [task, numbers, numbers, first_x + x, np.arange(tasks, first_x), np.arange(first_place, sink)]
+        head = [
+            *(first_place + place, first_x + self.kind, tasks + self.job, first_place + offered_place),
+            np.full(jobs + places, sink),
+        ]
+        waiting = np.bincount(self.job, minlength=jobs)
+        free_of_cost = np.zeros(jobs + places, dtype=np.int64)
+        costs = [cost, self.aggregated, self.unscheduled[self.job], offered_cost, free_of_cost]
+        supply = np.zeros(sink + 1, dtype=np.int64)
+        supply[:tasks], supply[sink] = 1, -tasks
+        capacities = [ones, capacity, waiting, self.room]
+        return sink + 1, _column(tail), _column(head), _column(capacities), _column(costs), supply
+
+    def places(self, flow: Ints) -> Ints:
+        """(t,) the place of each sub-task in a flow on `network()`, or WAITS.
+
+        Units that pass an aggregator are alike: its sub-tasks take its places in ascending order.
+        """
+        tasks, (task, place, _) = len(self.job), self.preferred
+        found = np.full(tasks, WAITS, dtype=np.int64)
+        direct, by_x = flow[: len(task)] > 0, flow[len(task) : len(task) + tasks] > 0
+        found[task[direct]] = place[direct]
+        first = len(task) + 2 * tasks
+        kind, offered = self.offered[0], self.offered[1]
+        units = np.repeat(np.arange(len(kind)), flow[first : first + len(kind)])
+        units = units[np.lexsort((offered[units], kind[units]))]
+        takers = np.flatnonzero(by_x)
+        takers = takers[np.argsort(self.kind[takers], kind="stable")]
+        found[takers] = offered[units]
+        return found
+
+    def solve(self) -> Ints:
+        """(t,) the place of each sub-task, or WAITS, at the least total cost."""
+        if not len(self.job):
+            return np.empty(0, dtype=np.int64)
+        solution = kernels.min_cost_flow(*self.network())
+        if solution.status != "optimal":  # every sub-task may wait, so there is always a flow
+            raise RuntimeError(f"a phase of {len(self.job)} sub-tasks has no optimum: {solution.status}")
+        return self.places(solution.flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Places that any sub-task of one kind may take: place, capacity and cost of each arc."""
+
+    place: Ints
+    capacity: Ints
+    cost: Ints
+
+
+class Builder:
+    """Collects the sub-tasks of a phase, job by job."""
+
+    def __init__(self) -> None:
+        self._job: list[int] = []
+        self._kind: list[int] = []
+        self._aggregated: list[int] = []
+        self._preferred: list[tuple[int, int, int]] = []
+        self._kinds: dict[Hashable, int] = {}
+
+    def add(
+        self, job: int, kind: Hashable, aggregated: int = 0, preferred: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        """Add a sub-task of a job; preferred: places and their costs."""
+        task = len(self._job)
+        self._job.append(job)
+        self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
+        self._aggregated.append(aggregated)
+        self._preferred.extend((task, place, cost) for place, cost in preferred)
+
+    def counts(self) -> dict[Hashable, int]:
+        """Return the number of sub-tasks of the phase, for each kind."""
+        return dict.fromkeys(self._kinds, len(self._job))
+
+    def solve(self, offers: dict[Hashable, Offer], room: Ints, unscheduled: Ints) -> Ints:
+        """(t,) the place of each sub-task, or WAITS; room: of every place, used or not."""
+        preferred = np.array(self._preferred, dtype=np.int64).reshape(-1, 3)
+        listed = [offers[kind] for kind in self._kinds]
+        kind = np.repeat(np.arange(len(listed)), [len(offer.place) for offer in listed])
+        offered = _column([offer.place for offer in listed])
+        if not len(offered) and not len(preferred):
+            return np.full(len(self._job), WAITS)
+        used, local = np.unique(np.concatenate([preferred[:, 1], offered]), return_inverse=True)
+        here = len(preferred)
+        phase = Phase(
+            job=np.array(self._job, dtype=np.int64),
+            kind=np.array(self._kind, dtype=np.int64),
+            aggregated=np.array(self._aggregated, dtype=np.int64),
+            unscheduled=unscheduled,
+            room=room[used],
+            preferred=(preferred[:, 0], local[:here], preferred[:, 2]),
+            offered=(
+                *(kind, local[here:]),
+                _column([offer.capacity for offer in listed]),
+                _column([offer.cost for offer in listed]),
+            ),
+        )
+        places = phase.solve()
+        return np.where(places == WAITS, WAITS, used[places])
+
+
+def _column(parts: Sequence[NDArray[np.signedinteger[Any]]]) -> Ints:
+    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
+
+
+def cheapest(cost: Ints, usable: NDArray[np.bool_], count: int) -> Ints:
+    """Return the usable places of the least cost, at most `count`; of equal ones the first."""
+    found = np.flatnonzero(usable)
+    if len(found) <= count:
+        return found
+    key = cost[found]
+    least = np.partition(key, count - 1)[count - 1]
+    below, equal = found[key < least], found[key == least]
+    return np.concatenate([below, equal[: count - len(below)]])
+
+
+def offer_hosts(
+    free: FreeResources,
+    job: JobBundles,
+    bundle: Bundle,
+    without: Sequence[int],
+    *,
+    count: int,
+    prices: Prices,
+) -> Offer:
+    """Offer machines for a bundle: those with GPUs for it first, then those with most, where these may be remote.
+
+    without: machines that its job has already, and may not have twice.
+    """
+    fits = fitting(free.hosts[:, :2], np.array(bundle.needs))
+    fits[list(without)] = 0
+    near, some = _near(free, job, bundle)
+    near = np.minimum(near, fits)
+    far = np.zeros_like(fits) if bundle.gpus_local else fits - near
+    here, there = prices.local(job.profile), prices.remote(job.profile)
+    partly = np.rint(there + (here - there) * some).astype(np.int64)
+    mixed = np.where(some > 0, np.minimum(far, 1), 0)
+    far = far - mixed
+    first = np.where(near > 0, here, np.where(mixed > 0, partly, there))
+    found = cheapest(first, near + mixed + far > 0, count)
+    if job.one_process_per_machine:
+        near, mixed = np.minimum(near, 1), np.where(near > 0, 0, mixed)
+        far = np.where(near + mixed > 0, 0, np.minimum(far, 1))
+    parts = [
+        _in_steps(found, near[found], here[found], prices.shared(job.profile, remote=False)),
+        _in_steps(found, mixed[found], partly[found], 0),
+        _in_steps(found, far[found], there[found], prices.shared(job.profile, remote=True)),
+    ]
+    return Offer(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints, Ints, Ints]:
+    """Return arcs to each place, of which every next one costs `more`, so that those of one batch keep apart.
+
+    The last takes what is left of the capacity.
+    """
+    steps = _STEPS if more else 1
+    number = np.arange(steps)
+    taken = np.clip(capacity[:, None] - number, 0, 1)
+    taken[:, -1] = np.maximum(capacity - (steps - 1), 0)
+    costs = cost[:, None] + number * more
+    some = taken.ravel() > 0
+    return np.repeat(place, steps)[some], taken.ravel()[some], costs.ravel()[some]
+
+
+def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, Reals]:
+    """(m,) the number of such bundles each machine has local GPUs for, and the part of those of one more."""
+    none = np.zeros(len(free.hosts))
+    if job.is_torn(bundle):
+        return none.astype(np.int64), none
+    if not bundle.gpus:
+        return np.full(len(free.hosts), np.int64(1) << 30), none
+    local = free.gpus if job.own_machine_only else free.local_gpus()
+    suitable: Ints = local[:, job.suits].sum(axis=1)
+    return suitable // bundle.gpus, none if job.anti_affine else suitable % bundle.gpus / bundle.gpus
+
+
+def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
+    """(m,) limit on the bundles a machine takes, its resources and theirs added up by eq. 10.
+
+    The sum of two resources says too much of a machine that lacks one of them: what comes out is checked.
+    """
+    left = np.maximum(free.hosts[:, :2], 0)
+    largest = left.max(axis=0)
+    smallest = float(sizes(np.array([bundle.needs for bundle in bundles]), largest).min())
+    if smallest <= _ROUNDING:
+        return np.full(len(left), tasks, dtype=np.int64)
+    times: Reals = sizes(left, largest) / smallest + _ROUNDING
+    return np.minimum(times, tasks).astype(np.int64)
+
+
+def offer_gpus(
+    free: FreeResources, job: JobBundles, hosts: Sequence[int], count: int, prices: Prices
+) -> Offer:
+    """Offer GPUs anywhere, as remote ones; for an anti-affine job one of each machine, local at its hosts."""
+    usable = free.gpus * job.suits
+    remote = prices.remote(job.profile)
+    capacity = usable.ravel()
+    if job.anti_affine:
+        first = usable.argmax(axis=1)
+        remote[list(hosts)] = prices.local(job.profile, hosts)
+        one = np.minimum(np.take_along_axis(usable, first[:, None], axis=1)[:, 0], 1)
+        capacity = np.zeros_like(capacity)
+        capacity[np.arange(len(first)) * usable.shape[1] + first] = one
+    cost = np.repeat(remote, usable.shape[1])
+    found = cheapest(cost, capacity > 0, count)
+    more = 0 if job.anti_affine else prices.shared(job.profile, remote=True)
+    return Offer(*_in_steps(found, capacity[found], cost[found], more))
+
+
+def local_gpus(
+    free: FreeResources, job: JobBundles, hosts: Sequence[int], prices: Prices
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Yield for each process of jobs with these bundles what a remote GPU costs more, and its local places.
+
+    More: by the traffic at its own host, as the offers know the other end's. Local places: with the cost of one there.
+    """
+    makes = free.gpus.shape[1]
+    more = prices.network.slowdown(job.profile, hosts, remote=True) - 1
+    far = units(more / prices.costs.goal * REMOTE).tolist()
+    near = prices.local(job.profile, hosts).tolist()
+    usable = free.gpus * job.suits > 0
+    for host, added, cost in zip(hosts, far, near, strict=True):
+        machines = free.pool(host)
+        rows = zip(machines, usable[machines].tolist(), strict=True)
+        yield added, [(m * makes + make, cost) for m, row in rows for make, some in enumerate(row) if some]
+
+
+def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
+    """Offer drives anywhere."""
+    left = free.hosts[:, 2]
+    cost = np.full(len(left), prices.costs.place(np.ones(1), REMOTE)[0])
+    found = cheapest(cost, left > 0, count)
+    return Offer(found, left[found], cost[found])
+
+
+def fitting(free: Ints, needs: Ints) -> Ints:
+    """(m,) the number of times `needs` fit into each row of `free`; 0 for rows below 0."""
+    asked = needs > 0
+    if not asked.any():
+        return np.where((free >= 0).all(axis=1), np.int64(1) << 30, 0)
+    times: Ints = (free[:, asked] // needs[asked]).min(axis=1)
+    return np.maximum(times, 0)

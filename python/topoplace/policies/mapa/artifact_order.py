@@ -1,0 +1,244 @@
+"""The tie-breaking of MAPA's published artifact, for comparing placements with its logs job by job.
+
+The artifact lists every set of free GPUs in the order its graph miner finds them, each set with all orders of
+its GPUs, and keeps the first strict maximum. Which set comes first among equals is thus a property of the miner;
+the orders below are those seen in its logs. Two conventions differ from the rest of this library: a ring of two
+uses its one link twice, and preserved bandwidth counts NVLinks only.
+
+A GPU set's best order does not depend on what else is free, so it is found once per topology and job pattern;
+a decision is then one masked maximum over the sets.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.objectives.links import NUM_LINK_CLASSES, OTHER_LINK, LinkTables, link_scores
+from topoplace.placement import Placement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.topology.topology import Topology
+
+TieBreak = Literal["lexicographic", "artifact"]
+
+_PATTERNS: Final = {"ring": JobGraph.ring, "star": JobGraph.star, "clique": JobGraph.clique}
+# (pattern, size) -> the positions of the sorted GPU set that the miner's set order compares, first to last.
+_SET_ORDER: Final[dict[tuple[str, int], tuple[int, ...]]] = {
+    **{(pattern, 1): (0,) for pattern in ("ring", "star", "clique")},
+    **{(pattern, 2): (0, 1) for pattern in ("ring", "star", "clique")},
+    **{("star", size): tuple(range(size)) for size in (3, 4, 5)},
+    **{(pattern, 3): (1, 0, 2) for pattern in ("ring", "clique")},
+    **{(pattern, 4): (2, 0, 1, 3) for pattern in ("ring", "clique")},
+    ("ring", 5): (3, 2, 0, 1, 4),
+    ("clique", 5): (3, 0, 1, 2, 4),
+}
+_MAX_CANDIDATES: Final = 20_000_000
+_MAX_GPUS: Final = 64
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every GPU set for one pattern on one topology in the artifact's order, each with its best order of GPUs.
+
+    `members` (s, k) ascending, `mask` (s,) the same as bits, `inside` (s,) the NVLink GB/s between its members;
+    `aggregated` and `effective` (s,) the best scores, `aggregated_order` and `effective_order` (s, k) the first
+    orders that reach them (task i runs on column i); `nvlink` (n, n) GB/s with other links as 0.
+    """
+
+    members: NDArray[np.int64]
+    mask: NDArray[np.uint64]
+    nvlink: NDArray[np.float64]
+    inside: NDArray[np.float64]
+    aggregated: NDArray[np.float64]
+    aggregated_order: NDArray[np.int64]
+    effective: NDArray[np.float64]
+    effective_order: NDArray[np.int64]
+
+    def allowed(self, usable: Iterable[int], required: Iterable[int]) -> NDArray[np.bool_]:
+        """Return which sets lie inside `usable` and contain `required`, shape (s,)."""
+        usable_bits, required_bits = _bits(usable), _bits(required)
+        chosen: NDArray[np.bool_] = (self.mask & ~usable_bits) == 0
+        chosen &= (self.mask & required_bits) == required_bits
+        return chosen
+
+    def preserved(self, free: Iterable[int]) -> NDArray[np.float64]:
+        """Return the NVLink GB/s left among the `free` GPUs outside each set in `free`, shape (s,)."""
+        stays = np.zeros(len(self.nvlink))
+        stays[list(free)] = 1.0
+        degree = (self.nvlink * stays).sum(axis=1)
+        total = (degree * stays).sum() / 2
+        remaining: NDArray[np.float64] = total - degree[self.members].sum(axis=1) + self.inside
+        return remaining
+
+
+def edges_of(job: JobGraph) -> tuple[tuple[int, int, float], ...]:
+    """Return the edges the artifact counts a link for: a ring of two has its one twice."""
+    return job.edges * 2 if job.name == "ring" and job.num_tasks == 2 else job.edges
+
+
+def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
+    """Return the candidates of `job` on `topology`, built on first use and kept while the topology lives.
+
+    Raises ValueError for a pattern or size whose order in the artifact is not known, and for a topology too large
+    to list every set of.
+    """
+    n, k = topology.num_gpus, job.num_tasks
+    if (job.name, k) not in _SET_ORDER:
+        raise ValueError(
+            f'tie_break="artifact": the artifact\'s order is known for rings, stars and cliques of 1 to 5 tasks, '
+            f"not for {job.name!r} of {k}"
+        )
+    if n > _MAX_GPUS or math.comb(n, k) * math.factorial(k) > _MAX_CANDIDATES:
+        raise ValueError(f'tie_break="artifact": {k} of {n} GPUs are too many orders to list')
+    if job.edges != _PATTERNS[job.name](k).edges:
+        raise ValueError(
+            f'tie_break="artifact": a job called {job.name!r} whose edges are not those of a {job.name}'
+        )
+    per_topology = topology.derived(_Tables)
+    key = (job.name, k, model)
+    if key not in per_topology:
+        per_topology[key] = _build(topology.derived(LinkTables), job, model)
+    return per_topology[key]
+
+
+class _Tables(dict[tuple[str, int, EffectiveBandwidth], Candidates]):
+    """The candidates of one topology."""
+
+    def __init__(self, _topology: Topology) -> None:
+        super().__init__()
+
+
+def _bits(gpus: Iterable[int]) -> np.uint64:
+    return np.uint64(sum(1 << int(gpu) for gpu in gpus))
+
+
+@lru_cache(maxsize=64)
+def _sets(n: int, k: int, order: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return every k-subset of n GPUs, each ascending, sorted by its members in `order`; shape (s, k)."""
+    subsets = sorted(itertools.combinations(range(n), k), key=lambda subset: [subset[i] for i in order])
+    return np.array(subsets, dtype=np.int64).reshape(-1, k)
+
+
+def _build(links: LinkTables, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
+    k = job.num_tasks
+    bandwidth = np.array(links.bandwidth)
+    classes = links.link_class
+    members = _sets(len(bandwidth), k, _SET_ORDER[job.name, k])
+    orders = np.array(list(itertools.permutations(range(k))), dtype=np.int64)
+    gpus = members[:, orders]
+    aggregated = np.zeros(gpus.shape[:2])
+    counts = np.zeros((NUM_LINK_CLASSES, *gpus.shape[:2]), dtype=np.int64)
+    for a, b, _ in edges_of(job):
+        u, v = gpus[..., a], gpus[..., b]
+        aggregated += bandwidth[u, v]
+        for c in range(NUM_LINK_CLASSES):
+            counts[c] += classes[u, v] == c
+    effective = _predict_counts(counts, model)
+    rows = np.arange(len(members))
+    by_aggregated, by_effective = aggregated.argmax(axis=1), effective.argmax(axis=1)
+    nvlink = np.where(classes == OTHER_LINK, 0.0, bandwidth)
+    return Candidates(
+        members=members,
+        mask=np.bitwise_or.reduce(np.uint64(1) << members.astype(np.uint64), axis=1),
+        nvlink=nvlink,
+        inside=nvlink[members[:, :, None], members[:, None, :]].sum(axis=(1, 2)) / 2,
+        aggregated=aggregated[rows, by_aggregated],
+        aggregated_order=gpus[rows, by_aggregated],
+        effective=effective[rows, by_effective],
+        effective_order=gpus[rows, by_effective],
+    )
+
+
+def _predict_counts(counts: NDArray[np.int64], model: EffectiveBandwidth) -> NDArray[np.float64]:
+    """Eq. 2 of `counts`, shape (3, ...), evaluated once per distinct link mix."""
+    base = int(counts.sum(axis=0).max()) + 1
+    code = (counts[0] * base + counts[1]) * base + counts[2]
+    distinct, where = np.unique(code, return_inverse=True)
+    predicted = model.predict(distinct // (base * base), distinct // base % base, distinct % base)
+    result: NDArray[np.float64] = predicted[where.reshape(code.shape)]
+    return result
+
+
+def place(
+    rule: str,
+    job: JobGraph,
+    cluster: Cluster,
+    free: Iterable[int],
+    required: Iterable[int],
+    model: EffectiveBandwidth,
+) -> Placement | None:
+    """Return the placement the artifact's policy `rule` makes: baseline, topo-aware, greedy or preserve."""
+    topology = cluster.topology
+    table = candidates_of(topology, job, model)
+    allowed = table.allowed(free, required)
+    if not allowed.any():
+        return None
+    gpus = _RULES[rule](table, job, cluster, allowed)
+    rest = [gpu for gpu in cluster.free_gpus() if gpu not in gpus]
+    scores = {
+        **link_scores(edges_of(job), gpus, topology, model),
+        "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
+        "preserved_bandwidth": float(table.nvlink[np.ix_(rest, rest)].sum()) / 2,
+    }
+    return Placement(gpus=gpus, scores=scores, topology=topology, job=job)
+
+
+def _first_maximum(values: NDArray[np.float64], allowed: NDArray[np.bool_]) -> int:
+    return int(np.where(allowed, values, -np.inf).argmax())
+
+
+def _baseline(
+    table: Candidates, _job: JobGraph, _cluster: Cluster, allowed: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    return _gpus(table.aggregated_order[allowed.argmax()])
+
+
+def _topo_aware(
+    table: Candidates, job: JobGraph, cluster: Cluster, allowed: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    # The artifact sets the group size by machine name: three GPUs a socket on Summit, the one machine with six.
+    size = 3 if cluster.topology.num_gpus == 6 else 4
+    group = table.members // size
+    together = allowed & (group == group[:, :1]).all(axis=1)
+    if job.num_tasks < size and together.any():
+        return _gpus(table.members[together.argmax()])
+    return _baseline(table, job, cluster, allowed)
+
+
+def _greedy(
+    table: Candidates, _job: JobGraph, _cluster: Cluster, allowed: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    return _gpus(table.aggregated_order[_first_maximum(table.aggregated, allowed)])
+
+
+def _preserve(
+    table: Candidates, job: JobGraph, cluster: Cluster, allowed: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    if job.bandwidth_sensitive and job.num_tasks > 1:
+        return _gpus(table.effective_order[_first_maximum(table.effective, allowed)])
+    preserved = np.where(allowed, table.preserved(cluster.free_gpus()), -np.inf)
+    return _gpus(table.aggregated_order[_first_maximum(table.aggregated, preserved == preserved.max())])
+
+
+_RULES: Final[dict[str, Callable[[Candidates, JobGraph, Cluster, NDArray[np.bool_]], tuple[int, ...]]]] = {
+    "baseline": _baseline,
+    "topo-aware": _topo_aware,
+    "greedy": _greedy,
+    "preserve": _preserve,
+}
+
+
+def _gpus(row: NDArray[np.int64]) -> tuple[int, ...]:
+    return tuple(row.tolist())

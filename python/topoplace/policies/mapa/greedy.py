@@ -1,0 +1,28 @@
+"""The largest aggregated bandwidth, the second policy MAPA compares with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topoplace.policies.mapa.search import MapaPolicy
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.admission import GpuSet
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+
+
+class Greedy(MapaPolicy):
+    """The largest aggregated bandwidth (MAPA eq. 1), whatever it leaves to later jobs."""
+
+    name = "mapa-greedy"
+    artifact_rule = "greedy"
+
+    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+        """Return the embedding in `free` with the largest sum of link bandwidths."""
+        return self.embed(job, cluster, free, required)
+
+    def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
+        """Return a key by which the largest aggregated bandwidth comes first."""
+        return (-placement.scores["aggregated_bandwidth"],)

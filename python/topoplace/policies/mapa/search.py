@@ -1,0 +1,102 @@
+"""The base of MAPA's policies: exact search over embeddings, or the order of the published artifact."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, get_args
+
+from topoplace import _checks, kernels
+from topoplace.engine.policy import SearchPolicy
+from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
+from topoplace.objectives.links import LinkTables, scores_of
+from topoplace.placement import Placement
+from topoplace.policies.mapa import artifact_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.admission import GpuSet
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.policies.mapa.artifact_order import TieBreak
+
+
+class MapaPolicy(SearchPolicy):
+    """Base of the four policies MAPA compares.
+
+    tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list; "artifact"
+    repeats the choice of the paper's published code (rings, stars and cliques of up to five).
+    max_nodes: how much work one search may take, the same on every machine; the default is about a second. None, or
+    more, searches until the best placement is proven. At the limit the best found is placed with `optimal` False;
+    SearchTimeoutError is raised where nothing was found by then.
+    timeout: as `max_nodes`, in seconds: a promise about time instead of about the answer.
+    """
+
+    artifact_rule: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        tie_break: TieBreak = "lexicographic",
+        timeout: float | None = None,
+        max_nodes: int | None = 2_000_000,
+    ) -> None:
+        if _checks.text(tie_break, "tie_break", ValueError) not in get_args(artifact_order.TieBreak):
+            raise ValueError(f'tie_break = {_checks.shown(tie_break)}, not "lexicographic" or "artifact"')
+        if timeout is not None:
+            _checks.positive(timeout, "timeout", ValueError)
+        self.tie_break = tie_break
+        if max_nodes is not None:
+            max_nodes = _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=2**63 - 1)
+        self.timeout = timeout
+        self.max_nodes = max_nodes
+        self.model = EffectiveBandwidth()
+
+    @abstractmethod
+    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+        """`best` under lexicographic tie-breaking."""
+
+    def best(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> Placement | None:
+        """Return the best placement inside `free` that uses all of `required`."""
+        if self.tie_break == "artifact":
+            return artifact_order.place(self.artifact_rule, job, cluster, free, required, self.model)
+        return self.search(job, cluster, free, required)
+
+    def first_fit(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+        """Return the lexicographically smallest set of `free` that takes the job, in its order of largest AggBW."""
+        spare = job.num_tasks - len(required)
+        if not 0 <= spare <= len(free) - len(required):
+            return None
+        lowest = required | frozenset(sorted(free - required)[:spare])
+        if placement := self.embed(job, cluster, lowest):
+            return placement
+        any_fit = self.embed(job, cluster, free, required, cluster.topology.derived(LinkTables).indifferent)
+        return self.embed(job, cluster, frozenset(any_fit.gpus)) if any_fit else None
+
+    def embed(
+        self,
+        job: JobGraph,
+        cluster: Cluster,
+        free: GpuSet,
+        required: GpuSet = frozenset(),
+        objective: kernels.Objective | kernels.LinkCountScore = "sum",
+    ) -> Placement | None:
+        """Return the placement of the best embedding under a kernel objective, with all its scores."""
+        found = kernels.best_subgraph(
+            job.graph,
+            cluster.topology.graph,
+            objective=objective,
+            free=free,
+            required=required,
+            timeout=self.timeout,
+            max_nodes=self.max_nodes,
+        )
+        return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
+
+    def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
+        """Return a placement of `job` on `gpus` with its scores."""
+        scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
+        proven = optimal and not job.anti_affinity
+        return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)

@@ -1,0 +1,59 @@
+"""Best fit: the second scheduler SC'17 compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from topoplace.engine.machine_class import mask_of, members
+from topoplace.engine.multi_machine import in_order
+from topoplace.policies.sc17.costs import UtilityPolicy
+from topoplace.policies.sc17.first_come import connected, lowest
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_class import MachineClass, Mask
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.multi_machine import MachineOffer, MachineSplit
+    from topoplace.engine.request import JobRequest
+    from topoplace.objectives.utility import Costs
+
+
+class BestFit(UtilityPolicy):
+    """Bin packing, the bins being sockets: that with the least left, on the most used machine (section 5.2).
+
+    Where no socket has room for all of the job, the most used machine, its most used sockets first. Jobs start in the
+    order of their submission; one that does not fit lets the next go first.
+    """
+
+    name = "best-fit"
+
+    def mappings(
+        self, request: JobRequest, machine_class: MachineClass, free: Mask
+    ) -> Iterable[tuple[int, ...]]:
+        """Return the lowest ids of each socket with room, or else of the sockets with the fewest free GPUs."""
+        if machine_class.partitions:
+            return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
+        sockets = sorted((free & socket for socket in machine_class.sockets), key=int.bit_count)
+        whole = [
+            lowest(request, machine_class, socket) for socket in sockets if socket.bit_count() >= request.size
+        ]
+        if whole:
+            return whole
+        fullest_first = (gpu for socket in sockets for gpu in members(socket))
+        return [connected(request, machine_class, free, tuple(islice(fullest_first, request.size)))]
+
+    def order(
+        self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
+    ) -> tuple[float, ...]:
+        """Return a key by which one socket comes first; then the socket, and the machine, with the least left."""
+        touched = [socket for socket in machine_class.sockets if socket & mask_of(gpus)]
+        left = sum((free & socket).bit_count() for socket in touched)
+        return (float(len(touched) > 1), float(left), float(free.bit_count()))
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        """Return the most used machines."""
+        fullest_first = sorted(offers, key=lambda offer: (offer.size, offer.machine))
+        return in_order(fullest_first, request.size, anti_affine=request.job.anti_affinity)

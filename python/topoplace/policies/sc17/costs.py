@@ -1,0 +1,217 @@
+"""The utility of placements (`objectives.utility`) as the rule of a policy, machine by machine."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from topoplace import _checks
+from topoplace.engine.admission import why_no_memory_bandwidth
+from topoplace.engine.machine_class import MachineClass, Mask, mask_of
+from topoplace.engine.machine_policy import Evaluation, MachinePolicy
+from topoplace.engine.multi_machine import communication_range
+from topoplace.engine.option_heap import Option
+from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.objectives.authors_utility import AuthorsUtility
+from topoplace.objectives.interference import JobKind, interference, worst_ratio
+from topoplace.objectives.utility import Costs, Formula, Utility, communication_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from topoplace.engine.machine_state import ClusterView, MachineState
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Refusal
+
+_ROUNDING = 1e-9
+
+
+class Costing:
+    """The costs under one profile, and the limit of the machines' memory bandwidth."""
+
+    def __init__(self, profile: PerformanceProfile | None, memory_bandwidth: float | None) -> None:
+        """Check the arguments of `UtilityPolicy`."""
+        if profile is not None:
+            _checks.instance(profile, PerformanceProfile, "profile", ValueError)
+        if memory_bandwidth is not None:
+            _checks.positive(memory_bandwidth, "memory_bandwidth", ValueError)
+        self.profile = profile
+        self.memory_bandwidth = memory_bandwidth
+        self._worst: dict[JobKind, float] = {}
+
+    def on_machine(
+        self,
+        request: JobRequest,
+        machine_class: MachineClass,
+        state: MachineState,
+        gpus: tuple[int, ...],
+        left: Mask,
+    ) -> Costs:
+        """Return the costs of a job on `gpus` of a machine in that state; its GPUs in `left` stay free."""
+        communication = request.communication(machine_class, gpus)
+        sockets = machine_class.touched(mask_of(gpus))
+        where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
+        ratios = self._interference(request, sockets, state, where)
+        least, most = request.communication_range
+        return Costs(
+            *(request.size, communication, least, most, *ratios, self._worst_of(request)),
+            machine_class.fragmentation(left),
+        )
+
+    def on_machines(
+        self,
+        request: JobRequest,
+        gpus: Sequence[int],
+        communication_range: tuple[float, float],
+        view: ClusterView,
+    ) -> Costs:
+        """Return the costs of a job on GPUs of several machines.
+
+        It suffers the worst of its machines; the rest is their mean.
+        """
+        ratios: list[tuple[float, float]] = []
+        fragments: list[float] = []
+        for machine, mask in view.classes.by_machine(gpus).items():
+            machine_class, state = view.classes.of(machine), view.state(machine)
+            sockets = machine_class.touched(mask)
+            ratios.append(self._interference(request, sockets, state, "inter-machine"))
+            fragments.append(machine_class.fragmentation(state.free & ~mask))
+        return Costs(
+            num_gpus=request.size,
+            communication=communication_cost(request.job, gpus, view.cluster.topology),
+            least=communication_range[0],
+            most=communication_range[1],
+            suffered=min(suffered for suffered, _ in ratios),
+            shared=sum(shared for _, shared in ratios) / len(ratios),
+            worst=self._worst_of(request),
+            fragmentation=sum(fragments) / len(fragments),
+        )
+
+    def across_at_best(self, request: JobRequest) -> Costs:
+        """Return a lower bound on the costs of splitting a job that fits one machine: the worst communication there."""
+        least, most = request.communication_range
+        suffered, _ = interference(self.profile, (request.profile, request.size), "inter-machine", ())
+        return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
+
+    def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
+        """Return the most tasks of the job a machine has the memory bandwidth for when `used` GB/s are gone."""
+        if self.memory_bandwidth is None or not job.memory_bandwidth:
+            return job.num_tasks
+        tasks = (self.memory_bandwidth - used) * job.num_tasks / job.memory_bandwidth
+        return min(max(math.floor(tasks + _ROUNDING), 0), job.num_tasks)
+
+    def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
+        """Return why the machines could never have the memory bandwidth together; None where they could."""
+        suitable = (
+            request.suitable(view.classes.of(m)).bit_count() for m in range(view.classes.num_machines)
+        )
+        return why_no_memory_bandwidth(
+            request.job, self.memory_bandwidth, self.max_tasks(request.job), suitable
+        )
+
+    def _worst_of(self, request: JobRequest) -> float:
+        job = (request.profile, request.size)
+        if job not in self._worst:
+            self._worst[job] = worst_ratio(self.profile, job)
+        return self._worst[job]
+
+    def _interference(
+        self, request: JobRequest, sockets: Mask, state: MachineState, where: str
+    ) -> tuple[float, float]:
+        """Return what the job suffers in that placement class, and eq. 4, both among jobs that share a socket."""
+        if self.profile is None:
+            return 1.0, 1.0
+        others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
+        return interference(self.profile, (request.profile, request.size), where, others)
+
+
+class UtilityPolicy(MachinePolicy):
+    """Base of the policies of SC'17: a job goes to the machine of the best `order`.
+
+    profile: run times and interference, as far as they are known; without one no job interferes.
+    utility: the formula of the scores "utility" and "system_utility": weights of eq. 1's parts as a `Utility`, equal
+    ones by default, or "authors" for the formula of the published code, which differs from the paper's.
+    memory_bandwidth: GB/s of host memory bandwidth of each machine, for jobs that ask for some (the paper's
+    t_bw <= p_bw); None for no limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: PerformanceProfile | None = None,
+        utility: Formula | Literal["authors"] | None = None,
+        memory_bandwidth: float | None = None,
+    ) -> None:
+        self.costing = Costing(profile, memory_bandwidth)
+        self.utility = _formula(utility)
+
+    @abstractmethod
+    def mappings(
+        self, request: JobRequest, machine_class: MachineClass, free: Mask
+    ) -> Iterable[tuple[int, ...]]:
+        """Return the choices of GPUs of one machine, in task order, among those that are free and suit."""
+
+    @abstractmethod
+    def order(
+        self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
+    ) -> tuple[float, ...]:
+        """Return the sort key of a choice, smaller is better. `free`: GPUs left on the machine afterwards."""
+
+    def options(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterator[Option]:
+        """Yield the mappings over which the job can talk, with their costs."""
+        for gpus in self.mappings(request, machine_class, free):
+            left = state.free & ~mask_of(gpus)
+            costs = self.costing.on_machine(request, machine_class, state, gpus, left)
+            if costs.communication < math.inf:
+                order = self.order(machine_class, left, gpus, costs)
+                yield Option(order, gpus, self.utility.job(costs), costs)
+
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
+        """Return the utility and the costs of GPUs of several machines; None where the job cannot talk over them."""
+        extremes = communication_range(self, request, view)
+        costs = self.costing.on_machines(request, gpus, extremes, view)
+        return Evaluation(self.utility.job(costs), costs) if costs.communication < math.inf else None
+
+    def scores(self, details: Any) -> dict[str, float]:
+        """Return the parts of eq. 1 and both utilities."""
+        costs: Costs = details
+        return {
+            "communication_cost": costs.communication,
+            "interference": 1 - costs.shared,
+            "fragmentation": costs.fragmentation,
+            "utility": self.utility.job(costs),
+            "system_utility": self.utility.system(costs),
+        }
+
+    def max_tasks(self, request: JobRequest, state: MachineState) -> int:
+        """Return the most tasks that a machine in this state has the memory bandwidth for."""
+        return self.costing.max_tasks(request.job, state.memory_bandwidth)
+
+    def max_split_utility(self, request: JobRequest) -> float:
+        """Return the utility of a split of least costs, for a job that fits one machine."""
+        if not request.classes_that_fit:
+            return math.inf
+        return self.utility.job(self.costing.across_at_best(request))
+
+    def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
+        """Return why the machines could never have the memory bandwidth together; None where they could."""
+        return self.costing.why_never(request, view)
+
+    def lack(self, job: JobGraph) -> str | None:
+        """Return that memory bandwidth is missing, if it has a limit and the job needs some."""
+        limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
+        return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
+
+
+def _formula(utility: Formula | Literal["authors"] | None) -> Formula:
+    if utility is None:
+        return Utility()
+    if utility == "authors":
+        return AuthorsUtility()
+    _checks.instance(utility, Formula, "utility", ValueError)
+    return utility

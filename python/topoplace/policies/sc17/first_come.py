@@ -1,0 +1,57 @@
+"""First come, first served: the first scheduler SC'17 compares with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from topoplace.engine.machine_class import members
+from topoplace.engine.multi_machine import in_order
+from topoplace.policies.sc17.costs import UtilityPolicy
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_class import MachineClass, Mask
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.multi_machine import MachineOffer, MachineSplit
+    from topoplace.engine.request import JobRequest
+    from topoplace.objectives.utility import Costs
+
+
+class FirstComeFirstServed(UtilityPolicy):
+    """The lowest free GPUs of the first machine with room; strictly in the order of submission."""
+
+    name = "fcfs"
+    out_of_order = False
+
+    def mappings(
+        self, request: JobRequest, machine_class: MachineClass, free: Mask
+    ) -> Iterable[tuple[int, ...]]:
+        """Return the lowest ids."""
+        return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
+
+    def order(
+        self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
+    ) -> tuple[float, ...]:
+        """Return equal keys: the lowest ids decide."""
+        return ()
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        """Return the first machines with room."""
+        return in_order(offers, request.size, anti_affine=request.job.anti_affinity)
+
+
+def lowest(request: JobRequest, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
+    """Return the lowest GPUs of a region over which the job can talk."""
+    return connected(request, machine_class, region, tuple(islice(members(region), request.size)))
+
+
+def connected(
+    request: JobRequest, machine_class: MachineClass, region: Mask, gpus: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return `gpus`, or the nearest ones of the region where some that would talk have no path."""
+    talks = request.communication(machine_class, gpus) < math.inf
+    return gpus if talks else request.mapped(machine_class, region)

@@ -1,0 +1,67 @@
+"""Taking nodes out of what is free: their own GPUs first, then borrowed ones."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from topoplace.engine.free_resources import FreeResources, Ints
+    from topoplace.policies.tsubame.node_needs import NodeNeeds
+
+
+def can_lend(needs: NodeNeeds, free: FreeResources, hosts: Ints, count: int) -> bool:
+    """Return whether `count` GPUs are left to be borrowed where these machines take what they can of their own."""
+    return count <= 0 or count <= int(_lendable(needs, free, hosts).sum())
+
+
+def take_nodes(
+    needs: NodeNeeds, free: FreeResources, hosts: list[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Take a node on each of these machines; return the GPUs of one after the other, and those that are remote.
+
+    The machines must be different, and have what a node needs with what they can borrow.
+    """
+    free.hosts[hosts, :2] -= (needs.cpus, needs.megabytes)
+    free.has_job[hosts] = True
+    blocks = [needs.pick(free, host, needs.gpus) for host in hosts]
+    own = list(chain.from_iterable(blocks))
+    free.take(own)
+    missing = needs.total_gpus - len(own)
+    remote = _fill(needs, free, hosts, blocks, _borrow(needs, free, missing)) if missing else []
+    return tuple(chain.from_iterable(blocks)), tuple(remote)
+
+
+def _borrow(needs: NodeNeeds, free: FreeResources, count: int) -> list[int]:
+    """Take `count` GPUs of other machines: those with jobs first, then those with the fewest, then by number."""
+    counts: list[int] = (lendable := _lendable(needs, free)).tolist()
+    borrowed: list[int] = []
+    for machine in np.lexsort((lendable, ~free.has_job)).tolist():  # sorting is stable
+        if count > len(borrowed) and counts[machine]:
+            borrowed += needs.pick(free, machine, count - len(borrowed))
+    free.take(borrowed)
+    return borrowed
+
+
+def _fill(
+    needs: NodeNeeds, free: FreeResources, hosts: list[int], blocks: list[list[int]], borrowed: list[int]
+) -> list[int]:
+    """Deal borrowed GPUs out to the blocks of hosts that lack some; return those that are remote."""
+    rest, remote = iter(borrowed), list[int]()
+    for host, block in zip(hosts, blocks, strict=True):
+        more = list(islice(rest, needs.gpus - len(block)))
+        block += more
+        pool = free.pool_of[host]
+        remote += (gpu for gpu in more if free.pool_of[free.columns.machine_list[gpu]] != pool)
+    return remote
+
+
+def _lendable(needs: NodeNeeds, free: FreeResources, hosts: Ints | None = None) -> Ints:
+    """(m,) the GPUs that may be lent; without those that `hosts` would take of their own."""
+    counts = needs.whole_gpus(free).copy()
+    counts[list(free.columns.partitions_of)] = 0
+    if hosts is not None:
+        counts[hosts] = np.maximum(counts[hosts] - needs.gpus, 0)
+    return counts

@@ -1,0 +1,158 @@
+"""The needs of a job by node, and the needs that are known to find no place."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace.cluster.hosts import megabytes
+from topoplace.engine.memo import Memo
+from topoplace.placement import HostShare
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from topoplace.engine.free_resources import FreeResources, Ints, TopologyColumns
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Refusal
+
+Amounts = tuple[int, int, int, int]
+"""Nodes, and GPUs, CPUs and MB on each."""
+
+
+class NodeNeeds:
+    """The needs of a request on each of its nodes.
+
+    A job has a node for each of its processes, no two on the same machine; one for all of them if it is
+    `single_machine`, and one for each task under `anti_affinity`. Its CPUs and memory are divided evenly, CPUs
+    rounded up.
+    """
+
+    def __init__(self, job: JobGraph, columns: TopologyColumns) -> None:
+        self.job = job
+        anti_affine = job.anti_affinity and job.num_tasks > 1
+        self.nodes = 1 if job.single_machine else job.num_tasks if anti_affine else job.processes
+        self.gpus, self.uneven = divmod(job.num_tasks, self.nodes)
+        """On each node; and how many are left over, which makes it a request that cannot be granted."""
+        self.cpus = -(-(job.cpus or 0) // self.nodes)
+        self.memory_gb = (job.memory_gb or 0.0) / self.nodes
+        self.megabytes = megabytes(self.memory_gb)
+        self.total_gpus = self.nodes * self.gpus
+        self.gpus_local = job.single_machine or anti_affine
+        """Whether GPUs of other machines are out of the question."""
+        self.suits: NDArray[np.bool_] | None = None
+        """(makes,) which GPUs meet its requirements; None for all of them."""
+        self._suits_gpu: NDArray[np.bool_] | None = None
+        if job.gpu_model or job.gpu_memory_gb:
+            self.suits = columns.suits(job)
+            self._suits_gpu = self.suits[columns.make_of]
+        # A job that asks for more may get it as another partition.
+        size = self.gpus if columns.partitions_of else None
+        self.flavour: Hashable = (job.gpu_model, job.gpu_memory_gb, self.gpus_local, size)
+        self.amounts: Amounts = (self.nodes, self.gpus, self.cpus, self.megabytes)
+        self._host_shares: dict[int, HostShare] = {}
+
+    def host_share(self, machine: int) -> HostShare:
+        """Return the share of a machine that a node takes."""
+        known = self._host_shares.get(machine)
+        if known is None:
+            known = self._host_shares[machine] = HostShare(machine, self.cpus, self.memory_gb)
+        return known
+
+    def wishes(self) -> str:
+        """Return the needs, for a person to read."""
+        where = f"{self.nodes} nodes" if self.nodes > 1 else "a node"
+        return f"{where} with {self.gpus} GPUs, {self.cpus} CPUs and {self.memory_gb:g} GB"
+
+    # ---- against what is free --------------------------------------------------------------------------------
+
+    def hosting(self, free: FreeResources) -> NDArray[np.bool_]:
+        """(m,) the machines with the CPUs and memory for a node."""
+        fits: NDArray[np.bool_] = (free.hosts[:, 0] >= self.cpus) & (free.hosts[:, 1] >= self.megabytes)
+        return fits
+
+    def suitable(self, free: FreeResources) -> Ints:
+        """(m,) the free GPUs a node could have of each machine.
+
+        Where these are given as partitions only, as many as it asks for or none.
+        """
+        found = self.whole_gpus(free)
+        if free.columns.partitions_of:
+            found = found.copy()
+            for machine in free.columns.partitions_of:
+                found[machine] = self.gpus if self._partition(machine, free) else 0
+        return found
+
+    def whole_gpus(self, free: FreeResources) -> Ints:
+        """(m,) the free and suitable GPUs of each machine, without those of partitions; to be read only."""
+        if self.suits is None and free.gpus.shape[1] == 1:
+            return free.gpus[:, 0]
+        found: Ints = (free.gpus if self.suits is None else free.gpus[:, self.suits]).sum(axis=1)
+        return found
+
+    def pick(self, free: FreeResources, machine: int, count: int) -> list[int]:
+        """Return the lowest free GPUs of a machine that suit, at most `count`."""
+        partitioned = machine in free.columns.partitions_of
+        among = (self._partition(machine, free) or ()) if partitioned else free.columns.gpus_of[machine]
+        suits = self._suits_gpu
+        return [gpu for gpu in among if free.is_free[gpu] and (suits is None or suits[gpu])][:count]
+
+    def _partition(self, machine: int, free: FreeResources) -> tuple[int, ...] | None:
+        """Return the first free partition that is just what a node asks for."""
+        for part in free.columns.partitions_of[machine]:
+            suits = self._suits_gpu is None or all(self._suits_gpu[gpu] for gpu in part)
+            if len(part) == self.gpus and suits and all(free.is_free[gpu] for gpu in part):
+                return part
+        return None
+
+
+class Refused:
+    """Requests known not to fit, and all that dominate them, until something is freed."""
+
+    def __init__(self) -> None:
+        self.known: set[NodeNeeds] = set()
+        """The needs that were asked about."""
+        self.jobs: dict[int, JobGraph] = {}
+        """Jobs with such needs by their id, which they keep as long as they are in here."""
+        self._least: dict[Hashable, list[Amounts]] = {}
+
+    def covers(self, needs: NodeNeeds) -> bool:
+        """Return whether these needs are at least those of a request that found no place."""
+        return any(_covers(needs.amounts, least) for least in self._least.get(needs.flavour, ()))
+
+    def add(self, needs: NodeNeeds) -> None:
+        """Add needs that found no place and are not covered."""
+        self.known.add(needs)
+        self._least[needs.flavour] = [needs.amounts, *self._others(needs)]
+
+    def _others(self, needs: NodeNeeds) -> Iterator[Amounts]:
+        return (least for least in self._least.get(needs.flavour, ()) if not _covers(least, needs.amounts))
+
+
+class QueueMemory:
+    """A policy's knowledge of requests, from one walk along the queue to the next."""
+
+    def __init__(self) -> None:
+        self.needs: Memo[JobRequest, NodeNeeds | Refusal] = Memo()
+        """The needs of requests; a refusal where they can never be met."""
+        self._refused = Refused()
+        self._before: FreeResources | None = None
+
+    def refused(self, free: FreeResources) -> Refused:
+        """Return the requests known to have no place in `free`, which the walk is going to use up."""
+        if self._before is not None and free.has_more_than(self._before):
+            self._refused = Refused()
+        self._before = free
+        return self._refused
+
+
+def _covers(amounts: Amounts, least: Amounts) -> bool:
+    return (
+        amounts[0] >= least[0]
+        and amounts[1] >= least[1]
+        and amounts[2] >= least[2]
+        and amounts[3] >= least[3]
+    )
