@@ -3,8 +3,8 @@
 #include <array>
 #include <cmath>
 
-#include "capacity_oracle.hpp"
 #include "fuzz.hpp"
+#include "oracles/capacity_oracle.hpp"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <vector>
 
-#include "flow_oracle.hpp"
 #include "fuzz.hpp"
+#include "oracles/flow_oracle.hpp"
 #include "topoplace/flow.hpp"
 
 namespace {

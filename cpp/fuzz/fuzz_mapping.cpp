@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
-#include "mapping_oracle.hpp"
+#include "oracles/mapping_oracle.hpp"
 #include "topoplace/mapping.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
-#include "match_oracle.hpp"
+#include "oracles/match_oracle.hpp"
 #include "topoplace/match.hpp"
 
 namespace {

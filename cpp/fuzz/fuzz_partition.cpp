@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
-#include "partition_oracle.hpp"
+#include "oracles/partition_oracle.hpp"
 #include "topoplace/partition.hpp"
 
 namespace {

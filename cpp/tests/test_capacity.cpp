@@ -2,8 +2,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "capacity_oracle.hpp"
 #include "check.hpp"
+#include "oracles/capacity_oracle.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "flow_oracle.hpp"
+#include "oracles/flow_oracle.hpp"
 #include "topoplace/flow.hpp"
 #include "topoplace/random.hpp"
 

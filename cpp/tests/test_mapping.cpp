@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "mapping_oracle.hpp"
+#include "oracles/mapping_oracle.hpp"
 #include "topoplace/mapping.hpp"
 #include "topoplace/random.hpp"
 

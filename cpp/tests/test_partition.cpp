@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "partition_oracle.hpp"
+#include "oracles/partition_oracle.hpp"
 #include "topoplace/partition.hpp"
 #include "topoplace/random.hpp"
 

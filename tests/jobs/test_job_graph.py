@@ -198,7 +198,7 @@ def test_json_keeps_every_field(job: tp.JobGraph) -> None:
 
 def test_a_job_without_needs_is_short_json() -> None:
     job = JobGraph.independent(2).with_(name="custom")
-    assert job.to_json() == '{"format":"topoplace.jobs.job_graph","num_tasks":2,"version":1}'
+    assert job.to_json() == '{"format":"topoplace.jobgraph","num_tasks":2,"version":1}'
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_a_job_without_needs_is_short_json() -> None:
         ("", "not JSON"),
         ("[]", r"the text = \[\] is not a dict"),
         ("{}", r"format and version = \(None, None\)"),
-        ('{"format":"topoplace.jobs.job_graph","version":true,"num_tasks":1}', "format and version"),
-        ('{"format":"topoplace.jobs.job_graph","version":1}', "no num_tasks"),
-        ('{"format":"topoplace.jobs.job_graph","version":1,"num_tasks":1,"x":2}', "unknown key 'x'"),
-        ('{"format":"topoplace.jobs.job_graph","version":1,"num_tasks":0}', "num_tasks = 0"),
+        ('{"format":"topoplace.jobgraph","version":true,"num_tasks":1}', "format and version"),
+        ('{"format":"topoplace.jobgraph","version":1}', "no num_tasks"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":1,"x":2}', "unknown key 'x'"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":0}', "num_tasks = 0"),
         (
-            '{"format":"topoplace.jobs.job_graph","version":1,"num_tasks":2,"edges":[[0,1,NaN]]}',
+            '{"format":"topoplace.jobgraph","version":1,"num_tasks":2,"edges":[[0,1,NaN]]}',
             r"edges\[0\]\[2\]",
         ),
-        ('{"format":"topoplace.jobs.job_graph","version":1,"num_tasks":2,"edges":3}', "edges = 3"),
+        ('{"format":"topoplace.jobgraph","version":1,"num_tasks":2,"edges":3}', "edges = 3"),
     ],
 )
 def test_bad_json_is_refused(text: str, message: str) -> None:

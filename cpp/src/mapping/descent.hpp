@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "mapping/problem.hpp"
+#include "mapping/problem/problem.hpp"
 #include "topoplace/partition.hpp"
 
 namespace topoplace::mapping {

@@ -12,7 +12,7 @@
 
 #include "graph/index.hpp"
 #include "mapping/assignment.hpp"
-#include "match/symmetry.hpp"
+#include "match/graphs/symmetry.hpp"
 
 namespace topoplace::mapping {
 namespace {

@@ -1,7 +1,7 @@
 // Branch and bound for the least cost.
 #pragma once
 
-#include "mapping/problem.hpp"
+#include "mapping/problem/problem.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace::mapping {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "mapping/problem.hpp"
+#include "mapping/problem/problem.hpp"
 #include "topoplace/random.hpp"
 #include "topoplace/stop_condition.hpp"
 

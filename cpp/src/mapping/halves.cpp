@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "graph/index.hpp"
-#include "mapping/target.hpp"
+#include "mapping/problem/target.hpp"
 #include "topoplace/partition.hpp"
 
 namespace topoplace::mapping {

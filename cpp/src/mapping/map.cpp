@@ -45,7 +45,7 @@
 #include "mapping/descent.hpp"
 #include "mapping/exact.hpp"
 #include "mapping/exchange.hpp"
-#include "mapping/problem.hpp"
+#include "mapping/problem/problem.hpp"
 #include "mapping/regions.hpp"
 
 namespace topoplace::mapping {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "mapping/source.hpp"
-#include "mapping/target.hpp"
+#include "mapping/problem/source.hpp"
+#include "mapping/problem/target.hpp"
 
 namespace topoplace::mapping {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "match/pattern.hpp"
-#include "match/target.hpp"
+#include "match/graphs/pattern.hpp"
+#include "match/graphs/target.hpp"
 
 namespace topoplace::match {
 

@@ -11,8 +11,8 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
+#include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
-#include "match/used_weights.hpp"
 
 namespace topoplace::match {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
-#include "match/used_weights.hpp"
+#include "match/graphs/used_weights.hpp"
 
 namespace topoplace::match {
 namespace {

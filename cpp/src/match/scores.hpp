@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "match/pattern.hpp"
-#include "match/target.hpp"
+#include "match/graphs/pattern.hpp"
+#include "match/graphs/target.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::match {

@@ -10,7 +10,7 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs.job_graph import JobGraph
 
-FORMAT: Final = "topoplace.jobs.job_graph"
+FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _KEY_OF = {"single_machine": "single_node"}
 """The keys of version 1 that differ from the names of the fields."""

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "match/ragged.hpp"
-#include "match/symmetry.hpp"
+#include "match/graphs/ragged.hpp"
+#include "match/graphs/symmetry.hpp"
 #include "topoplace/match.hpp"
 
 namespace topoplace::match {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "mapping/source.hpp"
+#include "mapping/problem/source.hpp"
 #include "topoplace/mapping.hpp"
 
 namespace topoplace::mapping {

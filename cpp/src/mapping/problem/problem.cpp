@@ -1,7 +1,7 @@
 // The dense problem that searches share: distances, prices and simple bounds.
 //
 // Reference for the bound: Gilmore, J. SIAM 10 (1962).
-#include "mapping/problem.hpp"
+#include "mapping/problem/problem.hpp"
 
 #include <algorithm>
 #include <cmath>

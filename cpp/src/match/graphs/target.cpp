@@ -1,5 +1,5 @@
 // A target's weights in fixed point, its levels and its neighbourhoods, made once for all searches over it.
-#include "match/target.hpp"
+#include "match/graphs/target.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "graph/index.hpp"
-#include "match/symmetry.hpp"
+#include "match/graphs/symmetry.hpp"
 
 namespace topoplace::match {
 namespace {

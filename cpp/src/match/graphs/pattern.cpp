@@ -1,5 +1,5 @@
 // A pattern's plans: the order of its vertices, and by depth what searches ask again and again.
-#include "match/pattern.hpp"
+#include "match/graphs/pattern.hpp"
 
 #include <algorithm>
 #include <array>

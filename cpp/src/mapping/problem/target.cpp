@@ -1,5 +1,5 @@
 // Checks a target's distances and keeps them.
-#include "mapping/target.hpp"
+#include "mapping/problem/target.hpp"
 
 #include <algorithm>
 #include <cmath>

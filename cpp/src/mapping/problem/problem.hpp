@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "mapping/source.hpp"
-#include "mapping/target.hpp"
+#include "mapping/problem/source.hpp"
+#include "mapping/problem/target.hpp"
 
 namespace topoplace::mapping {
 

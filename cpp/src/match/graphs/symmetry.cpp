@@ -1,6 +1,6 @@
 // The search for automorphisms: colours are refined until they tell vertices apart or an automorphism is
 // found.
-#include "match/symmetry.hpp"
+#include "match/graphs/symmetry.hpp"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "graph/index.hpp"
-#include "match/ragged.hpp"
+#include "match/graphs/ragged.hpp"
 
 namespace topoplace::match {
 namespace {

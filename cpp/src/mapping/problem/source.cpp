@@ -1,5 +1,5 @@
 // What searches prepare of a source graph: the order of placing, halved weights, and its symmetries.
-#include "mapping/source.hpp"
+#include "mapping/problem/source.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "graph/index.hpp"
-#include "match/symmetry.hpp"
+#include "match/graphs/symmetry.hpp"
 
 namespace topoplace::mapping {
 namespace {
