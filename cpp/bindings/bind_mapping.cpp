@@ -21,7 +21,7 @@ using mapping::MapResult;
 using mapping::Target;
 using Vertices = std::vector<std::int32_t>;
 
-// A tuple, as reading many attributes would take longer than a small mapping. RESULT_FIELDS names its
+// A tuple, as reading many attributes would take longer than a small mapping. `result_fields` names its
 // elements.
 using MapAnswer = py::typing::Tuple<py::array_t<std::int32_t>, double, double, bool, bool, std::int32_t,
                                     std::uint64_t, std::uint64_t>;

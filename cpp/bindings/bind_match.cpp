@@ -27,7 +27,7 @@ using Rows = py::array_t<std::int32_t>;
 using MaybeRow = py::typing::Optional<Rows>;
 
 // Results cross as tuples: reading one attribute of a bound class takes 2,200 instructions, and a search may
-// take no more. RESULT_FIELDS names their elements.
+// take no more. `result_fields` names their elements.
 using EnumerateAnswer = py::typing::Tuple<Rows, bool, std::uint64_t>;
 using CountAnswer = py::typing::Tuple<std::int64_t, bool, std::uint64_t>;
 using BestAnswer = py::typing::Tuple<MaybeRow, double, double, bool, bool, std::uint64_t>;

@@ -1,16 +1,31 @@
 // Registers the parts of the extension; each part lives in a bind_*.cpp of its own.
+#include <pybind11/typing.h>
+
 #include "register.hpp"
 
 namespace py = pybind11;
 
+namespace topoplace::bindings {
+namespace {
+
+using Names = py::typing::Tuple<py::str, py::ellipsis>;
+
+// Of the results that cross the border as tuples.
+py::typing::Dict<py::str, Names> result_fields() {
+    py::dict fields;
+    fields["best_subgraph"] = py::make_tuple("vertices", "score", "bound", "optimal", "complete", "nodes");
+    fields["best_remainder"] = py::make_tuple("vertices", "remainder", "score", "optimal", "nodes");
+    fields["map_graph"] =
+        py::make_tuple("target_of", "cost", "bound", "optimal", "complete", "descents", "exchanges", "nodes");
+    return fields;
+}
+
+}  // namespace
+}  // namespace topoplace::bindings
+
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     module.doc() = "Native core of topoplace: graphs and kernels. Use it through topoplace, not directly.";
-    module.attr("RESULT_FIELDS") = py::dict(
-        py::arg("best_subgraph") =
-            py::make_tuple("vertices", "score", "bound", "optimal", "complete", "nodes"),
-        py::arg("best_remainder") = py::make_tuple("vertices", "remainder", "score", "optimal", "nodes"),
-        py::arg("map_graph") = py::make_tuple("target_of", "cost", "bound", "optimal", "complete", "descents",
-                                              "exchanges", "nodes"));
+    module.def("result_fields", &topoplace::bindings::result_fields);
     topoplace::bindings::register_graph(module);
     topoplace::bindings::register_match(module);
     topoplace::bindings::register_partition(module);

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'RESULT_FIELDS', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -260,6 +260,8 @@ def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: nu
     ...
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
+def result_fields() -> dict[str, tuple[str, ...]]:
+    ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
 def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> str | None:
@@ -284,4 +286,3 @@ def verify_task_mapping(source: Graph, target: TargetDistance, target_of: collec
     """
 def verify_unbounded(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], cycle: numpy.typing.NDArray[numpy.int32]) -> bool:
     ...
-RESULT_FIELDS: dict = {'best_subgraph': ('vertices', 'score', 'bound', 'optimal', 'complete', 'nodes'), 'best_remainder': ('vertices', 'remainder', 'score', 'optimal', 'nodes'), 'map_graph': ('target_of', 'cost', 'bound', 'optimal', 'complete', 'descents', 'exchanges', 'nodes')}

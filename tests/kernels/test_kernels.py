@@ -398,4 +398,4 @@ def test_results_have_the_fields_that_cross_the_border() -> None:
         "best_remainder": kernels.Remainder,
         "map_graph": kernels.Mapping,
     }
-    assert {name: result._fields for name, result in named.items()} == _core.RESULT_FIELDS
+    assert {name: result._fields for name, result in named.items()} == _core.result_fields()

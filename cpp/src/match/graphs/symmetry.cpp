@@ -106,6 +106,7 @@ class AutomorphismSearch {
     // An automorphism that fixes these vertices, by the definition.
     bool keeps(const Permutation& image, std::span<const std::int32_t> fixed) const {
         for (std::int32_t u = 0; u < graph_.size; ++u) {
+            if (image[index(u)] == u) continue;  // pairs of two such vertices stay as they are
             for (std::int32_t v = 0; v < graph_.size; ++v) {
                 if (graph_.at(u, v) != graph_.at(image[index(u)], image[index(v)])) return false;
             }
