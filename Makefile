@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 FUZZ_SECONDS ?= 60
-FUZZ_PARSERS ?= hwloc nccl nvidia_smi kubernetes kfd slurm_gres slurm_topology
+FUZZ_PARSERS ?= hwloc_xml system_xml topo_matrix kubernetes_labels kfd gres topology_conf
 
 CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
@@ -103,7 +103,7 @@ fuzz: $(VENV)/.dependencies  ## libFuzzer on every body in cpp/fuzz (needs clang
 	for body in build/fuzz/cpp/fuzz/fuzz_*; do test ! -x $$body -o -d $$body || \
 		$$body -max_total_time=$(FUZZ_SECONDS) cpp/fuzz/corpus/$$(basename $$body) || exit 1; done
 
-fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the readers of texts; FUZZ_PARSERS="nccl hwloc" for some
+fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the readers of texts; FUZZ_PARSERS="system_xml hwloc_xml" for some
 	$(PIP) --group fuzz
 	for format in $(FUZZ_PARSERS); do python fuzz/fuzz_parsers.py $$format -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 

@@ -1,6 +1,6 @@
-"""Coverage-guided fuzzing of the parsers: `make fuzz-parsers`, or `fuzz_parsers.py nccl -max_total_time=600`.
+"""Coverage-guided fuzzing of the parsers: `make fuzz-parsers`, or `fuzz_parsers.py system_xml -max_total_time=600`.
 
-The first argument is a module of `topoplace.discovery`, the others are libFuzzer's. Inputs start from the fixtures that
+The first argument is a module below `topoplace.discovery`, the others are libFuzzer's. Inputs start from the fixtures that
 the format recognises. Anything but a reading or a TopologyError, an input that takes over a second, or memory over what
 twenty times the largest input needs, stops with the input written to a file.
 """
@@ -24,7 +24,7 @@ LIMITS = ["-timeout=1", f"-max_len={LONGEST}", "-rss_limit_mb=1024"]
 
 def main() -> None:
     """Fuzz the parser that the command line names."""
-    format = next(one for one in discovery.FORMATS if one.module == sys.argv[1])
+    format = next(one for one in discovery.FORMATS if one.module.endswith(f".{sys.argv[1]}"))
     for one in discovery.FORMATS:
         one.recognised("")  # imports it
     for name in [name for name in sys.modules if name.startswith("topoplace")]:
