@@ -24,7 +24,7 @@ _EXACT_GPUS = 8
 """Up to this many GPUs the best mapping is proven; it takes microseconds."""
 
 
-def resources_of(job: JobGraph) -> Hashable:
+def resource_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that need the same of a cluster, however their tasks communicate."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
@@ -38,7 +38,7 @@ def request_key(job: JobGraph) -> Hashable:
     Large graphs count as equal only where they are the same object, which the key's user has to keep alive.
     """
     graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
-    return (resources_of(job), graph, job.profile, job.memory_bandwidth)
+    return (resource_key(job), graph, job.profile, job.memory_bandwidth)
 
 
 class JobRequest:
@@ -56,7 +56,7 @@ class JobRequest:
         """The name of its performance profile, "" for none."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """Whether no two of its tasks may share a machine."""
-        self.resources = resources_of(job)
+        self.resource_key = resource_key(job)
         """Equal for requests that need the same of a cluster."""
         self._tables: Memo[Hashable, Any] = Memo()
         self._topology = topology

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -26,8 +26,6 @@ from topoplace.policies.drmaestro.decision import Candidate, Decision
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from topoplace.engine.free_resources import FreeResources, Ints
     from topoplace.engine.request import JobRequest
 
@@ -122,10 +120,10 @@ class DRMaestro:
             return JobBundles(request.job, columns, view.cluster.hosts, profile, disaggregate=disaggregate)
 
         tables = view.table((self, JobBundles), _BundleTables)
-        return tables.get_or_build((request.resources, request.profile), build)
+        return tables.get_or_build((request.resource_key, request.profile), build)
 
     def network(self, view: ClusterView) -> NetworkLoad:
-        """Return the load of the network now, to work on; none where nothing is asked about it."""
+        """Return the load of the network now, to work on; none where the policy does not look at it."""
         if not self.network_aware:
             return NetworkLoad.none(view.cluster.topology.num_machines)
         return view.listener(
@@ -159,7 +157,7 @@ class DRMaestro:
         return why_not_now(job, cluster, f"no machine has the CPUs and memory it needs free{where}")
 
 
-class _BundleTables(Memo[tuple["Hashable", str], JobBundles]):
+class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
     """The bundles of one policy, by the resources and the profile of requests."""
 
 
