@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of the parsers: `make fuzz-parsers`, or `fuzz_parsers.py system_xml -max_total_time=600`.
 
-The first argument is a module below `topoplace.discovery`, the others are libFuzzer's. Inputs start from the fixtures that
-the format recognises. Anything but a reading or a TopologyError, an input that takes over a second, or memory over what
-twenty times the largest input needs, stops with the input written to a file.
+The first argument is a module below `topoplace.discovery`, the others are libFuzzer's. Inputs start from the fixtures
+that the format recognises. Anything but a reading or a TopologyError, an input that takes over a second, or memory
+over what twenty times the largest input needs, stops with the input written to a file.
 """
 
 from __future__ import annotations
