@@ -42,8 +42,14 @@ def workloads(draw: st.DrawFn) -> Workload:
     return Workload(jobs, draw(times), draw(times))
 
 
-def machines_of(result: Result, gpus: tuple[int, ...]) -> set[int]:
-    return {int(result.topology.machine_of[gpu]) for gpu in gpus}
+def machines_by_job(result: Result) -> dict[str, set[int]]:
+    """Return the machines of each job that ran: those of its GPUs and those of its processes."""
+    found: dict[str, set[int]] = {}
+    for record in result.records:
+        if record.placement is not None:
+            own = {int(result.topology.machine_of[gpu]) for gpu in record.placement.gpus}
+            found[record.submitted.job_id] = own | {share.machine for share in record.placement.hosts}
+    return found
 
 
 @given(topology=topologies(), workload=workloads(), policy=st.sampled_from(tp.policies.names()))
@@ -52,8 +58,9 @@ def test_work_done_is_work_asked(topology: tp.Topology, workload: Workload, poli
     ran = [row for row in result.jobs if not np.isnan(row["start"])]
     moments = sorted({time for row in ran for time in (row["start"], row["end"])})
     base = dict(zip(workload.job_ids, workload.base_time.tolist(), strict=True))
+    machines = machines_by_job(result)
     for row in ran:
-        done, mine = 0.0, machines_of(result, row["gpus"])
+        done, mine = 0.0, machines[row["job"]]
         for begin, end in pairwise(moments):
             if row["start"] <= begin and end <= row["end"]:
                 beside = [
@@ -62,7 +69,7 @@ def test_work_done_is_work_asked(topology: tp.Topology, workload: Workload, poli
                     if other["job"] != row["job"]
                     and other["start"] <= begin
                     and end <= other["end"]
-                    and mine & machines_of(result, other["gpus"])
+                    and mine & machines[other["job"]]
                 ]
                 done += (end - begin) / (1 + len(beside) / 4)
         assert done == pytest.approx(base[row["job"]], abs=1e-6)
