@@ -24,8 +24,8 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     """Return the sets of free GPUs that `job` may be placed in.
 
     One set of all that meet its requirements, or for `single_machine` one of each machine. For `anti_affinity` one GPU
-    of each machine, the lowest: which one cannot matter to links between machines, but no claim is made that it is
-    the best to give away.
+    of each machine, the lowest. The choice does not matter to links between machines, but another GPU might be better
+    to give away.
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
@@ -33,7 +33,7 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
 
 
 def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
-    """As `candidate_gpu_sets`, where `gpus`, ascending, are the free ones."""
+    """Return `candidate_gpu_sets` of a cluster whose free GPUs are `gpus`, ascending."""
     if not job.num_tasks:
         return []
     if job.gpu_model or job.gpu_memory_gb:
@@ -85,7 +85,7 @@ def why_never(job: JobGraph, topology: Topology) -> Refusal | None:
 
 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
-    """Return why some process (CPUs, MB) fits none of the machines; None where all fit, or none is described."""
+    """Return why some process (CPUs, MB) fits no machine; None if all fit, or if resources are unknown."""
     cpus = max((machine.cpus for machine in machines), default=0)
     memory = int(max((machine.memory_gb for machine in machines), default=0.0) * 1000)
     for process in needs:
@@ -100,9 +100,9 @@ def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostReso
 def why_no_memory_bandwidth(
     job: JobGraph, available: float | None, max_tasks: int, suitable: Iterable[int]
 ) -> Refusal | None:
-    """Return why the machines could never have the memory bandwidth together; None where they could.
+    """Return why all machines together lack the memory bandwidth for a job; None if they have it.
 
-    available: GB/s that each machine has, for `max_tasks` of the job; suitable: how many of its GPUs suit, by machine.
+    available: GB/s of each machine, enough for `max_tasks` of the job. suitable: number of suitable GPUs by machine.
     """
     room = sum(min(max_tasks, count) for count in suitable)
     if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
@@ -111,14 +111,14 @@ def why_no_memory_bandwidth(
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
-    """Return whether enough free GPUs meet the requirements of `job`; their links may still not take it."""
+    """Return whether enough free GPUs meet the requirements of `job`, whatever their links."""
     return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
 
 
 def why_not_now(job: JobGraph, cluster: Cluster, besides: str | None = None) -> Refusal:
     """Return why `job`, which could run on an idle cluster, does not fit now.
 
-    besides: the reason where enough free GPUs suit; by default that these lack links.
+    besides: the reason if enough free GPUs are suitable; by default, that links between them are missing.
     """
     most = _largest(candidate_gpu_sets(job, cluster))
     if most < job.num_tasks:
@@ -164,9 +164,9 @@ def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[in
 
 
 def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
-    """Return the partitions in `gpus` that are as large as `job`.
+    """Return the partitions in `gpus` that have the size of `job`.
 
-    Where there is none, the largest of each machine, in the order of the machines, as far as they add up to the job.
+    If there is none, return the union of the largest partitions of several machines, up to the size of the job.
     """
     free = [
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus

@@ -61,7 +61,7 @@ class TopologyColumns:
         return self._by_place[self._starts[place] : self._starts[place + 1]]
 
     def suits(self, job: JobGraph) -> NDArray[np.bool_]:
-        """(makes,) which of them meet the job's requirements."""
+        """Return (makes,) whether each make meets the job's requirements."""
         return np.array([suits_model(job, model, memory) for model, memory in self.makes])
 
     def whole(self, gpus: Ints) -> Ints:
@@ -147,7 +147,7 @@ class FreeResources:
         return lowest
 
     def local_gpus(self) -> Ints:
-        """(m, makes) the free GPUs that are local to each machine: its own, or those of its pool."""
+        """Return (m, makes) the number of free GPUs local to each machine: its own, or those of its pool."""
         if not self.pooled:
             return self.gpus
         by_pool = np.zeros((int(self.pool_of.max()) + 1, self.gpus.shape[1]), dtype=np.int64)
@@ -192,7 +192,7 @@ class FreeColumns:
         return free.copy()
 
     def idle(self) -> FreeResources:
-        """Return all there is, were no job running and nothing drained; to be read only."""
+        """Return the resources of the idle cluster with nothing drained; read-only."""
         if self._idle is None:
             hosts, free = self._cluster.hosts, self._free
             columns = free.columns
@@ -236,7 +236,7 @@ def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int
 
 
 def _host_columns(hosts: Hosts, machines: int) -> Ints:
-    """(m, 3) what is left on each machine; below 0 where it takes no processes."""
+    """Return (m, 3) the free CPUs, MB and drives of each machine; below 0 if it accepts no processes."""
     shape = (machines, len(COLUMNS))
     columns = hosts.free.copy() if hosts.resources else np.full(shape, PLENTY, dtype=np.int64)
     columns[list(hosts.drained)] = -1

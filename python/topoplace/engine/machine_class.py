@@ -80,13 +80,13 @@ class MachineClass:
 
     @cached_property
     def rows(self) -> list[list[float]]:
-        """`distance` as lists, which single entries are read from faster."""
+        """`distance` as nested lists, from which a single entry is read faster."""
         rows: list[list[float]] = self.distance.tolist()
         return rows
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
-        """`distance` as a handle the kernels take, built once; of pairs equally far apart the faster one is nearer."""
+        """`distance` as a handle for the kernels, built once; equal distances are ordered by bandwidth."""
         bandwidth = np.array(self.bandwidth)
         slowness = np.divide(
             bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
@@ -95,7 +95,7 @@ class MachineClass:
 
     @cached_property
     def nearness(self) -> kernels.TargetDistance:
-        """The farthest distance minus each distance: a mapping that is cheap by it is dear by `distance`."""
+        """The farthest distance minus each distance: the cheapest mapping by it is an expensive one."""
         nearness = self.farthest - np.minimum(self.distance, self.farthest)
         np.fill_diagonal(nearness, 0.0)
         return kernels.TargetDistance(nearness)

@@ -38,9 +38,9 @@ class Evaluation(NamedTuple):
 
 
 class MachinePolicy(ABC):
-    """Base of policies that send a job to the machine of the best option; where none has room, to those of `splits`.
+    """Base of policies that place a job on the machine with the best option, or split it if no machine has room.
 
-    Options are kept by request and machine, and found again only for machines that changed.
+    Options are cached by request and machine, and recomputed only for machines that changed.
     """
 
     name: str
@@ -59,18 +59,18 @@ class MachinePolicy(ABC):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return ways to split a job that no single machine takes among those with room, best first."""
+        """Return ways to split a job that is too large for any machine among those with room, best first."""
 
     @abstractmethod
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
-        """Return the value of GPUs of several machines, in task order; None where the job cannot talk over them."""
+        """Return the value of GPUs of several machines, in task order; None if tasks that communicate have no path."""
 
     @abstractmethod
     def scores(self, details: Any) -> Mapping[str, float]:
         """Return the scores of an option or evaluation besides those of its links, "utility" among them."""
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task out of those of several machines, which are at least as many: the first ones."""
+        """Return the GPU of each task out of at least as many on several machines; by default the first ones."""
         return gpus[: request.size]
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
@@ -86,11 +86,11 @@ class MachinePolicy(ABC):
         return -math.inf
 
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why a job could not even run on the idle cluster, besides too few GPUs; None where it could."""
+        """Return why a job could not run even on the idle cluster, other than too few GPUs; None if it could."""
         return None
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return the reason why a job does not fit now where enough free GPUs suit; None if these lack links."""
+        """Return why a job does not fit although enough free GPUs are suitable; None if links are missing."""
         return None
 
     # ---- Policy --------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class MachinePolicy(ABC):
     # ---- inside --------------------------------------------------------------------------------------------
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
-        """Return the utility a waiting job could have now; None where nothing fits at all."""
+        """Return the utility that a waiting job could have now; None if nothing fits."""
         other = self.search(job, view, -math.inf) if least_utility > -math.inf else None
         return other.scores["utility"] if other else None
 
@@ -155,7 +155,7 @@ class MachinePolicy(ABC):
     def _across(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return the first split over which the job can talk, and whose utility is enough."""
+        """Return the first split whose links connect the job's tasks and whose utility is high enough."""
         if self.max_split_utility(request) < least_utility:
             return None  # not worth the search
         topology = view.cluster.topology
@@ -167,7 +167,7 @@ class MachinePolicy(ABC):
         return None
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
-        """Return why a job could not even run on the idle cluster; None where it could."""
+        """Return why a job could not run even on the idle cluster; None if it could."""
         request, topology = view.request(job), view.cluster.topology
         return request.table(
             (self, "never"), lambda: why_never(job, topology) or self.why_unfit(request, view)

@@ -22,7 +22,7 @@ _MAX_TABLES = 1 << 11
 
 
 class Neighbour(NamedTuple):
-    """A running job as those on its machine see it."""
+    """A running job, described for other jobs on the same machine."""
 
     profile: str
     """The name of its performance profile; "" where it is unknown."""
@@ -37,11 +37,11 @@ class MachineState(NamedTuple):
     free: Mask
     neighbours: tuple[Neighbour, ...]
     memory_bandwidth: float
-    """GB/s of host memory bandwidth that its jobs have asked for."""
+    """GB/s of host memory bandwidth that its jobs need."""
 
 
 class MachineWatcher:
-    """A table by machine that has to know which machines changed."""
+    """A table by machine that is notified of the machines that changed."""
 
     def __init__(self) -> None:
         self.stale: set[int] = set()
@@ -60,7 +60,7 @@ Listener = TypeVar("Listener", bound=ChangeListener)
 
 
 class ClusterView:
-    """The one view (`Cluster.view`) that policies read a cluster by."""
+    """The view of a cluster (`Cluster.view`) that all policies share."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

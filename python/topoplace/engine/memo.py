@@ -33,7 +33,7 @@ class Memo(dict[Key, Value]):
         super().__setitem__(key, value)
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
-        """Return what `build` made for this key when it was first asked for."""
+        """Return the cached value of this key, built by `build` on first use."""
         if key not in self:
             self[key] = build()
         return self[key]

@@ -52,7 +52,7 @@ States = Iterable[tuple[int, MachineState]]
 
 
 class SplitRule(Protocol):
-    """A policy's choice of machines for a job that no single one takes."""
+    """A policy's rule for splitting a job that is too large for one machine."""
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
@@ -95,14 +95,14 @@ def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterV
 
 
 def communication_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
-    """Return the least and the most the communication can cost: on one machine, or else on the idle cluster."""
+    """Return the least and the largest communication cost: on one machine if the job fits, else on the idle cluster."""
     if request.classes_that_fit:
         return request.communication_range
     return view.table((rule, request, "idle range"), lambda: _idle_range(rule, request, view))
 
 
 def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
-    """Return the cost of the rule's first assignment, and of every edge as long as to the farthest machine."""
+    """Return the cost of the rule's first assignment when idle, and an upper bound: all edges to the farthest machine."""
     classes, topology = view.classes, view.cluster.topology
     machines = range(classes.num_machines)
     idle = ((machine, MachineState(classes.of(machine).healthy, (), 0.0)) for machine in machines)
@@ -146,7 +146,7 @@ def _offers(rule: SplitRule, request: JobRequest, view: ClusterView, states: Sta
 def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False) -> MachineSplit | None:
     """Take offers one after the other until there are `size` GPUs; return None where they are not enough.
 
-    anti_affine: one GPU of each machine. Of a machine with partitions, the largest one that is not too large.
+    anti_affine: take one GPU of each machine. Of a machine with partitions, take the largest one that is not too large.
     """
     split: MachineSplit = []
     left = size
@@ -175,7 +175,7 @@ def nearest(
 ) -> Iterator[MachineSplit]:
     """Yield splits, best first: the fewest machines, and of these the ones that meet at the innermost level.
 
-    Among equals, those in the domain with the least room, then those of the first machine.
+    Ties go to the domain with the least room, then to the first machine.
     """
     overall = _fewest(offers, size, anti_affine)
     if overall is None:

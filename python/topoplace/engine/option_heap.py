@@ -35,11 +35,11 @@ Options = Sequence[Option]
 class OptionHeap(MachineWatcher):
     """The options of every machine, and the machines in the order of their best one.
 
-    Only machines that changed are looked at again, and those of one class in equal states are looked at once.
+    Only machines that changed are evaluated again, and machines of one class in equal states are evaluated once.
     """
 
     def __init__(self, view: ClusterView, evaluate: Callable[[MachineClass, MachineState], Options]) -> None:
-        """`evaluate` gives the options of a machine of that class in that state, () where it has none."""
+        """evaluate: returns the options of a machine of that class in that state, () if there are none."""
         super().__init__()
         self._view = view
         self._evaluate = evaluate
@@ -53,7 +53,7 @@ class OptionHeap(MachineWatcher):
         return self._options[machine]
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Option] | None:
-        """Return the machine of the best option of at least that utility, the lowest among equals, and the option."""
+        """Return the machine and the option that is best with at least that utility; ties go to the lowest machine."""
         self._refresh()
         found: tuple[tuple[tuple[float, ...], int], Option] | None = None
         passed: list[tuple[tuple[float, ...], int]] = []

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Chooses GPUs for jobs. Reads the cluster it is shown and never changes it; same input, same answer."""
+    """An object that chooses GPUs for jobs: it never changes the cluster, and equal input gives equal answers."""
 
     @property
     def name(self) -> str:
@@ -41,11 +41,11 @@ class Policy(Protocol):
         ...
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """The GPUs for `job` among the free ones of `cluster`; None when nothing fits or waiting is better."""
+        """Return the placement of `job` on free GPUs of `cluster`; None if nothing fits or waiting is better."""
         ...
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """The `top` best candidates with their scores, and the reason where `place` returns None."""
+        """Return the `top` best candidates with their scores, and the reason if `place` returns None."""
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -56,7 +56,7 @@ class Policy(Protocol):
 class SearchPolicy(ABC):
     """A policy made from one search, `best`; requirements, ranking and the queue come with it.
 
-    The queue is first in, first out, and its head blocks those behind it; only a job that can never run is set aside.
+    The queue is first in, first out, and its head blocks the jobs behind it; a job that can never run is rejected.
     """
 
     name: str
@@ -85,7 +85,7 @@ class SearchPolicy(ABC):
         return ()
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
-        """Return why the job should wait instead of taking `placement`, its best; None to take it."""
+        """Return why the job should wait instead of taking `placement`, its best one; None to accept it."""
         return None
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -158,7 +158,7 @@ class SearchPolicy(ABC):
 
 
 def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
-    """Return the sort key, smaller is better, of a `rank`, of which larger was better."""
+    """Return the negated `rank`: a sort key of which smaller is better."""
 
     def order(self: SearchPolicy, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         return tuple(-value for value in rank(self, job, placement))

@@ -17,7 +17,7 @@ from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.placement import Placement, Refusal
 
 Outcome = Placement | Refusal | None
-"""A job starts here; is refused, for now or for ever; or waits without a reason worth noting."""
+"""The placement with which a job starts, its refusal, or None for a job that waits without a reason worth noting."""
 
 
 def checked_queue(queue: object) -> tuple[QueuedJob, ...]:
@@ -87,20 +87,20 @@ def walk(
 
 
 class Ask(NamedTuple):
-    """The amounts a job takes from what is free, as far as a batch counts them."""
+    """The resources of a job, as a batch counts them."""
 
     group: Hashable
-    """Equal for jobs of which one finds a place if the other does."""
+    """Equal for jobs that fit in the same situations."""
     gpus: int
     needs: NDArray[np.int64]
     """The amount of each column of `Hosts.free`."""
 
 
 class BatchRule(Protocol):
-    """Decides several jobs at once, on free resources of its own that it uses up."""
+    """A rule that decides several jobs at once and uses up its own copy of the free resources."""
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
-        """Return the amounts a job takes, or why it can never run."""
+        """Return the resources a job needs, or why it can never run."""
         ...
 
     def free(self) -> tuple[int, NDArray[np.int64]]:
@@ -108,17 +108,17 @@ class BatchRule(Protocol):
         ...
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
-        """Return the jobs that find a place, in order, and whether jobs of the batch were in each other's way.
+        """Return the decided jobs in order, and whether jobs of the batch competed for the same places.
 
-        An outcome of None is a job that may be tried again; jobs that are not returned found no place.
+        A job with the outcome None may be tried again; jobs that are not returned do not fit.
         """
         ...
 
 
 class BatchWalk:
-    """Batches of the oldest jobs that together ask for no more than is free.
+    """A walk in batches of the oldest jobs whose requests together do not exceed the free resources.
 
-    When a part of a batch cannot be placed, the next jobs that ask for something else have their turn.
+    If some jobs of a batch cannot be placed, the next batch contains jobs with other requests.
     """
 
     def __init__(self, entries: Sequence[QueuedJob], rule: BatchRule) -> None:

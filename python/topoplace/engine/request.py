@@ -35,7 +35,7 @@ def resource_key(job: JobGraph) -> Hashable:
 def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that no policy can tell apart.
 
-    Large graphs count as equal only where they are the same object, which the key's user has to keep alive.
+    Large graphs count as equal only if they are the same object, which the user of the key must keep alive.
     """
     graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     return (resource_key(job), graph, job.profile, job.memory_bandwidth)
@@ -44,12 +44,12 @@ def request_key(job: JobGraph) -> Hashable:
 class JobRequest:
     """The request of all jobs of one `request_key`, with the tables that answer it; the view has one object for each.
 
-    Every table is made for the first of these jobs, and holds for all of them.
+    Every table is built for the first of these jobs and is valid for all of them.
     """
 
     def __init__(self, job: JobGraph, topology: Topology) -> None:
         self.job = job
-        """The first job that asked for it."""
+        """The first job with this request."""
         self.size = job.num_tasks
         """Number of GPUs it needs."""
         self.profile = job.profile or ""
@@ -65,7 +65,7 @@ class JobRequest:
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the table that a policy derives from it by `build`, made when first asked for."""
+        """Return the table that a policy derives from this request by `build`, built on first use."""
         found: Built = self._tables.get_or_build(key, build)
         return found
 
@@ -82,7 +82,7 @@ class JobRequest:
 
     @cached_property
     def communication_range(self) -> tuple[float, float]:
-        """The least and the most its communication can cost on one machine that it fits, where that works.
+        """The least and the largest cost of its communication on one machine that it fits.
 
         On machines of more than 8 GPUs both are what the search finds; on smaller ones they are proven.
         """
@@ -101,7 +101,7 @@ class JobRequest:
         return cost if math.isfinite(cost) else self.weight * machine_class.farthest
 
     def suitable(self, machine_class: MachineClass) -> Mask:
-        """Return the GPUs of the model, and with the memory, that it asks for."""
+        """Return the GPUs of a machine that have the model and the memory it needs."""
         if machine_class not in self._suitable:
             suits = suits_of(self.job)
             wanted = (local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
@@ -109,14 +109,14 @@ class JobRequest:
         return self._suitable[machine_class]
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
-        """Return sets of free GPUs to place it in: the legal partitions of its size, or else all that are free."""
+        """Return the sets of free GPUs it may be placed in: partitions of its size, or all of `free` without partitions."""
         if machine_class.partitions:
             legal = (part for part in machine_class.partitions if part & free == part)
             return [part for part in legal if part.bit_count() == self.size]
         return [free] if free.bit_count() >= self.size else []
 
     def communication(self, machine_class: MachineClass, gpus: Sequence[int]) -> float:
-        """Return the communication cost on GPUs of a machine; infinite where a pair that talks has no path."""
+        """Return the communication cost on GPUs of a machine; infinite if two tasks that communicate have no path."""
         return communication_cost_from(self.job.edges, gpus, machine_class.rows)
 
     def link_scores(self, machine_class: MachineClass, gpus: tuple[int, ...]) -> dict[str, float]:
@@ -128,7 +128,7 @@ class JobRequest:
         return self._link_scores[key]
 
     def mapped(self, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
-        """Return the GPUs of a region of at least its size, in task order, that cost least communication."""
+        """Return the GPUs with the least communication cost in a large enough region, in task order."""
         key = (machine_class, region)
         if key not in self._mapped:
             self._mapped[key] = self._map(machine_class.target, region)

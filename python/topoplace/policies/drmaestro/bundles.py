@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A process with its CPUs and memory, and its GPUs where they cannot be remote: all on one machine."""
+    """A process with its CPUs and memory, and with its GPUs if they must be local: all of it on one machine."""
 
     needs: tuple[int, int]
     """CPUs and MB."""
@@ -77,7 +77,7 @@ class JobBundles:
             yield Bundle((own_cpus, memory), own_gpus, self.gpus_local)
 
     def host_shares(self, machines: list[int]) -> tuple[HostShare, ...]:
-        """Return what its processes take on the machines of its bundles."""
+        """Return the shares of the job's processes on the machines of its bundles."""
         job = self.job
         where = machines * job.processes if self.single_bundle else machines
         memory = (job.memory_gb or 0.0) / job.processes
@@ -111,6 +111,6 @@ class JobBundles:
 
 
 def _blocks(total: int, parts: int, *, up: bool = False) -> list[int]:
-    """Return `total` in blocks as even as can be; up: as `JobGraph.processes` deals tasks out."""
+    """Return `total` in blocks of nearly equal size; up: larger ones first, as `JobGraph.processes` divides tasks."""
     ends = [-(-i * total // parts) if up else i * total // parts for i in range(parts + 1)]
     return [end - start for start, end in pairwise(ends)]

@@ -27,7 +27,9 @@ WAITING: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """goal: the completion time a job is promised, as a multiple of its time on an idle network (its SLO, tau).
+    """The weights of the costs of DRMaestro.
+
+    goal: the promised completion time of a job, as a multiple of its time on an idle network (its SLO, tau).
     importance: z of eq. 11, 1 (a missed goal costs most) to 10 (nothing). impatience: what a second of waiting adds to
     the cost of waiting on (W of eq. 13, which is a counter of scheduling rounds there)."""
 
@@ -66,11 +68,11 @@ class Prices:
     network: NetworkLoad
 
     def local(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of a place at these machines, or at all, for jobs whose GPUs are local there."""
+        """Return the cost of a place on these machines (default: all) for jobs with local GPUs."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=False), LOCAL)
 
     def remote(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of a place at these machines, or at all, for jobs whose GPUs are remote."""
+        """Return the cost of a place on these machines (default: all) for jobs with remote GPUs."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=True), REMOTE)
 
     def shared(self, profile: NetworkProfile, *, remote: bool) -> int:
@@ -85,6 +87,6 @@ def units(cost: Reals) -> Ints:
 
 
 def sizes(amounts: Ints, largest: Ints) -> Reals:
-    """Return eq. 10: rows of resources as one number each, every resource relative to that of the largest machine."""
+    """Return eq. 10: each row of resources as one number, with every resource relative to the largest machine's."""
     relative: Reals = amounts / np.maximum(largest, 1)
     return np.asarray(relative.sum(axis=-1))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A job of the batch, and the places the phases have found for it so far."""
+    """A job of the batch with the places found for it so far."""
 
     entry: QueuedJob
     needs: JobBundles
@@ -51,7 +51,7 @@ Places = list[list[int]]
 
 
 class Decision:
-    """Places jobs on the free resources and the network it is given, which it uses up."""
+    """A decision about one batch; it uses up the free resources and the network load that it is given."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Decision:
         """Whether a job has been in the way of others and then did not start: one that waits might start alone."""
 
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
-        """Return the jobs of the batch that get all they ask for, in its order: placed, or deferred for their goal.
+        """Return the jobs that get all they need, in the order of the batch: placed, or deferred for their goal.
 
-        None if it shares a network with another job of this batch; it is retried.
+        The outcome is None for a job that shares a network with another job of the batch; it is retried.
         """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]
@@ -115,8 +115,8 @@ class Decision:
     ) -> list[Candidate]:
         """Return the jobs all of whose sub-tasks have a place (the gang rule).
 
-        What is given to a part of a job is of no use to it, so the phase is solved again without such a job: with
-        several, the oldest stays when the others go.
+        A job cannot use a part of what it needs, so the phase is solved again without incomplete jobs. If there are
+        several, the oldest of them stays.
         """
         jobs: list[Candidate] = list(batch)
         while jobs:
@@ -133,7 +133,10 @@ class Decision:
         return []
 
     def _hosts(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Phase 1. Rounds, as CPUs and memory are two limits and a flow knows one: what does not fit tries again."""
+        """Run phase 1: place the bundles.
+
+        A flow has one limit per machine but CPUs and memory are two, so bundles that do not fit are tried again.
+        """
         places: Places = [[WAITS] * len(job.needs.bundles) for job in jobs]
         open_tasks = [(j, b) for j, job in enumerate(jobs) for b in range(len(job.needs.bundles))]
         waits = self._waits(jobs)
@@ -179,7 +182,7 @@ class Decision:
         return found
 
     def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Phase 2: each GPU by itself, near its process where that can be; of equal jobs the older ones' are."""
+        """Run phase 2: place each GPU near its process if possible, with older jobs first among equal ones."""
         builder = Builder()
         asked: dict[Any, tuple[JobBundles, list[int]]] = {}
         local = self._local_gpus(jobs, left)
@@ -207,7 +210,7 @@ class Decision:
         return {needs: phases.local_gpus(left, needs, where, self.prices) for needs, where in hosts.items()}
 
     def _drives(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Phase 3: each drive by itself, near a process where that can be."""
+        """Run phase 3: place each drive near a process if possible."""
         builder = Builder()
         here = int(self.costs.place(np.ones(1), LOCAL)[0])
         for j, job in enumerate(jobs):
@@ -236,7 +239,7 @@ class Decision:
         )
 
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
-        """Take these GPUs, and the machines of the first of each process; return False where that cannot be."""
+        """Take these GPUs, and the machine of the first GPU of each process; return False if they do not fit."""
         own, bundles = self.free.columns.machine_list, job.needs.bundles
         hosts = [own[gpus[-(-b * len(gpus) // len(bundles))]] for b in range(len(bundles))]
         wanted = np.zeros_like(self.free.hosts[:, :2])
@@ -251,7 +254,7 @@ class Decision:
     # ---- results -------------------------------------------------------------------------------------------
 
     def _bind(self, job: Candidate, left: FreeResources) -> bool:
-        """Take what phase 1 has found from what is left for phase 2; return False where local GPUs are not there."""
+        """Take the result of phase 1 out of the free resources; return False if local GPUs are missing."""
         needs = job.needs
         for host, bundle in zip(job.hosts, needs.bundles, strict=True):
             gpus = _local_gpus(left, needs, host, bundle.gpus) if bundle.gpus_local else []
@@ -277,7 +280,7 @@ class Decision:
         return take
 
     def _settled(self, job: Candidate) -> Placement | Refusal | None:
-        """Return the placement, whose resources are taken; or why the job waits."""
+        """Return the placement after taking its resources, or why the job waits."""
         profile = job.needs.profile
         host_shares, remote = job.needs.host_shares(job.hosts), self._remote(job)
         sent = list(traffic(profile, job.gpus, host_shares, remote, self.free.columns.machine_list))

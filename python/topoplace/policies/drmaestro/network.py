@@ -44,16 +44,16 @@ class NetworkLoad:
     def slowdown(
         self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None), *, remote: bool
     ) -> Reals:
-        """Return the expected run time of a job at these machines, or at all, relative to that alone.
+        """Return the expected run time of a job on these machines (default: all), relative to running alone.
 
-        Load times sensitivity, in both directions: what it suffers there, and what the jobs there suffer from it.
+        It is load times sensitivity in both directions: the job's own slowdown, and the slowdown it causes.
         """
         suffered = np.minimum(self.load[machines], 1.0) * profile.sensitivity(remote=remote)
         return 1 + suffered + profile.traffic(remote=remote) * self.sensitivity_sum[machines]
 
 
 class RunningTraffic:
-    """The traffic of the running jobs, kept as GPUs change hands."""
+    """The traffic of the running jobs, updated whenever GPUs change owner."""
 
     def __init__(self, cluster: Cluster, profiles: Mapping[str, NetworkProfile]) -> None:
         """profiles: of the applications, by the job's `profile`; one without is neutral."""

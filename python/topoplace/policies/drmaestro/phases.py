@@ -8,8 +8,8 @@ A sub-task is what one phase places at once: a process with its CPUs and memory,
 can go. Every sub-task ships one unit, so whatever the costs are, a minimum exists in which each is in one place or
 waits. Sub-tasks of one kind cost the same on every place but those they prefer; X stands for all of these arcs.
 
-Only arcs that a minimum may need are made: an aggregator with N sub-tasks to place offers at most N places, the
-cheapest. Were another place used, one of these would be empty, and no dearer. So a phase is as large as the batch, at
+Only arcs that a minimum may need are built: an aggregator with N sub-tasks offers at most the N cheapest places. If a
+minimum used another place, one of these would be empty and cost no more. So a phase is as large as the batch, at
 any size of the cluster; to find the cheapest places takes one pass over columns of numbers.
 """
 
@@ -84,7 +84,7 @@ class Phase:
         return sink + 1, _column(tail), _column(head), _column(capacities), _column(costs), supply
 
     def places(self, flow: Ints) -> Ints:
-        """(t,) the place of each sub-task in a flow on `network()`, or WAITS.
+        """Return (t,) the place of each sub-task in a flow on `network()`, or WAITS.
 
         Units that pass an aggregator are alike: its sub-tasks take its places in ascending order.
         """
@@ -102,7 +102,7 @@ class Phase:
         return found
 
     def solve(self) -> Ints:
-        """(t,) the place of each sub-task, or WAITS, at the least total cost."""
+        """Return (t,) the place of each sub-task, or WAITS, at the least total cost."""
         if not len(self.job):
             return np.empty(0, dtype=np.int64)
         solution = kernels.min_cost_flow(*self.network())
@@ -145,7 +145,7 @@ class Builder:
         return dict.fromkeys(self._kinds, len(self._job))
 
     def solve(self, offers: dict[Hashable, Offer], room: Ints, unscheduled: Ints) -> Ints:
-        """(t,) the place of each sub-task, or WAITS; room: of every place, used or not."""
+        """Return (t,) the place of each sub-task, or WAITS. room: capacity of every place."""
         preferred = np.array(self._preferred, dtype=np.int64).reshape(-1, 3)
         listed = [offers[kind] for kind in self._kinds]
         kind = np.repeat(np.arange(len(listed)), [len(offer.place) for offer in listed])
@@ -222,9 +222,9 @@ def offer_hosts(
 
 
 def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints, Ints, Ints]:
-    """Return arcs to each place, of which every next one costs `more`, so that those of one batch keep apart.
+    """Return several arcs to each place, each costing `more` than the one before, so that jobs of a batch are spread.
 
-    The last takes what is left of the capacity.
+    The last arc has the rest of the capacity.
     """
     steps = _STEPS if more else 1
     number = np.arange(steps)
@@ -236,7 +236,7 @@ def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints,
 
 
 def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, Reals]:
-    """(m,) the number of such bundles each machine has local GPUs for, and the part of those of one more."""
+    """Return (m,) the number of such bundles for which each machine has local GPUs, plus the fraction of one more."""
     none = np.zeros(len(free.hosts))
     if job.is_torn(bundle):
         return none.astype(np.int64), none
@@ -248,9 +248,9 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
 
 
 def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
-    """(m,) limit on the bundles a machine takes, its resources and theirs added up by eq. 10.
+    """Return (m,) the limit on the number of bundles on each machine, with resources added up by eq. 10.
 
-    The sum of two resources says too much of a machine that lacks one of them: what comes out is checked.
+    The sum is too large for a machine that lacks one of the resources, so results are checked.
     """
     left = np.maximum(free.hosts[:, :2], 0)
     largest = left.max(axis=0)
@@ -283,7 +283,7 @@ def offer_gpus(
 def local_gpus(
     free: FreeResources, job: JobBundles, hosts: Sequence[int], prices: Prices
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield for each process of jobs with these bundles what a remote GPU costs more, and its local places.
+    """Yield for each process of jobs with these bundles the extra cost of a remote GPU, and its local places.
 
     More: by the traffic at its own host, as the offers know the other end's. Local places: with the cost of one there.
     """
@@ -307,7 +307,7 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
 
 
 def fitting(free: Ints, needs: Ints) -> Ints:
-    """(m,) the number of times `needs` fit into each row of `free`; 0 for rows below 0."""
+    """Return (m,) the number of times `needs` fits into each row of `free`; 0 for rows below 0."""
     asked = needs > 0
     if not asked.any():
         return np.where((free >= 0).all(axis=1), np.int64(1) << 30, 0)

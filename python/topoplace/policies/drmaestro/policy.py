@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class DRMaestro:
-    """Places processes first, then each GPU where it is cheapest, near its process or over the network, then drives.
+    """DRMaestro: places processes, then each GPU where it costs least, near its process or remote, then drives.
 
     Each phase is one minimum-cost flow over all jobs of a batch; a job that does not get everything waits (gang rule).
-    The batch is the oldest jobs that ask together for no more than is free (Algorithm 4); when some of it cannot be
-    placed, the next ones that ask for something else have their turn. Jobs bring `cpus`, `memory_gb`, `drives` and
-    `processes`; a cluster without `hosts` has enough of everything but GPUs.
+    A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm 4). If some
+    of them cannot be placed, the next batch contains jobs with other requests. Jobs bring `cpus`, `memory_gb`,
+    `drives` and `processes`; a cluster without `hosts` has enough of everything but GPUs.
 
     disaggregate: whether GPUs may be on other machines than their process; without it all are local or the job waits.
     network_aware: whether costs follow the traffic at a place times the job's sensitivity (section 5.6.5.1), and jobs
@@ -75,12 +75,12 @@ class DRMaestro:
         self.window = _checks.integer(window, "window", ValueError, low=1, high=1 << 30)
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return where the job would go if it were the only one; None when nothing fits or waiting is better."""
+        """Return the placement of the job as a batch of its own; None if nothing fits or waiting is better."""
         result = next(self._choices(job, cluster), None)
         return result if isinstance(result, Placement) else None
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the choice of `place`, then those with its processes elsewhere; the reason where there is none."""
+        """Return the choice of `place`, then placements on other machines, or the reason if there is none."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         found: dict[frozenset[int], Placement] = {}
         refusal: Refusal | None = None
@@ -162,7 +162,7 @@ class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
 
 
 class _BatchRule:
-    """The batches of one plan: decided on free resources of its own."""
+    """The rule for the batches of one plan, with its own copy of the free resources."""
 
     def __init__(self, policy: DRMaestro, cluster: Cluster, now: float) -> None:
         self._policy = policy

@@ -26,10 +26,10 @@ class MapaPolicy(SearchPolicy):
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list; "artifact"
     repeats the choice of the paper's published code (rings, stars and cliques of up to five).
-    max_nodes: how much work one search may take, the same on every machine; the default is about a second. None, or
-    more, searches until the best placement is proven. At the limit the best found is placed with `optimal` False;
-    SearchTimeoutError is raised where nothing was found by then.
-    timeout: as `max_nodes`, in seconds: a promise about time instead of about the answer.
+    max_nodes: limit on the work of one search, the same on every machine; the default takes about a second. With None
+    the search goes on until the best placement is proven. At the limit the best placement found is returned with
+    `optimal` False; SearchTimeoutError is raised if there is none.
+    timeout: limit on the time of one search, in seconds; answers then depend on the machine.
     """
 
     artifact_rule: ClassVar[str]
@@ -54,7 +54,7 @@ class MapaPolicy(SearchPolicy):
 
     @abstractmethod
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """`best` under lexicographic tie-breaking."""
+        """Return the best placement inside `free` that uses all of `required`; ties go to the smallest GPU list."""
 
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()

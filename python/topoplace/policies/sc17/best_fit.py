@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BestFit(UtilityPolicy):
-    """Bin packing, the bins being sockets: that with the least left, on the most used machine (section 5.2).
+    """Bin packing with sockets as bins: the one with the least left over, on the most used machine (section 5.2).
 
     Where no socket has room for all of the job, the most used machine, its most used sockets first. Jobs start in the
     order of their submission; one that does not fit lets the next go first.

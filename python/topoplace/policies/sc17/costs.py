@@ -70,7 +70,7 @@ class Costing:
     ) -> Costs:
         """Return the costs of a job on GPUs of several machines.
 
-        It suffers the worst of its machines; the rest is their mean.
+        The job's own slowdown is that of its worst machine; the other costs are means over its machines.
         """
         ratios: list[tuple[float, float]] = []
         fragments: list[float] = []
@@ -97,14 +97,14 @@ class Costing:
         return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
-        """Return the most tasks of the job a machine has the memory bandwidth for when `used` GB/s are gone."""
+        """Return the largest number of tasks for which a machine has the memory bandwidth if `used` GB/s are in use."""
         if self.memory_bandwidth is None or not job.memory_bandwidth:
             return job.num_tasks
         tasks = (self.memory_bandwidth - used) * job.num_tasks / job.memory_bandwidth
         return min(max(math.floor(tasks + _ROUNDING), 0), job.num_tasks)
 
     def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why the machines could never have the memory bandwidth together; None where they could."""
+        """Return why all machines together lack the memory bandwidth for a job; None if they have it."""
         suitable = (
             request.suitable(view.classes.of(m)).bit_count() for m in range(view.classes.num_machines)
         )
@@ -121,7 +121,7 @@ class Costing:
     def _interference(
         self, request: JobRequest, sockets: Mask, state: MachineState, where: str
     ) -> tuple[float, float]:
-        """Return what the job suffers in that placement class, and eq. 4, both among jobs that share a socket."""
+        """Return the job's slowdown at that location and eq. 4, both for jobs that share a socket."""
         if self.profile is None:
             return 1.0, 1.0
         others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
@@ -163,7 +163,7 @@ class UtilityPolicy(MachinePolicy):
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterator[Option]:
-        """Yield the mappings over which the job can talk, with their costs."""
+        """Yield the mappings whose links connect the job's tasks, with their costs."""
         for gpus in self.mappings(request, machine_class, free):
             left = state.free & ~mask_of(gpus)
             costs = self.costing.on_machine(request, machine_class, state, gpus, left)
@@ -172,7 +172,7 @@ class UtilityPolicy(MachinePolicy):
                 yield Option(order, gpus, self.utility.job(costs), costs)
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
-        """Return the utility and the costs of GPUs of several machines; None where the job cannot talk over them."""
+        """Return the utility and the costs of GPUs of several machines; None if tasks that communicate have no path."""
         extremes = communication_range(self, request, view)
         costs = self.costing.on_machines(request, gpus, extremes, view)
         return Evaluation(self.utility.job(costs), costs) if costs.communication < math.inf else None
@@ -199,11 +199,11 @@ class UtilityPolicy(MachinePolicy):
         return self.utility.job(self.costing.across_at_best(request))
 
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why the machines could never have the memory bandwidth together; None where they could."""
+        """Return why all machines together lack the memory bandwidth for a job; None if they have it."""
         return self.costing.why_never(request, view)
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return that memory bandwidth is missing, if it has a limit and the job needs some."""
+        """Return that memory bandwidth is missing if it is limited and the job needs some, else None."""
         limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 

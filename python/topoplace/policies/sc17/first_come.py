@@ -45,13 +45,13 @@ class FirstComeFirstServed(UtilityPolicy):
 
 
 def lowest(request: JobRequest, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
-    """Return the lowest GPUs of a region over which the job can talk."""
+    """Return the lowest GPUs of a region whose links connect the job's tasks."""
     return connected(request, machine_class, region, tuple(islice(members(region), request.size)))
 
 
 def connected(
     request: JobRequest, machine_class: MachineClass, region: Mask, gpus: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return `gpus`, or the nearest ones of the region where some that would talk have no path."""
+    """Return `gpus`, or the nearest ones of the region if some tasks that communicate would have no path."""
     talks = request.communication(machine_class, gpus) < math.inf
     return gpus if talks else request.mapped(machine_class, region)

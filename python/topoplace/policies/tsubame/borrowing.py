@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def can_lend(needs: NodeNeeds, free: FreeResources, hosts: Ints, count: int) -> bool:
-    """Return whether `count` GPUs are left to be borrowed where these machines take what they can of their own."""
+    """Return whether `count` GPUs can be borrowed after these machines have used their own."""
     return count <= 0 or count <= int(_lendable(needs, free, hosts).sum())
 
 
@@ -22,7 +22,7 @@ def take_nodes(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Take a node on each of these machines; return the GPUs of one after the other, and those that are remote.
 
-    The machines must be different, and have what a node needs with what they can borrow.
+    The machines must be different; each must have what a node needs, counting what it can borrow.
     """
     free.hosts[hosts, :2] -= (needs.cpus, needs.megabytes)
     free.has_job[hosts] = True
@@ -59,7 +59,7 @@ def _fill(
 
 
 def _lendable(needs: NodeNeeds, free: FreeResources, hosts: Ints | None = None) -> Ints:
-    """(m,) the GPUs that may be lent; without those that `hosts` would take of their own."""
+    """Return (m,) the number of GPUs that may be lent, without those that `hosts` use themselves."""
     counts = needs.whole_gpus(free).copy()
     counts[list(free.columns.partitions_of)] = 0
     if hosts is not None:

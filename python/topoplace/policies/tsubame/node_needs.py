@@ -1,4 +1,4 @@
-"""The needs of a job by node, and the needs that are known to find no place."""
+"""The needs of a job per node, and the needs that are known not to fit."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ class NodeNeeds:
         return known
 
     def wishes(self) -> str:
-        """Return the needs, for a person to read."""
+        """Return the needs as text."""
         where = f"{self.nodes} nodes" if self.nodes > 1 else "a node"
         return f"{where} with {self.gpus} GPUs, {self.cpus} CPUs and {self.memory_gb:g} GB"
 
     # ---- against what is free --------------------------------------------------------------------------------
 
     def hosting(self, free: FreeResources) -> NDArray[np.bool_]:
-        """(m,) the machines with the CPUs and memory for a node."""
+        """Return (m,) whether each machine has the CPUs and memory for a node."""
         fits: NDArray[np.bool_] = (free.hosts[:, 0] >= self.cpus) & (free.hosts[:, 1] >= self.megabytes)
         return fits
 
     def suitable(self, free: FreeResources) -> Ints:
-        """(m,) the free GPUs a node could have of each machine.
+        """Return (m,) the number of free GPUs that a node could get on each machine.
 
         Where these are given as partitions only, as many as it asks for or none.
         """
@@ -87,14 +87,14 @@ class NodeNeeds:
         return found
 
     def whole_gpus(self, free: FreeResources) -> Ints:
-        """(m,) the free and suitable GPUs of each machine, without those of partitions; to be read only."""
+        """Return (m,) the number of free suitable GPUs of each machine without those in partitions; read-only."""
         if self.suits is None and free.gpus.shape[1] == 1:
             return free.gpus[:, 0]
         found: Ints = (free.gpus if self.suits is None else free.gpus[:, self.suits]).sum(axis=1)
         return found
 
     def pick(self, free: FreeResources, machine: int, count: int) -> list[int]:
-        """Return the lowest free GPUs of a machine that suit, at most `count`."""
+        """Return the lowest free suitable GPUs of a machine, at most `count`."""
         partitioned = machine in free.columns.partitions_of
         among = (self._partition(machine, free) or ()) if partitioned else free.columns.gpus_of[machine]
         suits = self._suits_gpu
@@ -142,7 +142,7 @@ class QueueMemory:
         self._before: FreeResources | None = None
 
     def refused(self, free: FreeResources) -> Refused:
-        """Return the requests known to have no place in `free`, which the walk is going to use up."""
+        """Return the requests known not to fit into `free`, which the walk uses up."""
         if self._before is not None and free.has_more_than(self._before):
             self._refused = Refused()
         self._before = free

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NodeQueue(ABC):
-    """The common part of both queues. Placements name a process per node in `hosts`, and borrowed GPUs in `remote`.
+    """The common part of both queues. A placement has a process per node in `hosts`, and borrowed GPUs in `remote`.
 
     A node takes one process of a job, with its share of CPUs and memory where the cluster knows them. Jobs without
     GPUs (`JobGraph.without_gpus`) get a node like any other; drives are not given, and a job that asks for some, or
@@ -51,7 +51,7 @@ class NodeQueue(ABC):
         return next(self._choices(job, cluster), None)
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the choice of `place`, then those without its machines; the reason where there is none."""
+        """Return the choice of `place`, then placements without its machines, or the reason if there is none."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         if found := different_gpu_sets(self._choices(job, cluster), top):
             return Explanation(self.name, found)
@@ -61,7 +61,7 @@ class NodeQueue(ABC):
         return Explanation(self.name, (), refusal or why_not_now(job, cluster, f"{needs.wishes()} needed"))
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start all that have room, from the head on; reject those that never will."""
+        """Start every job that fits, from the head of the queue on; reject jobs that can never run."""
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         walk_rule = _Walk(self, cluster.view(ClusterView))
@@ -104,7 +104,7 @@ class NodeQueue(ABC):
             used += (share.machine for share in placement.hosts)
 
     def find(self, job: JobGraph, needs: NodeNeeds, free: FreeResources) -> Placement | None:
-        """Return where the job has room in `free`, and take it; None, and nothing taken, where it has none."""
+        """Take the job's resources from `free` and return its placement; None, with nothing taken, if it does not fit."""
         if needs.uneven or job.drives:
             return None
         machines = self.choose(needs, free)
@@ -124,7 +124,7 @@ class NodeQueue(ABC):
 
 
 class _Walk:
-    """The decisions of one walk along a queue, on free resources of its own."""
+    """The decisions of one walk along a queue, on its own copy of the free resources."""
 
     def __init__(self, policy: NodeQueue, view: ClusterView) -> None:
         self._policy = policy
@@ -154,7 +154,7 @@ class _Walk:
         return known
 
     def _start(self, job: JobGraph, needs: NodeNeeds) -> Placement | None:
-        """Return where the job starts; needs that find no place are known from now on."""
+        """Return the placement with which the job starts; remember its needs if they do not fit."""
         refused = self.refused
         if self._policy.cannot_fit_by_count(needs, self._free) or refused.covers(needs):
             refused.known.add(needs)
