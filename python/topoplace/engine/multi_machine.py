@@ -102,7 +102,7 @@ def communication_range(rule: SplitRule, request: JobRequest, view: ClusterView)
 
 
 def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
-    """Return the cost of the rule's first assignment when idle, and an upper bound: all edges to the farthest machine."""
+    """Return the cost of the rule's first idle assignment, and an upper bound: all edges to the farthest machine."""
     classes, topology = view.classes, view.cluster.topology
     machines = range(classes.num_machines)
     idle = ((machine, MachineState(classes.of(machine).healthy, (), 0.0)) for machine in machines)

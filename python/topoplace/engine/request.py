@@ -109,7 +109,7 @@ class JobRequest:
         return self._suitable[machine_class]
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
-        """Return the sets of free GPUs it may be placed in: partitions of its size, or all of `free` without partitions."""
+        """Return the sets of free GPUs it may be placed in: partitions of its size, or `free` without partitions."""
         if machine_class.partitions:
             legal = (part for part in machine_class.partitions if part & free == part)
             return [part for part in legal if part.bit_count() == self.size]

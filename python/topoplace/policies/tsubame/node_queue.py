@@ -104,7 +104,7 @@ class NodeQueue(ABC):
             used += (share.machine for share in placement.hosts)
 
     def find(self, job: JobGraph, needs: NodeNeeds, free: FreeResources) -> Placement | None:
-        """Take the job's resources from `free` and return its placement; None, with nothing taken, if it does not fit."""
+        """Take the job's resources from `free` and return its placement, or None if it does not fit."""
         if needs.uneven or job.drives:
             return None
         machines = self.choose(needs, free)
