@@ -1,7 +1,7 @@
 """Checks of single values; every message names the argument, the place and the value.
 
-Each check takes the exception class of its caller, so that a topology reports a TopologyError and a job graph
-a JobGraphError for the same mistake.
+Each check takes the exception class of its caller, so that a topology raises TopologyError and a job graph
+JobGraphError for the same mistake.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Error = type[ValueError]
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """`value` as it appears in a message: its repr, cut to `limit` characters."""
+    """Return `value` as it appears in a message: its repr, cut to `limit` characters."""
     try:
         text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
-    except ValueError:  # Python writes no integers of more than 4300 digits
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
         text = "an integer of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def integer(value: object, what: str, error: Error, *, low: int, high: int) -> int:
-    """`value` as an int within low..high; refuses bools, floats and all that is no exact integer."""
+    """Return `value` as an int within low..high; refuse bools, floats and anything else that is not an integer."""
     number = value if type(value) is int else _index(value)
     if number is None:
         raise error(f"{what} = {shown(value)} is not an integer")
@@ -44,14 +44,16 @@ def _index(value: object) -> int | None:
         return None
     try:
         return operator.index(value)
-    except TypeError:  # numpy's bool and its arrays have the method and refuse the call
+    except TypeError:  # numpy's bool and arrays have the method but refuse the call
         return None
 
 
 def real(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:
-    """`value` as a finite float within low..high; refuses bools, strings, NaN and infinities."""
+    """Return `value` as a finite float within low..high; refuse bools, strings, NaN and infinities."""
     if type(value) is float and low <= value <= high and value != math.inf:
-        return value + 0.0  # the usual case: decisions of microseconds check their arguments, too
+        return (
+            value + 0.0
+        )  # the usual case, kept fast: decisions that take microseconds check their arguments too
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{what} = {shown(value)} is not a number")
     try:
@@ -67,7 +69,7 @@ def real(value: object, what: str, error: Error, *, low: float = 0.0, high: floa
 
 
 def positive(value: object, what: str, error: Error, *, high: float = math.inf) -> float:
-    """As `real`, and above zero."""
+    """Return `value` as a finite float above zero and at most `high`; refuse bools, strings, NaN and infinities."""
     number = real(value, what, error, low=-math.inf)
     if number <= 0.0:
         raise error(f"{what} = {shown(value)} is not above 0")
@@ -77,7 +79,7 @@ def positive(value: object, what: str, error: Error, *, high: float = math.inf) 
 
 
 def text(value: object, what: str, error: Error) -> str:
-    """`value` as a non-empty string of valid Unicode."""
+    """Return `value` as a non-empty string of valid Unicode."""
     if not isinstance(value, str) or not value:
         raise error(f"{what} = {shown(value)} is not a non-empty string")
     if not value.isascii():
@@ -89,29 +91,29 @@ def text(value: object, what: str, error: Error) -> str:
 
 
 def flag(value: object, what: str, error: Error) -> bool:
-    """`value` as a bool, and nothing that merely counts as one."""
+    """Return `value`, which must be True or False; refuse numbers that merely count as one."""
     if not isinstance(value, bool):
         raise error(f"{what} = {shown(value)} is not True or False")
     return value
 
 
 def instance(value: object, kind: Any, what: str, error: Error) -> None:
-    """Refuses a `value` that is not an instance of the class, or of the runtime-checkable protocol, `kind`."""
-    if isinstance(value, type):  # which has the methods of a protocol as well as its objects do
+    """Refuse a `value` that is not an instance of `kind`, a class or a runtime-checkable protocol."""
+    if isinstance(value, type):  # a class also has the methods of a protocol
         raise error(f"{what} = {value.__name__} is a class; an object of it is needed")
     if not isinstance(value, kind):
         raise error(f"{what} = {shown(value)} is not a {kind.__name__}")
 
 
 def simple_graph(value: Any, what: str, error: Error) -> Any:
-    """`value` as an undirected simple networkx graph."""
+    """Return `value`, which must be an undirected simple networkx graph."""
     if not hasattr(value, "is_directed") or value.is_directed() or value.is_multigraph():
         raise error(f"{what} is a {type(value).__name__}; an undirected simple networkx graph is needed")
     return value
 
 
 def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
-    """The items of `value` as a tuple; refuses strings and what cannot be iterated."""
+    """Return the items of `value` as a tuple; refuse strings, mappings and anything that cannot be iterated."""
     if type(value) is tuple:
         return value  # pyright: ignore[reportUnknownVariableType]
     given: Any = value
@@ -122,7 +124,7 @@ def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
 
 
 def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
-    """`value` as a new float64 array of any shape; refuses bools, strings and whatever else is no number."""
+    """Return `value` as a new float64 array of any shape; refuse bools, strings and anything else not a number."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -133,7 +135,7 @@ def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
 
 
 def symmetric_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
-    """`value` as an (n, n) float64 array: finite, not negative, symmetric, 0 on the diagonal."""
+    """Return `value` as an (n, n) float64 array: finite, not negative, symmetric, 0 on the diagonal."""
     matrix = numbers_of(value, what, error)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise error(f"{what} has shape {matrix.shape}; an (n, n) matrix is needed")

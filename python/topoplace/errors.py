@@ -1,4 +1,4 @@
-"""The exceptions topoplace raises; every one names the argument, the index and the value it refuses."""
+"""Exceptions that topoplace raises; every one names the argument, the index and the value it refuses."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import warnings
 
 
 class TopoplaceError(Exception):
-    """Base of every exception topoplace raises on its own account."""
+    """The base of every exception that topoplace itself raises."""
 
 
 class TopologyError(TopoplaceError, ValueError):
-    """A topology, or the text it is read from, is malformed."""
+    """A malformed topology, or a malformed text that describes one."""
 
 
 class JobGraphError(TopoplaceError, ValueError):
-    """A job graph or one of its requirements is malformed."""
+    """A malformed job graph or job requirement."""
 
 
 class AllocationError(TopoplaceError, ValueError):
-    """An allocation or release the cluster's state does not allow; the state is untouched."""
+    """An allocation or release that the cluster's state does not allow; the state is unchanged."""
 
 
 class SearchTimeoutError(TopoplaceError, TimeoutError):
-    """A search whose answer is only good when whole ran into its deadline; `partial` is what it had."""
+    """A search that reached its deadline before its answer was complete; `partial` is what it had found."""
 
     def __init__(self, message: str, partial: object) -> None:
         super().__init__(message)
@@ -30,13 +30,13 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
 
 
 class InfeasibleError(TopoplaceError, ValueError):
-    """What is asked of a kernel contradicts itself: no answer can keep all its conditions, or none was found."""
+    """A request to a kernel whose conditions contradict each other: no answer can satisfy all, or none was found."""
 
 
 class SnapshotError(TopoplaceError, ValueError):
-    """Bytes that are not a snapshot of a cluster, or a damaged one."""
+    """Bytes that are not a snapshot of a cluster, or a damaged snapshot."""
 
 
 def warn_deprecated(old: str, new: str) -> None:
-    """Warn the caller of the caller that `old` goes with the next version and that `new` replaces it."""
+    """Warn the caller's caller that `old` disappears in the next version and that `new` replaces it."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)

@@ -68,7 +68,7 @@ def test_a_long_line_of_blanks_takes_no_longer_than_it_must(parser: ModuleType, 
             lstopo_console,
             "Machine (P#0)\n"
             + "".join(f"  PCI {i:02x}:{j:02x}.0 (3D)\n" for i in range(16) for j in range(17)),
-            "272 accelerators are too many",
+            "272 accelerators are more than 256",
         ),
         (
             lstopo_console,

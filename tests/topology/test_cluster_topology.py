@@ -136,7 +136,7 @@ def test_machines_by_name_take_the_order_of_the_fabric() -> None:
         ((MINSKY, 2), {"network": -1}, "network = -1 is not at least 0"),
         (({"a": MINSKY},), {"fabric": Fabric(("a", "b"))}, "machines has no 'b', which is in the fabric"),
         ((tp.machines.get("tpu-v4-64"), 2), {}, "16 machines with links between them"),
-        ((SMALL, 2), {"racks": 2}, r"levels\[1\].name = 'rack' is there twice"),
+        ((SMALL, 2), {"racks": 2}, r"levels\[1\].name = 'rack' appears twice"),
         ((DGX1, 1 << 20), {}, "8388608 GPUs are more than"),
     ],
 )
@@ -349,7 +349,7 @@ def test_domains_that_are_no_names_are_refused() -> None:
         (
             ([NVL72, Topology.cluster(MINSKY, 2)],),
             {},
-            r"the clusters have networks of \[12.5, 50.0\] GB/s; say which one",
+            r"the clusters have networks of \[12.5, 50.0\] GB/s; choose one with network=",
         ),
         (([MINSKY, DGX1.with_distances(DistanceWeights(host=3.0))],), {}, "different weights of distances"),
     ],

@@ -125,7 +125,7 @@ def test_json_keeps_components_and_equality_is_by_content() -> None:
         ),
         (
             {"components": [Component(ComponentKind.SOCKET, "s")] * 2},
-            r"components\[1\].name = 's' is there twice",
+            r"components\[1\].name = 's' appears twice",
         ),
         ({"components": [3]}, r"components\[0\] = 3 is not a Component"),
         ({"partitions": [(0, 5)]}, r"partitions\[0\]\[1\] = 5 is not in 0..1"),

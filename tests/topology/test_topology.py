@@ -244,7 +244,7 @@ BAD_TOPOLOGIES: list[tuple[Any, str]] = [
     (lambda: Topology.from_links(1, [], nics=["m"]), r"nics\[0\] = 'm' is not a Nic"),
     (
         lambda: Topology.from_links(1, [], nics=[tp.Nic("m", ("PIX",))] * 2),
-        r"nics\[1\].name = 'm' is there twice",
+        r"nics\[1\].name = 'm' appears twice",
     ),
     (lambda: Topology((tp.Gpu(1, "a"),)), r"gpus\[0\].index = 1 is not 0"),
     (lambda: Topology(("a",)), r"gpus\[0\] = 'a' is not a Gpu"),

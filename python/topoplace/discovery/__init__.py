@@ -1,7 +1,7 @@
-"""Readers of what machines say about themselves: text in, Topology out; no process, file or network is touched.
+"""Readers of tool output and configuration: text in, Topology out; no process, file or network is touched.
 
-One module per format, each with `recognised` and `parse`; `read` tells the format by the content. Only `live` asks the
-machine that it runs on.
+One module per format, each with `recognised` and `parse`; `read` chooses the format by content. Only `live` queries the
+machine it runs on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The library's own JSON, as `Topology.to_json` writes it."""
+"""Reader of the library's own JSON, as `Topology.to_json` writes it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from topoplace.topology.topology import Topology
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` begins as a JSON object: what no other format knows is taken for ours, and refused as ours."""
+    """Return whether `text` begins as a JSON object; it is asked last, so that unknown JSON is refused as ours."""
     return text.lstrip().startswith("{")
 
 
 def parse(data: str | bytes) -> Topology:
-    """The topology that `data` describes; TopologyError names what is wrong with it."""
+    """Read the topology that `data` describes; TopologyError names the fault."""
     return Topology.from_json(decode.decoded(data))

@@ -1,4 +1,4 @@
-"""Which format a text or file is in, told by its content, and the parser that reads it."""
+"""Registry of the text formats: recognise a text or file by its content, and parse it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Format:
     module: str
 
     def recognised(self, text: str) -> bool:
-        """Whether `text` looks like this format; only parsing it tells whether it is."""
+        """Return whether `text` looks like this format; only parsing proves it."""
         found: bool = self._module().recognised(text)
         return found
 
     def parse(self, data: str | bytes, **options: Any) -> Any:
-        """What `data` says; of `options` those that this format has a use for."""
+        """Read `data`; pass on those of `options` that this format uses."""
         known = self.options
         return self._module().parse(data, **{key: value for key, value in options.items() if key in known})
 
     @property
     def options(self) -> dict[str, str]:
-        """The arguments that say what a text leaves open, and their types as they are written."""
+        """Map each argument of the format's `parse`, besides the text, to its type as written."""
         _, *parameters = inspect.signature(self._module().parse).parameters.values()
         return {parameter.name: str(parameter.annotation) for parameter in parameters}
 
@@ -43,7 +43,7 @@ class Format:
         return importlib.import_module(f"topoplace.discovery.{self.module}")
 
 
-# One line each; the first that recognises a text gets it.
+# The first format that recognises a text reads it.
 FORMATS = (
     Format("rocm-smi or amd-smi topology", "amd.smi_tables"),
     Format("nvidia-smi topo -m", "nvidia.topo_matrix"),
@@ -67,12 +67,12 @@ FORMATS = (
     Format("Topograph model", "cluster_managers.topograph"),
     Format("NetQ", "networks.netq"),
     Format("ibnetdiscover", "networks.ibnetdiscover"),
-    Format("topoplace JSON", "own_json"),  # takes what begins as JSON and is no other's
+    Format("topoplace JSON", "own_json"),  # last: recognises all remaining JSON
 )
 
 
 def format_of(data: str | bytes) -> Format:
-    """The format of `data`; TopologyError where none recognises it."""
+    """Return the format of `data`; TopologyError if none recognises it."""
     if isinstance(data, bytes) and tar_archive.is_tar(data):
         return next(found for found in FORMATS if found.module == "amd.kfd")
     text = decode.decoded(data)
@@ -88,16 +88,16 @@ def format_of(data: str | bytes) -> Format:
 
 
 def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Topology | Fabric | Any:
-    """What `data`, in any format of `FORMATS`, describes.
+    """Read `data`, a text in any format of `FORMATS`.
 
-    format: the name of one, where the content must not decide. options: such as gpu_model="A100", which the formats
-    that need them take and the others ignore.
-    Returns a Topology; of text about the network alone a Fabric, which `Topology.cluster` joins with machines; of
-    text about CPUs or measured speeds alone what its parser says. Raises TopologyError with line and reason.
+    format: the name of one of them, instead of recognising it by content. options: such as gpu_model="A100"; formats
+    ignore the options they do not need.
+    Returns a Topology. A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A
+    text about CPUs or measured speeds alone gives the result of its parser. Raises TopologyError with line and reason.
     """
     for key in options:
         if not any(key in found.options for found in FORMATS):
-            raise TopologyError(f"{key} is an argument of no format")
+            raise TopologyError(f"{key} is not an argument of any format")
     if format is None:
         return format_of(data).parse(data, **options)
     for found in FORMATS:

@@ -53,7 +53,7 @@ _ALL_PAIRS_OF_8 = tuple((u, v, 1) for u in range(8) for v in range(u + 1, 8))
 
 
 def _machine(name: str, model: str, kind: LinkKind, sockets: str, pairs: Sequence[Pair]) -> Topology:
-    """One machine; `sockets` has a digit per GPU: its socket, or its PCIe root where only roots are known."""
+    """Build one machine; `sockets` has a digit per GPU: its socket, or its PCIe root if only roots are known."""
     return Topology.from_links(
         len(sockets),
         [direct(u, v, kind, lanes) for u, v, lanes in pairs],
@@ -81,10 +81,11 @@ def _switched(
     nic_gb_per_s: float | None = None,
     gpus_per_nic: int = 1,
 ) -> Topology:
-    """A machine of NVSwitches; `switches` has the NVLinks from each GPU into each switch, `trunks` those between two.
+    """Build a machine with NVSwitches.
 
-    With `nic_gb_per_s` every GPU, or `gpus_per_nic` of them, has a network adapter below the same PCIe switch, each
-    on a rail of its own.
+    switches: for each switch, the NVLinks from each GPU. trunks: (a, b, lanes) of NVLinks between two switches.
+    nic_gb_per_s: if given, each group of `gpus_per_nic` GPUs has a network adapter below the same PCIe switch, on a
+    rail of its own.
     """
     speed = nvlink_of(model)
     assert speed is not None
@@ -123,7 +124,7 @@ def _own_adapter(rail: int, sockets: str, gpus_per_nic: int = 1) -> tuple[str, .
     )
 
 
-def _joined(
+def _linked(
     name: str,
     model: str,
     memory_gb: float,
@@ -132,7 +133,7 @@ def _joined(
     pairs: Sequence[Pair] = (),
     xgmi: str = "xgmi-mi300",
 ) -> Topology:
-    """A machine of PCIe and, between `pairs`, direct xGMI links."""
+    """Build a machine of PCIe and, between `pairs`, direct xGMI links."""
     gb_per_s = SPEEDS[xgmi].gb_per_s
     links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gb_per_s)) for u, v, lanes in pairs)
     default = SPEEDS[pcie].achievable_gb_per_s or 0.0
@@ -140,9 +141,9 @@ def _joined(
 
 
 def _dgx2(name: str) -> Topology:
-    """Sixteen V100 on two boards of six NVSwitches; each switch has eight NVLinks to its fellow on the other board.
+    """Build sixteen V100 on two boards of six NVSwitches; each switch has eight NVLinks to its peer on the other board.
 
-    The eight adapters for the network between machines are shared by two GPUs each.
+    Two GPUs share each of the eight adapters for the network between machines.
     """
     boards = [[1] * 8 + [0] * 8] * 6 + [[0] * 8 + [1] * 8] * 6
     trunks = [(i, i + 6, 8) for i in range(6)]
@@ -150,7 +151,7 @@ def _dgx2(name: str) -> Topology:
 
 
 def _nvl72(name: str) -> Topology:
-    """Eighteen trays of four B200 in one NVLink domain: every pair of the rack has all eighteen NVLinks of a GPU."""
+    """Build eighteen trays of four GB200 GPUs in one NVLink domain: each pair has all eighteen NVLinks of a GPU."""
     gb_per_s = SPEEDS["nvlink5"].gb_per_s * 18
     pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gb_per_s)) for u in range(4) for v in range(u + 1, 4))
     default = SPEEDS["pcie5"].achievable_gb_per_s or 0.0
@@ -178,7 +179,7 @@ _a100 = functools.partial(
     _switched, model="A100", sockets=_TWO_SOCKETS, switches=[[2] * 8] * 6, pcie="pcie4", nic_gb_per_s=25.0
 )
 
-# What each is drawn from stands beside it: the vendor's user guide or data sheet where nothing else is said.
+# The source of each machine is beside it; if none is given, it is the vendor's user guide or data sheet.
 _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
     {
         "minsky": functools.partial(_p100, sockets="0011", pairs=_MINSKY),  # SC'17, fig. 1
@@ -192,7 +193,7 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
         "dgx2": _dgx2,
         "dgx-a100": functools.partial(_a100, memory_gb=80.0),
         "dgx-h100": _h100,
-        # HGX B200: two NVSwitches take nine NVLinks of each GPU.
+        # HGX B200: each of two NVSwitches has nine NVLinks of each GPU.
         "hgx-b200": functools.partial(
             _switched,
             model="B200",
@@ -208,7 +209,7 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
         "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gb_per_s=None),
         "p5.48xlarge": functools.partial(_h100, nic_gb_per_s=None),
         "mi250x": functools.partial(
-            _joined,
+            _linked,
             model="MI250X",
             memory_gb=64.0,
             sockets="0" * 8,
@@ -217,7 +218,7 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
             xgmi="xgmi-mi200",
         ),
         "mi300x": functools.partial(
-            _joined,
+            _linked,
             model="MI300X",
             memory_gb=192.0,
             sockets=_TWO_SOCKETS,
@@ -225,7 +226,7 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
             pairs=_ALL_PAIRS_OF_8,
         ),
         "l40s-8": functools.partial(
-            _joined, model="L40S", memory_gb=48.0, sockets=_TWO_SOCKETS, pcie="pcie4"
+            _linked, model="L40S", memory_gb=48.0, sockets=_TWO_SOCKETS, pcie="pcie4"
         ),
         # Jouppi et al., ISCA'23: a cube of 4 x 4 x 4 chips is the smallest slice of TPU v4 that wraps around.
         "tpu-v4-64": lambda name: torus((4, 4, 4), name=name),
@@ -234,12 +235,12 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
 
 
 def names() -> tuple[str, ...]:
-    """The names `get` takes."""
+    """Return the names of all built-in machines."""
     return tuple(_CATALOGUE)
 
 
 def get(name: str) -> Topology:
-    """The machine called `name`; TopologyError with the closest names for any other."""
+    """Return the machine called `name`; for any other name, TopologyError suggests the closest ones."""
     return _built(_checks.text(name, "name", TopologyError))
 
 

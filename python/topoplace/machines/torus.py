@@ -26,18 +26,18 @@ def torus(
     host: Sequence[int] = (2, 2, 1),
     name: str | None = None,
 ) -> Topology:
-    """A slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
+    """Build a slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
 
     shape: chips along each dimension. gb_per_s: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
-    wrap: whether each dimension of three or more chips closes to a ring. host: the chips of one machine, along each
-    dimension; 2 x 2 x 1 for TPU v4. Chips are numbered with the last dimension fastest. Raises TopologyError naming the
-    argument.
+    wrap: whether each dimension of three or more chips closes to a ring.
+    host: the chips of one machine along each dimension; 2 x 2 x 1 for TPU v4.
+    Chips are numbered with the last dimension fastest. Raises TopologyError naming the argument.
     """
     sizes = _sizes(shape, "shape")
     count = math.prod(sizes)
     if not 1 <= len(sizes) <= 3 or count > _MAX_CHIPS:
         raise TopologyError(
-            f"shape = {_checks.shown(sizes)} is not 1 to 3 dimensions of {_MAX_CHIPS} chips at most"
+            f"shape = {_checks.shown(sizes)}: must have 1 to 3 dimensions and at most {_MAX_CHIPS} chips"
         )
     block = (*_sizes(host, "host"), 1, 1)[: len(sizes)]
     _checks.flag(wrap, "wrap", TopologyError)

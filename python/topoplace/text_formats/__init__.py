@@ -1,1 +1,1 @@
-"""Exchange formats as arrays and rows, and back; nothing here knows a GPU or a job."""
+"""Exchange formats as arrays and rows, and back; independent of GPUs and jobs."""

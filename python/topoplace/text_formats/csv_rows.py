@@ -12,7 +12,7 @@ MAX_NUMBER = 1e15
 
 
 def lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The number and the fields of each line that is not blank; ValueError for what is no CSV."""
+    """Yield the number and the fields of each line that is not blank; ValueError for text that is not CSV."""
     _checks.instance(text, str, "text", ValueError)
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
@@ -26,18 +26,18 @@ def lines(text: str) -> Iterator[tuple[int, list[str]]]:
 def records(
     text: str, needed: Sequence[str], optional: Collection[str] | None = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """The number of each line below the header and its fields by column, as they are.
+    """Yield the number of each line below the header and its fields by column, as text.
 
-    needed: the columns there must be. optional: those there may be besides; None for any.
+    needed: the required columns. optional: the other columns allowed; None allows any.
     """
     rows = lines(text)
     _, given = next(rows, (1, list[str]()))
     header = [name.strip() for name in given]
     unknown = [] if optional is None else sorted(set(header) - set(needed) - set(optional))
     if unknown or not set(needed) <= set(header) or len(set(header)) != len(header):
-        besides = f", and there may be {', '.join(optional)}" if optional else ""
+        also = f"; allowed: {', '.join(optional)}" if optional else ""
         raise ValueError(
-            f"line 1: columns {_checks.shown(header)}, needed once each are {', '.join(needed)}{besides}"
+            f"line 1: columns = {_checks.shown(header)}: must contain each of {', '.join(needed)} once{also}"
         )
     for line, fields in rows:
         if len(fields) != len(header):
@@ -53,7 +53,7 @@ def number(
     low: float = 0,
     high: float = MAX_NUMBER,
 ) -> float:
-    """The number `text` of a column, within low..high."""
+    """Return the number in the text of a column, checked to be within low..high."""
     try:
         value = kind(text)
     except ValueError:

@@ -1,8 +1,9 @@
 """Minimum-cost flow problems and solutions as text, in the format of the first DIMACS challenge (1991).
 
-A line begins with a letter. `c` is a comment. `p min NODES ARCS` comes once, before those that follow: `n NODE SUPPLY`
-says what a node sends (below zero: receives; 0 where no line says), `a TAIL HEAD LOWER CAPACITY COST` is an arc. Nodes
-are numbered from 1; a capacity of -1 is none. A solution is `s COST` and, for each arc, `f TAIL HEAD FLOW`.
+The first letter of a line gives its meaning. `c` is a comment. `p min NODES ARCS` comes once, before the lines that
+follow. `n NODE SUPPLY` gives what a node sends (below zero: receives); the default is 0. `a TAIL HEAD LOWER CAPACITY
+COST` is an arc. Nodes are numbered from 1; a capacity of -1 means no limit. A solution is `s COST` and, for each arc,
+`f TAIL HEAD FLOW`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from topoplace.kernels.min_cost_flow import integers, network_of, whole
 
 __all__ = ["NetworkFile", "format_network", "format_solution", "parse"]
 
-_MOST = 2**63 - 1  # also what stands for a capacity without limit: kernels.INFINITE
+_MOST = 2**63 - 1  # also kernels.INFINITE, a capacity without limit
 _MOST_NODES = 2**31 - 2
-_MOST_ISOLATED = 10_000_000  # nodes without a line; more of them are a typing error that costs gigabytes
+_MOST_ISOLATED = 10_000_000  # nodes without a line; more are probably a typing error, and cost gigabytes
 
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}")
-# Lines of arcs as programs write them, which are read in one go; what looks otherwise is read line by line.
+# Lines of arcs as programs write them are read in one go; all other lines are read one by one.
 _ARCS = re.compile(rb"(?:a(?:[ \t]+-?[0-9]{1,18}){5}[ \t\r]*+\n)*+")
 _FIELDS = {
     b"p": ("NODES", "ARCS"),
@@ -36,7 +37,7 @@ Integers = NDArray[np.int64]
 
 
 class NetworkFile(NamedTuple):
-    """What a file holds, as `kernels.min_cost_flow` takes it: nodes are numbered from 0."""
+    """The content of a file in the form of `kernels.min_cost_flow`: nodes are numbered from 0."""
 
     num_nodes: int
     tail: NDArray[np.int32]
@@ -57,7 +58,7 @@ class _Problem(NamedTuple):
 
 
 def parse(data: bytes) -> NetworkFile:
-    """The network that `data` describes; ValueError naming line and value for whatever the format does not allow."""
+    """Read the network in `data`; ValueError names the line and the value that break the format."""
     _checks.instance(data, bytes, "data", ValueError)
     reader = _Reader()
     at, number = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0, 1
@@ -82,9 +83,9 @@ def format_network(
     *,
     lower: ArrayLike | None = None,
 ) -> str:
-    """The text of a network given as `kernels.min_cost_flow` takes it; `parse` reads it back.
+    """Write a network, given in the form of `kernels.min_cost_flow`, as text; `parse` reads it back.
 
-    Raises ValueError naming argument, index and value that `min_cost_flow` refuses, and that no text can tell.
+    Raises ValueError naming argument, index and value that `min_cost_flow` refuses or the format cannot express.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     _check_nodes(network.tail, "tail", network.num_nodes)
@@ -107,7 +108,7 @@ def format_network(
 
 
 def format_solution(tail: ArrayLike, head: ArrayLike, flow: ArrayLike, cost: int) -> str:
-    """The text of a solution: its cost, and what each arc carries; ValueError as of `format_network`."""
+    """Write a solution as text: its cost, and the flow of each arc; ValueError as in `format_network`."""
     units: Integers = integers(flow, "flow", np.int64)
     ends: list[NDArray[np.int32]] = []
     for name, values in (("tail", tail), ("head", head)):
@@ -129,7 +130,7 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], name: str, why: str) -
 
 
 def _numbered(*ends: NDArray[np.int32]) -> list[Integers]:
-    """From 1, as the text has them."""
+    """Return node numbers from 1, as the text has them."""
     return [nodes.astype(np.int64) + 1 for nodes in ends]
 
 
@@ -144,7 +145,7 @@ def _lines(letter: str, *columns: Integers) -> str:
 
 
 class _Reader:
-    """What the lines so far said."""
+    """The content of the lines read so far."""
 
     def __init__(self) -> None:
         self.problem: _Problem | None = None
@@ -152,7 +153,7 @@ class _Reader:
         self._arcs: list[Integers] = [np.zeros((0, 5), dtype=np.int64)]
 
     def add_line(self, words: list[bytes], number: int) -> None:
-        """Any line."""
+        """Read one line of any kind."""
         if not words or words[0].startswith(b"c"):
             return
         values = _values(words, number)
@@ -167,7 +168,7 @@ class _Reader:
             self._add_supply(values, self.problem, number)
 
     def add_arcs(self, text: bytes, number: int) -> int:
-        """Lines that match `_ARCS`, the first of which has this number; returns how many."""
+        """Read lines that match `_ARCS`, of which the first is line `number`; return how many there are."""
         assert self.problem is not None
         words = text.replace(b"a", b" ").decode("ascii")
         rows = np.fromstring(words, dtype=np.int64, sep=" ").reshape(-1, 5)
@@ -181,7 +182,7 @@ class _Reader:
         return len(rows)
 
     def network(self) -> NetworkFile:
-        """All of it."""
+        """Return the network once all lines are read; refuse one that is incomplete."""
         if self.problem is None:
             raise ValueError("no line `p min NODES ARCS`")
         line, nodes, arcs = self.problem

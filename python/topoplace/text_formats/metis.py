@@ -1,9 +1,10 @@
 """Graphs as text in the format of METIS, Chaco, Walshaw's archive, KaHIP and Scotch's `gcv`; sides as text.
 
-The first line that is no comment holds the numbers of vertices and edges and, where there are any, a code of three
-digits: 1?? says that vertices have sizes, ?1? that they have weights, ??1 that edges have; then how many weights a
-vertex has. Each further line is a vertex: its size, its weight, and its neighbours, numbered from 1, each followed by
-the weight of the edge. A line that begins with % is a comment. Both ends of an edge name it (METIS 5.1 manual, 4.1).
+The first line that is not a comment holds the numbers of vertices and edges. An optional code of three digits follows:
+1?? means that vertices have sizes, ?1? that they have weights, ??1 that edges have weights. Last is the number of
+weights per vertex. Each further line is a vertex: its size, its weight, and its neighbours, numbered from 1, each
+followed by the weight of the edge. A line that begins with % is a comment. Both ends of an edge name it (METIS 5.1
+manual, 4.1).
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from topoplace.kernels import Graph
 
 __all__ = ["GraphFile", "format_sides", "parse"]
 
-_MOST_DIGITS = 15  # so that every number is exact as a float and sums of thousands are, too
+_MOST_DIGITS = 15  # keeps every number, and sums of thousands of them, exact as a float
 _MOST_VERTICES = 2**31 - 1
 
 Integers = NDArray[np.int64]
 
 
 class GraphFile(NamedTuple):
-    """What a file holds; sizes of vertices are read over, they count only where the volume of messages does."""
+    """The content of a file. Vertex sizes are ignored: they only matter for the volume of messages."""
 
     graph: Graph
     edges: NDArray[np.float64]
     """(m, 3): the two ends of each edge, the lower first, and its weight."""
     vertex_weights: Integers | None
-    """(n,), or None where all weigh 1."""
+    """(n,), or None if all weigh 1."""
 
 
 class _Header(NamedTuple):
@@ -43,22 +44,22 @@ class _Header(NamedTuple):
 
     @property
     def before_neighbours(self) -> int:
-        """How many numbers of a line stand before its neighbours."""
+        """Return how many numbers of a line come before its neighbours."""
         return self.sizes + self.vertex_weights
 
 
 class _Numbers(NamedTuple):
-    """The numbers of a text by line; comments have no line."""
+    """The numbers of a text by line; comments are not lines."""
 
     value: Integers
     first: Integers
-    """(lines + 1,): where each line's numbers begin."""
+    """(lines + 1,): the index of each line's first number."""
     line: Integers
     """(lines,): each line's number in the text, from 1."""
 
 
 def parse(data: bytes) -> GraphFile:
-    """The graph that `data` describes; ValueError naming the line for whatever the format does not allow."""
+    """Read the graph in `data`; ValueError names the line that breaks the format."""
     numbers, header = _vertex_lines(_split(data))
     count = np.diff(numbers.first)
     _refuse_line(count < header.before_neighbours, numbers, "lacks the vertex's size or weight")
@@ -73,7 +74,7 @@ def parse(data: bytes) -> GraphFile:
 
 
 def format_sides(side: ArrayLike) -> str:
-    """One line for each vertex, its side: what METIS writes as `FILE.part.2`."""
+    """Write one line per vertex, its side, as METIS does in `FILE.part.2`."""
     return "".join(f"{value}\n" for value in np.asarray(side).tolist())
 
 
@@ -94,7 +95,7 @@ def _split(data: bytes) -> _Numbers:
 
 
 def _blank_comments(text: NDArray[np.uint8], starts: Integers, ends: Integers) -> NDArray[np.bool_]:
-    """Overwrites lines that begin with % with blanks; returns which lines these are."""
+    """Overwrite lines that begin with % with blanks; return a mask of these lines."""
     comments = np.zeros(len(starts), dtype=bool)
     marks = np.flatnonzero(text == ord("%"))
     lines, first = np.unique(np.searchsorted(ends, marks), return_index=True)
@@ -106,7 +107,7 @@ def _blank_comments(text: NDArray[np.uint8], starts: Integers, ends: Integers) -
 
 
 def _values(text: NDArray[np.uint8], ends: Integers) -> tuple[Integers, Integers]:
-    """Where each number begins, and what it is."""
+    """Return where each number begins, and its value."""
     blank = (text == ord(" ")) | ((text >= 9) & (text <= 13))
     bad = ~blank & ((text < ord("0")) | (text > ord("9")))
     if bad.any():
@@ -164,9 +165,11 @@ def _header(words: list[int], line: int) -> _Header:
     where = f"line {line}"
     if not 2 <= len(words) <= 4:
         raise ValueError(
-            f"{where}: {len(words)} numbers; expected vertices, edges, and maybe a code, and weights"
+            f"{where}: {len(words)} numbers; expected vertices, edges and optionally a code and a number of weights"
         )
-    vertices, edges, code, constraints = (*words, *(0, 1)[len(words) - 2 :])[:4]
+    vertices, edges = words[:2]
+    code = words[2] if len(words) > 2 else 0
+    constraints = words[3] if len(words) > 3 else 1
     if vertices > _MOST_VERTICES:
         raise ValueError(f"{where}: {vertices} vertices are more than {_MOST_VERTICES}")
     if code not in (0, 1, 10, 11, 100, 101, 110, 111):
@@ -203,7 +206,7 @@ def _check_arcs(owner: Integers, other: Integers, weight: Integers, line: Intege
 def _edges(
     owner: Integers, other: Integers, weight: Integers, line: Integers, header: _Header
 ) -> NDArray[np.float64]:
-    """Each edge once, after a check that both ends name it, once and with the same weight."""
+    """Return each edge once, after checking that both ends name it once and with the same weight."""
     up = _sorted_by_ends(owner, other, weight, owner < other, header.vertices)
     down = _sorted_by_ends(other, owner, weight, owner > other, header.vertices)
     for low_first, (key, _) in ((True, up), (False, down)):
@@ -230,7 +233,7 @@ def _sorted_by_ends(
 def _one_sided(
     up: tuple[Integers, Integers], down: tuple[Integers, Integers], line: Integers, vertices: int
 ) -> str:
-    """Says which edge its two ends do not name alike."""
+    """Describe the first edge that its two ends do not name alike."""
     for low_first, key, other in ((True, up[0], down[0]), (False, down[0], up[0])):
         lonely = key[~np.isin(key, other)]
         if len(lonely):
@@ -244,7 +247,6 @@ def _one_sided(
 
 
 def _ends(key: int, vertices: int, *, low_first: bool) -> tuple[int, int]:
-    """The two vertices of an edge."""
     low, high = divmod(key, vertices)
     return (low, high) if low_first else (high, low)
 

@@ -1,1 +1,1 @@
-"""What is connected to what: immutable, with no job and no state in it. `Topology` is in `topology.py`."""
+"""Graphs of connected devices: immutable, without jobs or state. `Topology` is in `topology.py`."""

@@ -1,4 +1,4 @@
-"""Machines joined to a cluster: what each machine is like, and which domain of each level it is in."""
+"""Assemble machines to a cluster: collect the machines, and their domains in each level."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Racks = SupportsIndex | Sequence[str | None]
 
 @dataclass(frozen=True)
 class _Host:
-    """One machine to be: its own name, what it is like, and its domain in each level it brings along."""
+    """One machine of the cluster: its name, its topology, and its domain in each level it brings along."""
 
     name: str
     machine: Topology
@@ -37,7 +37,7 @@ def join(
     network: float | None,
     name: str,
 ) -> Topology:
-    """See `Topology.cluster`."""
+    """Join machines by a fabric; see `Topology.cluster`."""
     name = _checks.text(name, "name", TopologyError)
     if fabric is not None:
         _checks.instance(fabric, Fabric, "fabric", TopologyError)
@@ -62,14 +62,12 @@ def join(
 
 
 def _network(given: float | None, parts: Iterable[Topology]) -> float:
-    """GB/s between machines: as given, or as in all clusters to be joined."""
+    """Return GB/s between machines: the given value, or the one that all clusters to be joined have."""
     if given is not None:
         return _checks.real(given, "network", TopologyError)
     known = {part.network for part in parts if part.fabric is not None}
     if len(known) > 1:
-        raise TopologyError(
-            f"the clusters have networks of {sorted(known)} GB/s; say which one is meant with network"
-        )
+        raise TopologyError(f"the clusters have networks of {sorted(known)} GB/s; choose one with network=")
     return known.pop() if known else NETWORK_GB_PER_S
 
 
@@ -80,7 +78,7 @@ def _distances(parts: Iterable[Topology]) -> DistanceWeights:
             found.append(part.distances)
     if len(found) > 1:
         raise TopologyError(
-            "the machines have different weights of distances; give all the same by with_distances"
+            "the machines have different weights of distances; use with_distances to give all the same"
         )
     return found[0]
 
@@ -91,7 +89,7 @@ def _distances(parts: Iterable[Topology]) -> DistanceWeights:
 def _listed(
     machines: Machines, count: int | None, fabric: Fabric | None, names: Sequence[str] | None
 ) -> list[tuple[str, Topology]]:
-    """Every machine, or machine of machines, with a name for it."""
+    """Return all parts to be joined, each a machine or several, with a name for each."""
     if isinstance(machines, Topology):
         return _copies(machines, count, names if names is not None else fabric.machines if fabric else None)
     if count is not None:
@@ -100,7 +98,7 @@ def _listed(
     if not given:
         raise TopologyError("machines has 0 entries")
     if fabric is None or (given.keys().isdisjoint(fabric.machines) and not isinstance(machines, Mapping)):
-        return list(given.items())  # a list with names of its own: its order is taken for that of the fabric
+        return list(given.items())  # a list with other names: its order is that of the fabric
     for label in fabric.machines:
         if label not in given:
             raise TopologyError(f"machines has no {_checks.shown(label)}, which is in the fabric")
@@ -112,7 +110,7 @@ def _listed(
 
 
 def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str, Topology]:
-    """`machines` under the names they are given or, in a list, have themselves where these are unique."""
+    """Return `machines` by name: as given, or in a list by their own names if these are unique, else numbered."""
     if isinstance(machines, Mapping):
         named = cast("Mapping[str, Any]", machines).items()
         for label, one in named:
@@ -127,10 +125,10 @@ def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str,
 
 
 def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
-    """`machine` as often as asked, or as there are names."""
+    """Return `machine` `count` times, or as often as `names` requires."""
     if count is None:
         if names is None:
-            raise TopologyError("count is missing: one machine was given, and no fabric and no names")
+            raise TopologyError("count is missing: a single machine needs count, fabric or names")
         wanted = len(checked_names(names, "names"))
         count, rest = divmod(wanted, machine.num_machines)
         if rest or not count:
@@ -145,7 +143,7 @@ def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -
 
 
 def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Level]]:
-    """The single machines, and the levels that those of them bring along which are clusters themselves."""
+    """Split all parts into single machines, and return the levels that clusters among them bring along."""
     hosts: list[_Host] = []
     levels: dict[str, Level] = {}
     for label, part in listed:
@@ -163,7 +161,7 @@ def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Le
 
 
 def _inner_hosts(label: str, part: Topology) -> list[_Host]:
-    """The machines of `part`, with the domains they are in there."""
+    """Return the machines of `part`, with their domains in its levels."""
     machine_of = part.machine_of
     crossing = next((pair for pair in part.links if machine_of[pair[0]] != machine_of[pair[1]]), None)
     if crossing is not None or part.components:

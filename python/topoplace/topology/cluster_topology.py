@@ -1,7 +1,7 @@
 """Topologies of many machines: few templates, many machines of each, joined by the levels of a fabric.
 
-Nothing here grows with the square of the number of GPUs, and little with the number itself: a machine is a name, the
-number of its template, and a domain per level. GPUs and links are made when they are asked for.
+Nothing here grows with the square of the number of GPUs, and little with the number itself. A machine is a name, the
+number of its template, and a domain per level. GPUs and links are made on demand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from topoplace.topology.tiled import TiledSequence
 from topoplace.topology.topology import MAX_GPUS, Topology
 
 Uuids = tuple[str | None, ...]
-"""Of one machine, what each of its GPUs is called everywhere; () where nobody knows."""
+"""The UUIDs of one machine's GPUs; () if unknown."""
 
 
 class ClusterTopology(Topology):
@@ -44,10 +44,10 @@ class ClusterTopology(Topology):
         distances: DistanceWeights = DISTANCES["sc17"],
         uuids: Sequence[Uuids] = (),
     ) -> None:
-        """Machine i of `fabric` is like `machines[i]`, which has a single machine; those alike become one template.
+        """Make machine i of `fabric` a copy of `machines[i]`, a topology of one machine; equal ones share a template.
 
-        uuids: (m,) of the GPUs of each machine; () for what the machines have themselves.
-        The arguments are checked by whoever calls: `joining.join` or the reader of JSON.
+        uuids: (m,) of the GPUs of each machine; () keeps those of `machines`.
+        The caller checks the arguments: `assemble.join` or the reader of JSON.
         """
         templates, template_of, own = _templates(machines, distances)
         sizes = [template.num_gpus for template in templates]
@@ -78,7 +78,7 @@ class ClusterTopology(Topology):
             "partitions": TiledSequence(
                 template_of, [template.partitions for template in templates], self._partition
             ),
-            "_ports": [level_ports.into(level, templates, template_of) for level in fabric.levels],
+            "_ports": [level_ports.ports_into(level, templates, template_of) for level in fabric.levels],
         }
         for field, value in lazy.items():
             object.__setattr__(self, field, value)
@@ -89,7 +89,7 @@ class ClusterTopology(Topology):
     _fabric: Fabric
     _uuids: tuple[Uuids, ...]
     _ports: list[level_ports.Ports]
-    """Of each level, how every GPU of each template (by its number) is plugged into it."""
+    """For each level, the ports into it of every GPU of each template (by its number)."""
 
     def __setattr__(self, field: str, _value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {field!r}")
@@ -97,60 +97,60 @@ class ClusterTopology(Topology):
     def __delattr__(self, field: str) -> NoReturn:
         raise FrozenInstanceError(f"cannot delete field {field!r}")
 
-    # ---- what it says --------------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------------
 
     @property
     def fabric(self) -> Fabric:
-        """The machines and the levels that join them."""
+        """Return the machines and the levels that join them."""
         return self._fabric
 
     @property
     def templates(self) -> tuple[Topology, ...]:
-        """The different machines, each once."""
+        """Return the distinct machines, each once."""
         return self._templates
 
     @property
     def template_of(self) -> tuple[int, ...]:
-        """(m,) the index into `templates` of each machine."""
+        """Return (m,) the index into `templates` of each machine."""
         return self._template_of
 
     @property
     def level_links(self) -> tuple[Link, ...]:
-        """How two GPUs that meet at each level of the fabric, and have all its links, are connected."""
+        """Return, for each level of the fabric, the link of two GPUs that meet there and have all its ports."""
         pairs = zip(self._fabric.levels, self._ports, strict=True)
         return tuple(level_ports.best(level, ports, self.network) for level, ports in pairs)
 
     @property
     def uuids(self) -> tuple[Uuids, ...]:
-        """(m,) of each machine, what its GPUs are called everywhere; () where nobody knows."""
+        """Return (m,) the UUIDs of each machine's GPUs; () if unknown."""
         return self._uuids
 
     @property
     def num_gpus(self) -> int:
-        """How many GPUs there are, n."""
+        """Return the number of GPUs, n."""
         return self._offsets[-1]
 
     @cached_property
     def machine_names(self) -> tuple[str, ...]:
-        """The machines, in the order of their first GPU."""
+        """Return the machines' names, in the order of their first GPU."""
         return self._fabric.machines
 
     @cached_property
     def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """The GPUs of each machine, ascending, by the machine's name."""
+        """Map each machine's name to its GPUs, ascending."""
         ends = zip(self.machine_names, self._offsets, self._offsets[1:], strict=False)
         return MappingProxyType({name: tuple(range(first, end)) for name, first, end in ends})
 
     @cached_property
     def machine_of(self) -> NDArray[np.int32]:
-        """(n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
+        """Return (n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
         found = np.repeat(np.arange(self.num_machines, dtype=np.int32), np.diff(self._offsets))
         found.setflags(write=False)
         return found
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """(n,) int32, read-only: the number of each GPU's socket, counted over all machines."""
+        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines."""
         own = [template.socket_of for template in self._templates]
         counts = [int(sockets.max()) + 1 for sockets in own]
         firsts = accumulate((counts[template] for template in self._template_of), initial=0)
@@ -161,12 +161,12 @@ class ClusterTopology(Topology):
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
-        """(n,) each GPU's index on its own machine, which is what a process there calls it."""
+        """Return (n,) each GPU's index on its own machine, which is the number a process there uses."""
         locals_of = [range(template.num_gpus) for template in self._templates]
         return tuple(local for template in self._template_of for local in locals_of[template])
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """The same topology with these GPUs not healthy, and all others as they were."""
+        """Return a copy in which these GPUs are unhealthy and all others are as before."""
         broken: dict[int, list[int]] = {}
         for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
             gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
@@ -180,7 +180,7 @@ class ClusterTopology(Topology):
         )
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
-        """The GPUs for which `suits` is true, ascending; it is asked once per template, not once per GPU."""
+        """Return the GPUs for which `suits` is true, ascending; `suits` is called once per GPU of a template."""
         chosen = [template.select(suits) for template in self._templates]
         if not any(chosen):
             return ()
@@ -189,16 +189,16 @@ class ClusterTopology(Topology):
 
     @cached_property
     def partitioned_gpus(self) -> tuple[int, ...]:
-        """The GPUs of machines that have partitions, ascending: of these, only such sets may be given to a job."""
+        """Return the GPUs of machines with partitions, ascending; jobs may get them only as whole partitions."""
         ends = zip(self._offsets, self._offsets[1:], self._template_of, strict=False)
         ranges = [range(first, end) for first, end, t in ends if self._templates[t].partitions]
         return tuple(gpu for inside in ranges for gpu in inside)
 
     def machine(self, name: str) -> Topology:
-        """The machine called `name` as a topology of its own."""
+        """Return the machine called `name` as a topology of its own; TopologyError if there is none."""
         number = self._numbers.get(name)
         if number is None:
-            raise TopologyError(f"name = {_checks.shown(name)} is no machine of {self.name}")
+            raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")
         template = self._templates[self._template_of[number]]
         uuids = self._uuids[number] if self._uuids else ()
         if not uuids:
@@ -207,11 +207,11 @@ class ClusterTopology(Topology):
         return replace(template, gpus=tuple(replace(gpu, machine=name, uuid=uuid) for gpu, uuid in named))
 
     def renamed_machine(self, name: str) -> Topology:
-        """A topology of one machine with that machine called `name`."""
+        """Return this topology of one machine with its machine called `name`."""
         return self.machine(self.machine_names[0]).renamed_machine(name)
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Whether the machines' partitions allow to give `gpus` to one job: each machine has its own."""
+        """Return whether the partitions of each machine allow one job to get its part of `gpus`."""
         by_machine: dict[int, list[int]] = {}
         for gpu in gpus if any(template.partitions for template in self._templates) else ():
             by_machine.setdefault(self._machine_at(gpu), []).append(gpu)
@@ -223,7 +223,7 @@ class ClusterTopology(Topology):
         )
 
     def distance(self, u: int, v: int) -> float:
-        """Distance between GPUs u and v: the sum of the weights, in `distances`, of the levels between them."""
+        """Return the distance between GPUs u and v: the sum of the weights, in `distances`, of their levels."""
         link = self.link(u, v)
         i, j = self._machine_at(u), self._machine_at(v)
         if i == j or link == NONE:
@@ -231,7 +231,7 @@ class ClusterTopology(Topology):
         return self._level_distances[self._meeting(u, i, v, j)[0]]
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """(n, n) array of `value(link)` for every pair, of SELF on the diagonal."""
+        """Return an (n, n) array of `value(link)` for every pair; the diagonal is `value(SELF)`."""
         return self._matrix(value, None, dtype)
 
     def rebuilt(
@@ -242,7 +242,7 @@ class ClusterTopology(Topology):
         levels: Sequence[Level] | None = None,
         distances: DistanceWeights | None = None,
     ) -> Self:
-        """The same machines with every template changed, and what else is given."""
+        """Return the same machines with `change` applied to every template and the given fields replaced."""
         changed = [change(template) for template in self._templates]
         return type(self)(
             [changed[template] for template in self._template_of],
@@ -255,7 +255,7 @@ class ClusterTopology(Topology):
         )
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """The same topology with other weights of `distance`; a preset by its name, such as "sc17"."""
+        """Return the same topology with other weights for `distance`: a preset's name, such as "sc17", or weights."""
         weights = self._templates[0].with_distances(distances).distances
         return self.rebuilt(lambda template: template, distances=weights)
 
@@ -276,12 +276,15 @@ class ClusterTopology(Topology):
         return self._templates[self._template_of[i]].link(u - first, v - first)
 
     def _meeting(self, u: int, i: int, v: int, j: int) -> tuple[int, Link]:
-        """The first level at which GPUs u of machine i and v of machine j have a path, and that; else the network."""
+        """Return the first level at which GPU u of machine i and GPU v of machine j have a path, and their link.
+
+        Pairs that meet at no level get the number of levels and the network's link.
+        """
         for number, level in enumerate(self._fabric.levels):
             domain = level.domains[i]
             same_domain = domain is not None and domain == level.domains[j]
             if same_domain and (not level.rail or self._rail(u, i) == self._rail(v, j)):
-                link = level_ports.joint(
+                link = level_ports.link_between(
                     level, self._port(number, u, i), self._port(number, v, j), self.network
                 )
                 if link != NONE:
@@ -316,7 +319,7 @@ class ClusterTopology(Topology):
 
     @cached_property
     def _level_distances(self) -> list[float]:
-        """The distance of a pair that meets at each level; last, of one that meets at none."""
+        """Return the distance of a pair that meets at each level; the last entry is for pairs that meet at none."""
         weights, climbed = self.distances, 0.0
         distances: list[float] = []
         for level in self._fabric.levels:
@@ -334,7 +337,7 @@ class ClusterTopology(Topology):
     def _matrix(
         self, value: Callable[[Link], float], of_level: Sequence[float] | None, dtype: DTypeLike
     ) -> NDArray[Any]:
-        """`value(link)` of every pair; of pairs that meet at a level `of_level`, where that is given."""
+        """Return `value(link)` of every pair; `of_level`, if given, replaces it for pairs of different machines."""
         self._check_matrix_size()
         n, machine_of = self.num_gpus, self.machine_of
         beyond = value(self._network) if of_level is None else of_level[-1]
@@ -347,7 +350,7 @@ class ClusterTopology(Topology):
                 rails = np.array([rail for t in self._template_of for rail in self._template_rails[t]])
                 shared &= rails[:, None] == rails
             ports, port_of = self._numbered_ports(number)
-            links = [[level_ports.joint(level, a, b, self.network) for b in ports] for a in ports]
+            links = [[level_ports.link_between(level, a, b, self.network) for b in ports] for a in ports]
             there = np.array([[link != NONE for link in row] for row in links])
             if of_level is None:
                 values = np.array([[value(link) for link in row] for row in links], dtype)
@@ -364,7 +367,7 @@ class ClusterTopology(Topology):
         return matrix
 
     def _numbered_ports(self, level: int) -> tuple[list[Link], NDArray[np.int16]]:
-        """The different ports of the GPUs into `level`, and the (n,) number of each GPU's."""
+        """Return the distinct ports of the GPUs into `level`, and (n,) the number of each GPU's port."""
         different: dict[tuple[LinkKind, int, float], int] = {}
         ports: list[Link] = []
 
@@ -386,20 +389,23 @@ class ClusterTopology(Topology):
 
 
 def _domain_numbers(level: Level) -> NDArray[np.int32]:
-    """(m,) the number of each machine's domain of `level`, -1 for none."""
+    """Return (m,) the number of each machine's domain of `level`, -1 for none."""
     number: dict[str | None, int] = {
         domain: i for i, domain in enumerate(dict.fromkeys(filter(None, level.domains)))
     }
     return np.array([number.get(domain, -1) for domain in level.domains], np.int32)
 
 
-# ---- machines that are alike -----------------------------------------------------------------------------------
+# ---- equal machines --------------------------------------------------------------------------------------------
 
 
 def _templates(
     machines: Sequence[Topology], distances: DistanceWeights
 ) -> tuple[tuple[Topology, ...], tuple[int, ...], tuple[Uuids, ...]]:
-    """The different ones of `machines`, all called "machine0", their GPUs without UUIDs; each machine's; its UUIDs."""
+    """Return the distinct machines, and for each of `machines` the number of its template and its UUIDs.
+
+    In a template the machine is called "machine0" and GPUs have no UUIDs.
+    """
     number_of_object: dict[int, int] = {}
     number_of_content: dict[Topology, int] = {}
     uuids_of_object: dict[int, Uuids] = {}

@@ -1,4 +1,4 @@
-"""What differs between two topologies, and what looks wrong in one: degraded links, sick GPUs, odd machines."""
+"""Differences between two topologies, and faults visible in one: degraded links, sick GPUs, odd machines."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 _WIRED = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI, LinkKind.C2C, LinkKind.ICI}
 _MAX_GPUS = 1024
-"""Topologies that are no clusters are compared pair by pair up to here."""
+"""Limit on GPUs of a topology that is compared pair by pair; clusters may be larger."""
 
 Facts = Mapping[str, tuple[str, float]]
-"""By what it is about: how it reads, and a number that falls when it gets worse."""
+"""By subject: the text that describes it, and a number that falls when it gets worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that differs between two topologies; the text of what is not there is ""."""
+    """One difference between two topologies; the text of something missing is ""."""
 
     what: str
-    """Such as "GPU0 - GPU3", "machine7: GPU2" or "network"."""
+    """The subject, such as "GPU0 - GPU3", "machine7: GPU2" or "network"."""
     before: str
     after: str
     worse: bool
-    """True where something was lost, or became slower or sick."""
+    """True if something was lost, or became slower or sick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Finding:
     where: str
     why: str
     serious: bool = True
-    """False for what merely is not known or was assumed."""
+    """False for something merely unknown or assumed."""
 
 
 def shown(link: Link) -> str:
-    """A link in few words, such as "2 x NVLINK2, 50 GB/s"."""
+    """Describe a link in few words, such as "2 x NVLINK2, 50 GB/s"."""
     if link == NONE:
         return "no path"
     return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
@@ -56,7 +56,7 @@ def shown(link: Link) -> str:
 
 
 def changes(before: Topology, after: Topology) -> tuple[Change, ...]:
-    """See `Topology.diff`."""
+    """Return the differences of `after` from `before`; see `Topology.diff`."""
     if before == after:
         return ()
     found = [*_changed(_settings(before), _settings(after))]
@@ -106,11 +106,11 @@ def _settings(topology: Topology) -> Facts:
 
 
 def _facts(topology: Topology) -> Facts:
-    """Everything about one machine, or about a few machines pair by pair."""
+    """Collect all facts of one machine, or of a few machines pair by pair."""
     if topology.num_gpus > _MAX_GPUS:
         raise TopologyError(
-            f"{topology.num_gpus} GPUs are too many to compare pair by pair, which clusters need not be; "
-            f"at most {_MAX_GPUS}"
+            f"{topology.num_gpus} GPUs are too many to compare pair by pair (at most {_MAX_GPUS}); "
+            "a topology made by Topology.cluster may be larger"
         )
     names = _names(topology)
     facts = {
@@ -134,7 +134,7 @@ def _facts(topology: Topology) -> Facts:
 
 
 def _names(topology: Topology) -> list[str]:
-    """A name for each GPU, unique."""
+    """Return a unique name for each GPU."""
     one = topology.num_machines == 1
     names = [gpu.name if one else f"{gpu.machine}/{gpu.name}" for gpu in topology.gpus]
     often = {name for name, count in Counter(names).items() if count > 1}
@@ -164,7 +164,7 @@ def _domains(cluster: Topology) -> Facts:
 
 
 def findings(topology: Topology) -> tuple[Finding, ...]:
-    """See `Topology.check`."""
+    """Return what an operator should look at; see `Topology.check`."""
     noted = (note for template in topology.templates for note in template.notes)
     found = [Finding(topology.name, note, serious=False) for note in dict.fromkeys((*topology.notes, *noted))]
     groups = _by_template(topology)
@@ -204,7 +204,7 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
 
 
 def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
-    """The links of each GPU: direct ones add up, and those into switches reach every neighbour."""
+    """Count the links of each GPU: direct links add up, links into switches reach every neighbour and count once."""
     lanes = [0] * num_gpus
     for pair, link in links.items():
         for end in pair if link.kind in _WIRED else ():
@@ -215,7 +215,7 @@ def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
 
 
 def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | None], int]:
-    """By machine and model, the number of links that more than half of the GPUs have."""
+    """Return, by machine and model, the number of links that more than half of the GPUs have."""
     groups: dict[tuple[str, str | None], Counter[int]] = {}
     for gpu in machine.gpus:
         groups.setdefault((gpu.machine, gpu.model), Counter())[lanes[gpu.index]] += 1
@@ -227,7 +227,7 @@ def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | No
 
 
 def _odd_ones_out(groups: list[list[str]]) -> Iterator[Finding]:
-    """Machines that few are like, where most are of one kind."""
+    """Yield machines of rare templates: at most a tenth as many as those of the most common one."""
     usual = max(groups, key=len)
     for group in groups:
         if 10 * len(group) <= len(usual):

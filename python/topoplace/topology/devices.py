@@ -1,4 +1,4 @@
-"""The devices of a topology: accelerators, network adapters, what forwards traffic between them, and their checks."""
+"""Devices of a topology: GPUs, network adapters and the components between them, and their checks."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from topoplace.errors import TopologyError
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Gpu:
-    """One accelerator of a topology, or a MIG slice of one."""
+    """One GPU of a topology, or a MIG slice of one."""
 
     index: int
     """Its position in the topology, from 0."""
     name: str
     """Its name on its machine, such as "GPU0"."""
     model: str | None = None
-    """Such as "V100", where known."""
+    """Such as "V100", if known."""
     machine: str = "machine0"
-    """The name of the machine it is in."""
+    """The name of its machine."""
     socket: int | None = None
-    """The CPU socket (or PCIe root) of its machine it hangs on, where known."""
+    """The CPU socket (or PCIe root) of its machine that it is attached to, if known."""
     memory_gb: float | None = None
-    """Its memory in GB, where known."""
+    """Its memory in GB, if known."""
     uuid: str | None = None
-    """What the vendor's tools call it everywhere, such as "GPU-5d5b...", where known."""
+    """Its globally unique name in the vendor's tools, such as "GPU-5d5b...", if known."""
     bus_id: str | None = None
-    """Its PCI address on its machine, such as "0000:07:00.0", where known; virtual machines repeat addresses."""
+    """Its PCI address on its machine, such as "0000:07:00.0", if known; virtual machines repeat addresses."""
     numa_node: int | None = None
-    """The NUMA node it hangs on, as its machine numbers them, where known."""
+    """The NUMA node it is attached to, in its machine's numbering, if known."""
     cpus: str | None = None
-    """The CPUs near it as Linux lists them, such as "0-23,48-71", where known."""
+    """The CPUs near it in Linux notation, such as "0-23,48-71", if known."""
     healthy: bool = True
-    """False for one that must not get jobs: a `Cluster` starts with it drained."""
+    """False for a GPU that must not get jobs: a `Cluster` starts with it drained."""
     parent: str | None = None
-    """For a slice (MIG), the name on its machine of the GPU it is a part of."""
+    """For a MIG slice, the name on its machine of the GPU it is a part of."""
     fraction: float = 1.0
     """Its share of the compute of a whole GPU: 1 for a GPU, 3/7 for a slice of 3 of 7."""
     rail: int | None = None
-    """The rail of the network it is attached to; None: its place on its machine."""
+    """The rail of the network it is attached to; None means its index on its machine."""
 
     def __repr__(self) -> str:
-        """What is known about it."""
+        """Show the fields that differ from their defaults."""
         known = [
             f"{key}={value!r}" for key in _GPU_FIELDS if (value := getattr(self, key)) != _GPU_FIELDS[key]
         ]
@@ -64,13 +64,13 @@ class Nic:
     paths: tuple[str, ...]
     """(n,) one path class per GPU, as NCCL names them, nearest first: PIX, PXB, PHB, NODE, SYS."""
     gb_per_s: float | None = None
-    """GB/s of its ports together in one direction, where known."""
+    """GB/s of its ports together in one direction, if known."""
     rail: int | None = None
-    """The rail of the network it is plugged into, where known."""
+    """The rail of the network it is attached to, if known."""
 
 
 class ComponentKind(enum.Enum):
-    """What forwards traffic inside a machine; the value is its name in JSON."""
+    """A kind of component that forwards traffic inside a machine; the value is its name in JSON."""
 
     SOCKET = "socket"
     """A CPU package with its host bridges."""
@@ -84,7 +84,7 @@ class ComponentKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of a machine that is no accelerator and that traffic between accelerators passes."""
+    """A part of a machine, other than a GPU, through which traffic between GPUs passes."""
 
     kind: ComponentKind
     name: str
@@ -93,15 +93,15 @@ class Component:
 
 PATH_CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
-"""What can be written about a GPU beside its position; the first five always are."""
+"""The fields of a GPU, without its index, that can be written; the first five always are."""
 NIC_KEYS = tuple(field.name for field in fields(Nic))
-"""What can be written about a network adapter; the first two always are."""
+"""The fields of a network adapter that can be written; the first two always are."""
 _MAX_NUMBER = 1 << 16
 _CPU_LIST = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 
 def written_device(device: Gpu | Nic) -> dict[str, Any]:
-    """`device` as a record: what is always written of it, and of the rest what is not the default."""
+    """Return `device` as a record: the fields that are always written, and others that differ from their defaults."""
     always = GPU_KEYS[:5] if isinstance(device, Gpu) else NIC_KEYS[:2]
     return {
         field.name: value
@@ -112,7 +112,7 @@ def written_device(device: Gpu | Nic) -> dict[str, Any]:
 
 
 def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:
-    """`gpus` with every field checked; at least one, at most `limit`, each at its own index."""
+    """Return `gpus` with every field checked: at least one, at most `limit`, each at its own index."""
     found = _checks.sequence(gpus, "gpus", TopologyError)
     if not 1 <= len(found) <= limit:
         raise TopologyError(f"gpus has {len(found)} entries; a topology has 1..{limit}")
@@ -155,12 +155,12 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
 
 
 def _number(value: object, what: str) -> int | None:
-    """`value` as the number of a socket, NUMA node or rail, or None."""
+    """Return `value` as the number of a socket, NUMA node or rail, or None."""
     return None if value is None else _checks.integer(value, what, TopologyError, low=0, high=_MAX_NUMBER)
 
 
 def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:
-    """`nics` with unique names and one known path class for each of `num_gpus` GPUs."""
+    """Return `nics`, each with a unique name and a known path class for each of `num_gpus` GPUs."""
     checked: dict[str, Nic] = {}
     for i, nic in enumerate(_checks.sequence(nics, "nics", TopologyError)):
         where = f"nics[{i}]"
@@ -169,7 +169,7 @@ def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:
         name = _checks.text(nic.name, f"{where}.name", TopologyError)
         paths = _checks.sequence(nic.paths, f"{where}.paths", TopologyError)
         if name in checked:
-            raise TopologyError(f"{where}.name = {name!r} is there twice")
+            raise TopologyError(f"{where}.name = {name!r} appears twice")
         if len(paths) != num_gpus:
             raise TopologyError(f"{where}.paths has {len(paths)} entries for {num_gpus} GPUs")
         for j, path in enumerate(paths):
@@ -187,7 +187,7 @@ def checked_nics(nics: Iterable[object], num_gpus: int) -> tuple[Nic, ...]:
 
 
 def checked_components(components: Iterable[object]) -> tuple[Component, ...]:
-    """`components` with unique names."""
+    """Return `components`, each with a unique name."""
     checked: dict[str, Component] = {}
     for i, component in enumerate(_checks.sequence(components, "components", TopologyError)):
         where = f"components[{i}]"
@@ -196,13 +196,13 @@ def checked_components(components: Iterable[object]) -> tuple[Component, ...]:
         _checks.instance(component.kind, ComponentKind, f"{where}.kind", TopologyError)
         name = _checks.text(component.name, f"{where}.name", TopologyError)
         if name in checked:
-            raise TopologyError(f"{where}.name = {_checks.shown(name)} is there twice")
+            raise TopologyError(f"{where}.name = {_checks.shown(name)} appears twice")
         checked[name] = component
     return tuple(checked.values())
 
 
 def checked_partitions(partitions: Iterable[object], num_gpus: int) -> tuple[tuple[int, ...], ...]:
-    """`partitions` as sets of GPUs, each ascending, sorted, none there twice."""
+    """Return `partitions` as sorted tuples of ascending GPUs; duplicates are refused."""
     checked: set[tuple[int, ...]] = set()
     for i, partition in enumerate(_checks.sequence(partitions, "partitions", TopologyError)):
         where = f"partitions[{i}]"
@@ -216,6 +216,6 @@ def checked_partitions(partitions: Iterable[object], num_gpus: int) -> tuple[tup
         if not gpus or len(set(gpus)) < len(gpus):
             raise TopologyError(f"{where} = {_checks.shown(gpus)} is not a set of GPUs")
         if gpus in checked:
-            raise TopologyError(f"{where} = {_checks.shown(gpus)} is there twice")
+            raise TopologyError(f"{where} = {_checks.shown(gpus)} appears twice")
         checked.add(gpus)
     return tuple(sorted(checked))

@@ -14,26 +14,28 @@ from topoplace.topology.links.link import MAX_GB_PER_S, LinkKind
 MAX_LEVELS = 64
 MAX_OVERSUBSCRIPTION = 1e6
 MAX_MACHINES = 1 << 20
-"""More machines than this are refused, as a mistake."""
+"""Limit on machines; more are refused as a mistake."""
 
 
 @dataclass(frozen=True, repr=False)
 class Level:
-    """One level of a fabric: which domain of it each machine is in, and what a path inside a domain carries."""
+    """One level of a fabric: each machine's domain, and the speed of a path inside a domain."""
 
     name: str
     """Such as "nvlink_domain", "rack", "leaf", "block", "spine"."""
     domains: tuple[str | None, ...]
-    """(m,) the name of each machine's domain; None for a machine that is in none, or in none that is known."""
+    """(m,) the name of each machine's domain; None for a machine in no domain or in an unknown one."""
     gb_per_s: float | None = None
-    """GB/s, one direction, of one GPU's port into this level. None: that of the topology's network, or for
-    NVSWITCH that of the NVLinks which the machines' GPUs have into their switches."""
+    """GB/s, one direction, of one GPU's port into this level.
+
+    None means the speed of the topology's network; for NVSWITCH, that of the GPUs' NVLinks into their switches.
+    """
     oversubscription: float = 1.0
-    """How many times more the ports below carry than the level above: a pair has gb_per_s / oversubscription."""
+    """Ratio of the bandwidth of the ports below to that of the level above: a pair has gb_per_s / oversubscription."""
     kind: LinkKind = LinkKind.NETWORK
     """NETWORK, or NVSWITCH for a domain of machines that share NVSwitches."""
     rail: bool = False
-    """True where a domain is a set of separate rails: only GPUs of one rail meet here, others one level up."""
+    """True if a domain is a set of separate rails: GPUs of one rail meet here, others one level up."""
 
     def __post_init__(self) -> None:
         where = f"level {_checks.shown(self.name)}"
@@ -76,8 +78,8 @@ class Level:
 class Fabric:
     """Machines by name and the levels that join them, innermost first.
 
-    Two machines meet at the first level whose domain they share; levels need not nest. Join it with descriptions
-    of the machines by `Topology.cluster(machine, fabric=fabric)`.
+    Two machines meet at the first level whose domain they share; levels need not nest. Combine a fabric with topologies
+    of its machines by `Topology.cluster(machine, fabric=fabric)`.
     """
 
     machines: tuple[str, ...]
@@ -86,7 +88,7 @@ class Fabric:
     """Innermost first, with unique names."""
     name: str = "fabric"
     notes: tuple[str, ...] = ()
-    """What a reader must know: one sentence each."""
+    """Facts a reader must know; one sentence each."""
 
     def __post_init__(self) -> None:
         machines = checked_names(self.machines, "machines")
@@ -102,7 +104,7 @@ class Fabric:
                     f"levels[{i}].domains has {len(level.domains)} entries for {len(machines)} machines"
                 )
             if level.name in seen:
-                raise TopologyError(f"levels[{i}].name = {_checks.shown(level.name)} is there twice")
+                raise TopologyError(f"levels[{i}].name = {_checks.shown(level.name)} appears twice")
             seen.add(level.name)
         _checks.text(self.name, "name", TopologyError)
         notes = checked_notes(self.notes)
@@ -117,10 +119,10 @@ class Fabric:
     def regular(
         cls, machines: SupportsIndex | Sequence[str], sizes: Mapping[str, int], *, name: str = "fabric"
     ) -> Self:
-        """A tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
+        """Build a tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
 
-        `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine, and nothing that
-        joins the 2 spines but the topology's network. Machines are filled in order; the last domain may be smaller.
+        `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine; only the topology's
+        network joins the 2 spines. Machines are filled in order; the last domain may be smaller.
         """
         _checks.instance(sizes, Mapping, "sizes", TopologyError)
         if isinstance(machines, SupportsIndex):
@@ -135,8 +137,10 @@ class Fabric:
         return cls(names, tuple(levels), name)
 
     def with_level(self, level: str, **changes: Any) -> Self:
-        """This fabric with fields of one level changed: `fabric.with_level("spine", gb_per_s=50,
-        oversubscription=2)`."""
+        """Return a fabric with fields of one level changed.
+
+        Example: `fabric.with_level("spine", gb_per_s=50, oversubscription=2)`.
+        """
         if level not in self.level_names:
             raise TopologyError(
                 f"level = {_checks.shown(level)} is none of {', '.join(self.level_names) or 'no levels'}"
@@ -146,25 +150,25 @@ class Fabric:
 
     @cached_property
     def level_names(self) -> tuple[str, ...]:
-        """The names of the levels, innermost first."""
+        """Return the names of the levels, innermost first."""
         return tuple(level.name for level in self.levels)
 
 
 def numbered(word: str, count: SupportsIndex) -> tuple[str, ...]:
-    """`count` names: `word` and a number of fixed width, so that they sort as they count."""
+    """Return `count` names: `word` and a number of fixed width, so that they sort in the order of their numbers."""
     number = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
     width = len(str(number - 1))
     return tuple(f"{word}{i:0{width}}" for i in range(number))
 
 
 def checked_notes(notes: object) -> tuple[str, ...]:
-    """`notes`, each a sentence."""
+    """Return `notes`, checked to be non-empty strings."""
     found = _checks.sequence(notes, "notes", TopologyError)
     return tuple(_checks.text(note, f"notes[{i}]", TopologyError) for i, note in enumerate(found))
 
 
 def checked_names(names: object, what: str) -> tuple[str, ...]:
-    """`names` of machines: strings, at least one, unique."""
+    """Return `names` of machines, checked to be strings, at least one, unique."""
     found = _checks.sequence(names, what, TopologyError)
     if not 1 <= len(found) <= MAX_MACHINES:
         raise TopologyError(f"{what} has {len(found)} entries; 1..{MAX_MACHINES} are possible")

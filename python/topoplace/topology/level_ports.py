@@ -1,4 +1,4 @@
-"""How the GPUs of machines are plugged into the levels of a fabric, and what a pair of ports makes."""
+"""Ports of GPUs into the levels of a fabric, and the link between two ports."""
 
 from __future__ import annotations
 
@@ -18,36 +18,38 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 PLUGGED = Link(LinkKind.NETWORK, 1, math.inf)
-"""Plugged into a network: what the level carries is all that counts."""
+"""A port into a network, which never limits: only the level's own speed counts."""
 
 
 Ports = dict[int, tuple[Link, ...]]
-"""By the number of a template, how each of its GPUs is plugged in."""
+"""By the number of a template, the port of each of its GPUs."""
 
 
-def into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> Ports:
-    """The ports of all machines that are in a domain of `level`; {} for a network, where all are alike."""
+def ports_into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> Ports:
+    """Return the ports of all machines that are in a domain of `level`; {} for a network, whose ports are all equal."""
     if level.kind is LinkKind.NETWORK:
         return {}
     return {number: tuple(_nvlinks(level, templates[number])) for number in members(level, template_of)}
 
 
 def members(level: Level, template_of: Sequence[int]) -> list[int]:
-    """The templates of the machines that are in a domain of `level`, ascending."""
+    """Return the templates of the machines that are in a domain of `level`, ascending."""
     inside = zip(level.domains, template_of, strict=True)
     return sorted({template for domain, template in inside if domain is not None})
 
 
 def best(level: Level, ports: Ports, network: float) -> Link:
-    """How two GPUs that have all links into `level` are connected."""
+    """Return the link of two GPUs whose ports into `level` have the most bandwidth."""
     if level.kind is LinkKind.NETWORK:
-        return joint(level, PLUGGED, PLUGGED, network)
-    pairs = (joint(level, port, port, network) for of_template in ports.values() for port in of_template)
+        return link_between(level, PLUGGED, PLUGGED, network)
+    pairs = (
+        link_between(level, port, port, network) for of_template in ports.values() for port in of_template
+    )
     return max(pairs, key=lambda link: link.gb_per_s, default=NONE)
 
 
 def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
-    """All NVLinks of each GPU: those into the switches of its machine, or else what its model has."""
+    """Yield all NVLinks of each GPU: those into the switches of its machine, or else those of its model."""
     fastest: dict[int, Link] = {}
     for u, v in combinations(range(machine.num_gpus), 2):
         if (link := machine.link(u, v)).kind is LinkKind.NVSWITCH:
@@ -59,7 +61,7 @@ def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
 
 
 def _into_switches(machine: Topology) -> dict[int, Link]:
-    """The NVLinks of each GPU into the switches of its machine, together."""
+    """Add up the NVLinks of each GPU into the switches of its machine."""
     switches = nvswitches(machine.num_gpus, machine.components)
     found: dict[int, Link] = {}
     for gpu, other, link in machine.component_links:
@@ -80,8 +82,11 @@ def _nvlinks_of_model(level: Level, model: str | None) -> Link:
     )
 
 
-def joint(level: Level, one: Link, other: Link, network: float) -> Link:
-    """How two GPUs that are plugged so into one domain of `level` are connected: as fast as the slower of them."""
+def link_between(level: Level, one: Link, other: Link, network: float) -> Link:
+    """Return the link between two ports of one domain of `level`; the slower port decides.
+
+    network: GB/s of a level without a speed of its own. Returns NONE if a port is missing or the speed is 0.
+    """
     if NONE in (one, other):
         return NONE
     slower = one if one.gb_per_s <= other.gb_per_s else other

@@ -1,13 +1,13 @@
-"""The best path between two accelerators that no direct link joins, through the switches and CPUs of their machine.
+"""The best path between two GPUs without a direct link, through the switches and CPUs of their machine.
 
-One rule. A path runs over `Component`s, never through another accelerator, and is as fast as its slowest link; a pair
-has the fastest of its paths. The kind of the pair is the worst thing on that path: a PCIe switch makes it PCIE, a
-socket or NUMA node HOST, a link between sockets SYSTEM, a link of an unknown kind UNKNOWN; among equally fast paths
-the one with the best kind counts.
+One rule decides. A path runs over `Component`s, never through another GPU, and is as fast as its slowest link; a pair
+has the fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a socket
+or NUMA node HOST, a link between sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths the one with
+the best kind counts.
 
-NVSwitches work side by side: a GPU spreads what it sends over all of them. NVSwitches joined by links of their own form
-a plane (those links are taken to be wide enough); over one plane a pair has the smaller of its two GPUs' links into it,
-and in all the sum over the planes. Where all GPUs are wired alike that is the full speed of a GPU for every pair.
+NVSwitches work side by side: a GPU spreads its traffic over all of them. NVSwitches joined by links form a plane, and
+those links are assumed to be wide enough. Over one plane a pair has the smaller of its two GPUs' links into the plane;
+its speed is the sum over all planes. If all GPUs are wired alike, every pair gets a GPU's full speed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Entries = Sequence[tuple[int, int, Link]]
 Edge = tuple[int, float, int]
-"""Where it leads, its GB/s, and the rank of the worst thing about it."""
+"""The vertex it leads to, its GB/s, and the rank of its worst part."""
 
 _WORST_LAST = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN)
 _RANK_OF_KIND = {kind: rank for rank, kind in enumerate(_WORST_LAST)}
@@ -33,7 +33,7 @@ _RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 1, Com
 
 
 def nvswitches(num_gpus: int, components: Sequence[Component]) -> set[int]:
-    """The vertices that are NVSwitches."""
+    """Return the vertices that are NVSwitches."""
     parts = enumerate(components, num_gpus)
     return {vertex for vertex, part in parts if part.kind is ComponentKind.NVSWITCH}
 
@@ -55,7 +55,7 @@ class Paths:
         self._reached: dict[int, list[dict[int, float]]] = {}
 
     def link(self, u: int, v: int) -> Link | None:
-        """The best path between GPUs u and v, or None where there is none."""
+        """Return the best path between GPUs u and v as a link, or None if there is no path."""
         best = self._through_components(u, v)
         lanes, gb_per_s = 0, 0.0
         for plane in self._planes:
@@ -80,7 +80,7 @@ class Paths:
                     matrix[u, v] = matrix[v, u] = known[key]
 
     def _through_components(self, u: int, v: int) -> Link | None:
-        """The fastest path between u and v that passes no NVSwitch, of the best kind that is as fast."""
+        """Return the fastest path between u and v without NVSwitches; among equally fast ones the best kind."""
         if not self._edges[u] or not self._edges[v]:
             return None
         if u not in self._reached:
@@ -96,7 +96,7 @@ class Paths:
         return Link(_WORST_LAST[widths.index(fastest)], 1, fastest) if fastest else None
 
     def _widths(self, gpu: int, worst: int) -> dict[int, float]:
-        """GB/s of the best path from `gpu` to each component that it reaches by nothing worse than rank `worst`."""
+        """Return GB/s of the best path from `gpu` to each component, over parts of rank `worst` or better."""
         widths: dict[int, float] = {}
         waiting = [(-gb_per_s, c) for c, gb_per_s, rank in self._edges[gpu] if rank <= worst]
         heapq.heapify(waiting)
@@ -112,7 +112,7 @@ class Paths:
 
 
 def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:
-    """The planes of NVSwitches: of each GPU attached to one, its lanes into it and their GB/s together."""
+    """Return the planes of NVSwitches: for each attached GPU, its lanes into the plane and their total GB/s."""
     parent = {switch: switch for switch in switches}
 
     def root(switch: int) -> int:

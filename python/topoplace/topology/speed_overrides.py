@@ -1,4 +1,4 @@
-"""Other speeds for the links of a topology: of the table, of the caller, or measured."""
+"""Other speeds for the links of a topology: from the table, from the caller, or measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 
 
 def basis(topology: Topology) -> str:
-    """Which column of the table all links between GPUs have, or "given"; paths through the host do not count."""
+    """Return the column of the table that all links between GPUs follow, or "given"; ignore paths through the host."""
     levels = topology.fabric.levels if topology.fabric else ()
     if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
         return "given"
@@ -46,7 +46,7 @@ def basis(topology: Topology) -> str:
 
 
 def changed(topology: Topology, speeds: Speeds) -> Topology:
-    """`topology` at other speeds; see `Topology.with_link_speeds`."""
+    """Return `topology` at other speeds; see `Topology.with_link_speeds`."""
     if isinstance(speeds, str):
         for column in _COLUMNS:
             if speeds == column:
@@ -66,7 +66,7 @@ def changed(topology: Topology, speeds: Speeds) -> Topology:
     )
 
 
-# ---- of the table ----------------------------------------------------------------------------------------------
+# ---- speeds from the table -------------------------------------------------------------------------------------
 
 
 def _from_table(topology: Topology, column: Column) -> Topology:
@@ -82,7 +82,7 @@ def _from_table(topology: Topology, column: Column) -> Topology:
 
 
 def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | None:
-    """GB/s of a GPU's port into an NVSWITCH level; None where it follows the switches inside the machines."""
+    """Return GB/s of a GPU's port into an NVSWITCH level; None if the switches inside the machines decide it."""
     members = _members(cluster, level)
     if _follows_switches(members):
         return None
@@ -99,12 +99,12 @@ def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | N
 
 
 def _members(cluster: Topology, level: Level) -> list[Topology]:
-    """The templates of the machines that are in a domain of `level`."""
+    """Return the templates of the machines that are in a domain of `level`."""
     return [cluster.templates[number] for number in level_ports.members(level, cluster.template_of)]
 
 
 def _follows_switches(machines: Iterable[Topology]) -> bool:
-    """Whether the NVLinks of the GPUs into their switches are told by the machines, and not by their model alone."""
+    """Return whether any machine has NVSwitches or NVSWITCH links of its own, not just GPU models."""
     for machine in machines:
         pairs = combinations(range(machine.num_gpus), 2)
         if nvswitches(machine.num_gpus, machine.components) or any(
@@ -132,7 +132,7 @@ def _machine_from_table(topology: Topology, column: Column) -> Topology:
     )
 
 
-# ---- of the caller ---------------------------------------------------------------------------------------------
+# ---- speeds from the caller ------------------------------------------------------------------------------------
 
 
 def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topology:
@@ -154,7 +154,7 @@ def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topolo
 
 
 def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Level]:
-    """The levels; those that have a speed of their own, or only that of a model, get another."""
+    """Yield the levels; those with a speed of their own, or with the speed of a GPU model, get a new one."""
     levels = cluster.fabric.levels if cluster.fabric else ()
     for level, link in zip(levels, cluster.level_links, strict=True):
         own = level.gb_per_s is not None
@@ -191,7 +191,7 @@ def _machine_from_mapping(
 
 
 def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entry]:
-    """The pairs without a direct link or a path that `lanes` changes, and those that a new default would change too."""
+    """Yield the pairs with their default link if `lanes` changes it, or if a new default would change it as well."""
     if LinkKind.HOST not in lanes and LinkKind.SYSTEM not in lanes:
         return
     direct = {pair[:2] for pair in topology.links}

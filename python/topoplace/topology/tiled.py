@@ -1,4 +1,4 @@
-"""Lists as long as a cluster is large, whose items are made when they are asked for."""
+"""Lazy cluster-wide sequences derived from machine templates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_SHOWN = 3
 
 
 class TiledSequence(Sequence[Item], Generic[Item]):
-    """The items of all machines one after the other, each made from its template's when it is asked for."""
+    """The items of all machines in one sequence; each is made from an item of its machine's template on access."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class TiledSequence(Sequence[Item], Generic[Item]):
         items: Sequence[Sequence[Any]],
         make: Callable[[int, Any], Item],
     ) -> None:
-        """template_of: of each machine, which of `items` it has; `make(machine, item)` makes an item of it."""
+        """Store the parts: machine i has `items[template_of[i]]`, and `make(i, item)` turns each into an item."""
         self._template_of, self._items, self._make = template_of, items, make
         sizes = [len(found) for found in items]
         self._ends = tuple(accumulate(sizes[template] for template in template_of))

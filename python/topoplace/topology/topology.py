@@ -1,4 +1,4 @@
-"""Topology: how the accelerators of a machine or a cluster are connected."""
+"""Topology: how the GPUs of a machine or a cluster are connected."""
 
 from __future__ import annotations
 
@@ -34,21 +34,24 @@ if TYPE_CHECKING:
 Derived = TypeVar("Derived")
 
 MAX_GPUS = 1 << 20
-"""More GPUs than this are refused, as a mistake."""
+"""Limit on GPUs in a topology; more are refused as a mistake."""
 MAX_MATRIX_GPUS = 1 << 14
-"""The largest topology that hands out (n, n) matrices: 2 GiB of float64."""
+"""Limit on GPUs for (n, n) matrices: at 2 GiB of float64."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Topology:
-    """Accelerators and the links between them; immutable, hashable, picklable.
+    """GPUs and the links between them; immutable, hashable, picklable.
 
     Build one with a `from_…` method, `cluster` or `discover`, or take one from `topoplace.machines`.
 
-    How a pair of GPUs is connected, the first that applies: its direct link in `links`; the best path through
-    `components` (see `topoplace.topology.routing`); the rule: through the host at `default` GB/s inside a machine,
-    through the network at `network` GB/s between machines (0: there is no path). Links that say no more than what would
-    hold without them are not stored.
+    The connection of a pair of GPUs is the first of these that exists:
+    - its direct link in `links`;
+    - the best path through `components` (see `topoplace.topology.routing`);
+    - the default link: inside a machine through the host at `default` GB/s, between machines through the network at
+    `network` GB/s. A speed of 0 means no path.
+
+    Entries of `links` that only repeat the default link, or the best path, are not stored.
 
     Two topologies are equal when all their content is, names included.
     """
@@ -61,18 +64,18 @@ class Topology:
     name: str = "custom"
     nics: tuple[Nic, ...] = ()
     components: tuple[Component, ...] = field(default=(), kw_only=True)
-    """The sockets, NUMA nodes, PCIe switches and NVSwitches, where they are known."""
+    """The sockets, NUMA nodes, PCIe switches and NVSwitches, if known."""
     component_links: tuple[tuple[int, int, Link], ...] = field(default=(), kw_only=True)
     """(a, b, link) with a < b, sorted: vertex i is GPU i, vertex `num_gpus` + j is component j."""
     partitions: Sequence[tuple[int, ...]] = field(default=(), kw_only=True)
-    """The sets of GPUs that may be given to a job, as on virtual machines with NVSwitches; (): any set may."""
+    """The sets of GPUs that a job may get, as on virtual machines with NVSwitches; () allows any set."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
-    """What a reader must know, such as what the text it was read from does not tell; one sentence each."""
+    """Facts a reader must know, such as what the source text leaves open; one sentence each."""
     distances: DistanceWeights = field(default=DISTANCES["sc17"], kw_only=True)
     """The weights that `distance` adds up."""
 
     def __post_init__(self) -> None:
-        keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
+        keep = object.__setattr__  # the only place that writes: it canonicalises before anyone reads
         keep(self, "name", _checks.text(self.name, "name", TopologyError))
         keep(self, "default", _checks.real(self.default, "default", TopologyError))
         keep(self, "network", _checks.real(self.network, "network", TopologyError))
@@ -104,12 +107,12 @@ class Topology:
         network: float = NETWORK_GB_PER_S,
         nics: Sequence[Nic] = (),
     ) -> Topology:
-        """A topology of `n` GPUs from its links.
+        """Build a topology of `n` GPUs from its links.
 
-        links: (u, v, gb_per_s), (u, v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) or (u, v, Link) per linked
-        pair, in GB/s one direction with all lanes together; each pair at most once, in either order; without a kind
-        it is `LinkKind.UNKNOWN`.
-        default: GB/s of every other pair inside a machine, network: between machines; 0 means no path.
+        links: one tuple per linked pair, in either order, each pair at most once. The forms are (u, v, gb_per_s), (u,
+        v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) and (u, v, Link). Speeds are GB/s in one direction, all lanes
+        together; the kind defaults to `LinkKind.UNKNOWN`.
+        default: GB/s of every other pair inside a machine. network: GB/s between machines. 0 means no path.
         model, memory_gb: of every GPU. sockets, machines, names: one entry per GPU.
         Raises TopologyError naming the argument, the index and the value.
         """
@@ -123,9 +126,10 @@ class Topology:
 
     @classmethod
     def from_matrix(cls, bandwidth: ArrayLike, **options: Any) -> Topology:
-        """A topology from its (n, n) bandwidth matrix in GB/s: symmetric, 0 on the diagonal, 0 for no path.
+        """Build a topology from an (n, n) matrix of bandwidths in GB/s: symmetric, 0 on the diagonal, 0 for no path.
 
-        Links have kind `LinkKind.UNKNOWN`. options: the per-GPU arguments of `from_links`.
+        Links have kind `LinkKind.UNKNOWN`. options: other arguments of `from_links`; `default` and `network` default to
+        0.
         Raises TopologyError naming the index and the value, as in `bandwidth[2, 5] = nan`.
         """
         matrix = _checks.symmetric_matrix(bandwidth, "bandwidth", TopologyError)
@@ -146,11 +150,11 @@ class Topology:
         network: float | None = None,
         name: str | None = None,
     ) -> Topology:
-        """A topology from an undirected networkx graph whose edges carry GB/s in the attribute `weight`.
+        """Build a topology from an undirected networkx graph whose edges carry GB/s in the attribute `weight`.
 
-        GPU i is the i-th node. Optional attributes, as `to_networkx` writes them: of edges `kind`, `lanes`;
-        of nodes `name`, `model`, `machine`, `socket` and `memory_gb`; of the graph `default`, `network` and
-        `name`, which stand in for the arguments that are None. Raises TopologyError as `from_links` does.
+        GPU i is the i-th node. Optional attributes, as `to_networkx` writes them: `kind` and `lanes` of edges; `name`,
+        `model`, `machine`, `socket` and `memory_gb` of nodes; `default`, `network` and `name` of the graph. An argument
+        that is not None overrides the graph's attribute. Raises TopologyError as `from_links` does.
         """
         given: dict[str, Any] = {"default": default, "network": network, "name": name}
         from topoplace.topology import topology_networkx
@@ -159,11 +163,12 @@ class Topology:
 
     @classmethod
     def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
-        """The topology that `text`, printed by `nvidia-smi topo -m`, shows, network adapters included.
+        """Read the topology, network adapters included, from the output of `nvidia-smi topo -m`.
 
-        The text tells no speeds: an NVLink has that of `gpu_model` (such as "V100" or "NVIDIA A100-SXM4-40GB"),
-        25 GB/s without. options: of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of
-        every other path. Raises TopologyError naming the line and the cell.
+        The text contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
+        A100-SXM4-40GB"), or 25 GB/s without a model. options: arguments of
+        `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every other path. Raises
+        TopologyError naming the line and the cell.
         """
         from topoplace.discovery.nvidia import topo_matrix
 
@@ -171,9 +176,9 @@ class Topology:
 
     @classmethod
     def from_nccl_xml(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
-        """The topology that `text`, a system file of NCCL or RCCL (as of NCCL_TOPO_DUMP_FILE), describes.
+        """Read the topology from a system file of NCCL or RCCL, such as NCCL_TOPO_DUMP_FILE writes.
 
-        options: of `topoplace.discovery.nccl.system_xml.parse`. Raises TopologyError naming the line.
+        options: arguments of `topoplace.discovery.nccl.system_xml.parse`. Raises TopologyError naming the line.
         """
         from topoplace.discovery.nccl import system_xml
 
@@ -181,9 +186,9 @@ class Topology:
 
     @classmethod
     def from_hwloc_xml(cls, text: str | bytes, **options: Any) -> Topology:
-        """The topology that `text`, written by `lstopo machine.xml` of hwloc 2 or 3, describes.
+        """Read the topology from a file that `lstopo machine.xml` of hwloc 2 or 3 wrote.
 
-        options: of `topoplace.discovery.hwloc.hwloc_xml.parse`. Raises TopologyError naming the line.
+        options: arguments of `topoplace.discovery.hwloc.hwloc_xml.parse`. Raises TopologyError naming the line.
         """
         from topoplace.discovery.hwloc import hwloc_xml
 
@@ -191,9 +196,10 @@ class Topology:
 
     @classmethod
     def from_rocm_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
-        """The topology that `text`, printed by `rocm-smi --showtopo` or `amd-smi topology`, shows.
+        """Read the topology from the output of `rocm-smi --showtopo` or `amd-smi topology`.
 
-        options: of `topoplace.discovery.amd.smi_tables.parse`. Raises TopologyError naming the line and the cell.
+        options: arguments of `topoplace.discovery.amd.smi_tables.parse`. Raises TopologyError naming the line and the
+        cell.
         """
         from topoplace.discovery.amd import smi_tables
 
@@ -201,10 +207,11 @@ class Topology:
 
     @classmethod
     def from_text(cls, text: str | bytes, **options: Any) -> Topology:
-        """The machines that `text`, in any format of `topoplace.discovery.FORMATS`, describes.
+        """Read machines from a text in any format of `topoplace.discovery.FORMATS`.
 
-        options: such as gpu_model="A100"; a format that has no use for one ignores it. Raises TopologyError with line
-        and reason, also for text about a network alone, which `topoplace.discovery.read` and `cluster` make use of.
+        options: such as gpu_model="A100"; a format ignores options it has no use for. Raises TopologyError with line
+        and reason. A text that describes only a network is refused; read it with `topoplace.discovery.read` and pass it
+        to `cluster`.
         """
         from topoplace import discovery
 
@@ -227,18 +234,19 @@ class Topology:
         network: float | None = None,
         name: str = "cluster",
     ) -> Topology:
-        """Machines joined by a fabric: thousands of machines of few kinds cost as little as their names.
+        """Join machines by a fabric; thousands of machines with few templates cost little more than their names.
 
-        machines: one topology, which every machine is like; or one per machine, in a list, or by name. Each has a
-        single machine, or several that no link joins, or is a cluster itself, whose levels come along.
-        count: how many, where one is given; otherwise as many as there are names or machines of the fabric.
-        fabric: the levels that join the machines, see `topoplace.Fabric`. racks: machines per rack, or the rack of each
-        machine: a level "rack" outside of NVLink domains and inside of all other levels. names: of the machines.
-        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed;
-        12.5, or that of the clusters to be joined.
+        machines: one topology that every machine copies, or one per machine, in a list or by name. Each is a single
+        machine, several machines without links between them, or a cluster, whose levels are kept.
+        count: number of copies of a single topology; by default the number of names or of machines in the fabric.
+        fabric: the levels that join the machines, see `topoplace.Fabric`. names: of the machines.
+        racks: machines per rack, or the rack of each machine. They become a level "rack" outside NVLink domains and
+        inside all other levels.
+        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed. The
+        default is 12.5, or the network of the clusters to be joined.
 
-        Two GPUs of different machines have the speed of the first level at which their machines are in one domain,
-        divided by its oversubscription. Raises TopologyError where the numbers of machines do not agree.
+        Two GPUs of different machines have the speed of the first level at which their machines share a domain, divided
+        by its oversubscription. Raises TopologyError where the numbers of machines do not agree.
         """
         from topoplace.topology.assemble import join
 
@@ -246,10 +254,9 @@ class Topology:
 
     @classmethod
     def discover(cls) -> Topology:
-        """This host's accelerators and how they are connected, as its vendor's tools tell.
+        """Find this host's GPUs and their connections with the vendor's tools.
 
-        Raises TopologyError that says what was tried where there is no accelerator. See
-        `topoplace.discovery.live.discover`.
+        Without a GPU, raises TopologyError that lists what was tried. See `topoplace.discovery.live.discover`.
         """
         from topoplace.discovery.live import discover
 
@@ -257,7 +264,7 @@ class Topology:
 
     @classmethod
     def from_json(cls, text: str) -> Topology:
-        """The topology that `to_json` wrote; TopologyError names what is wrong with any other text."""
+        """Read a topology that `to_json` wrote; TopologyError names the fault of any other text."""
         from topoplace.topology import topology_json
 
         return topology_json.parsed(text)
@@ -265,52 +272,52 @@ class Topology:
     # ---- ways out ------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The topology as canonical JSON: the same content gives the same text; read it with `from_json`."""
+        """Return the topology as canonical JSON: equal content gives equal text; read it back with `from_json`."""
         from topoplace.topology import topology_json
 
         return topology_json.written(self)
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in hexadecimal: the same for the same content in every release."""
+        """Return SHA-256 of the canonical JSON, in hexadecimal: the same for the same content in every release."""
         return self._digest
 
     def to_networkx(self) -> nx.Graph[int]:
-        """All pairs that have a path, as a networkx graph on 0..n-1; `from_networkx` reads it back.
+        """Return all pairs that have a path as a networkx graph on 0..n-1; `from_networkx` reads it back.
 
-        Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes the fields of `Gpu`. Adapters,
-        components, partitions, notes and levels have no place in it. TopologyError for more than 2,048 GPUs.
+        Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes carry the fields of `Gpu`.
+        Adapters, components, partitions, notes and levels are lost. Raises TopologyError for more than 2,048 GPUs.
         """
         from topoplace.topology import topology_networkx
 
         return topology_networkx.written(self)
 
-    # ---- what it says --------------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------------
 
     @property
     def fabric(self) -> Fabric | None:
-        """The machines and the levels that join them, of a topology made by `cluster`; None for any other."""
+        """Return the machines and levels of a topology made by `cluster`; None for any other topology."""
         return None
 
     @property
     def templates(self) -> tuple[Topology, ...]:
-        """The different machines of a topology made by `cluster`, each once; any other has itself."""
+        """Return the distinct machines of a topology made by `cluster`; any other topology returns itself."""
         return (self,)
 
     @property
     def template_of(self) -> tuple[int, ...]:
-        """(m,) the index into `templates` of each machine of a topology made by `cluster`; (0,) for any other."""
+        """Return (m,) the index into `templates` of each machine; (0,) for a topology not made by `cluster`."""
         return (0,)
 
     @property
     def level_links(self) -> tuple[Link, ...]:
-        """How two GPUs that meet at each level of the fabric, and have all its links, are connected."""
+        """Return, for each level of the fabric, the link of two GPUs that meet there and have all its ports."""
         return ()
 
     def machine(self, name: str) -> Topology:
-        """The machine called `name` as a topology of its own; TopologyError where there is none."""
+        """Return the machine called `name` as a topology of its own; TopologyError if there is none."""
         gpus = self.gpus_of.get(name)
         if gpus is None:
-            raise TopologyError(f"name = {_checks.shown(name)} is no machine of {self.name}")
+            raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")
         if self.num_machines == 1:
             return self
         local = {gpu: i for i, gpu in enumerate(gpus)}
@@ -335,7 +342,7 @@ class Topology:
         return tuple(tuple(map(local.__getitem__, part)) for part in inside)
 
     def renamed_machine(self, name: str) -> Topology:
-        """A topology of one machine with that machine called `name`."""
+        """Return this topology of one machine with its machine called `name`."""
         if self.machine_names == (name,):
             return self
         return replace(self, gpus=tuple(replace(gpu, machine=name) for gpu in self.gpus))
@@ -347,14 +354,14 @@ class Topology:
         network: float | None = None,
         levels: Sequence[Level] | None = None,
     ) -> Topology:
-        """What `change` makes of this topology; of one made by `cluster`, of each template, joined as they were.
+        """Return `change(self)`; for a cluster, change each template and join the results as before.
 
-        network, levels: of a topology made by `cluster`, what else is to change.
+        network, levels: replacements for those of a cluster.
         """
         return change(self)
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """The same topology with these GPUs not healthy, and all others as they were."""
+        """Return a copy in which these GPUs are unhealthy and all others are as before."""
         broken = {
             _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
             for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
@@ -363,26 +370,26 @@ class Topology:
         return replace(self, gpus=tuple(described))
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
-        """The GPUs for which `suits` is true, ascending."""
+        """Return the GPUs for which `suits` is true, ascending."""
         return tuple(gpu.index for gpu in self.gpus if suits(gpu))
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Whether the partitions allow to give `gpus` to one job; where there are none, any set may be given."""
+        """Return whether the partitions allow one job to get `gpus`; without partitions any set is allowed."""
         return not self.partitions or frozenset(gpus) in self._partition_set
 
     @property
     def num_gpus(self) -> int:
-        """How many GPUs there are, n."""
+        """Return the number of GPUs, n."""
         return len(self.gpus)
 
     @cached_property
     def machine_names(self) -> tuple[str, ...]:
-        """The machines, in the order of their first GPU."""
+        """Return the machines' names, in the order of their first GPU."""
         return tuple(self.gpus_of)
 
     @cached_property
     def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """The GPUs of each machine, ascending, by the machine's name."""
+        """Map each machine's name to its GPUs, ascending."""
         members: dict[str, list[int]] = {}
         for gpu in self.gpus:
             members.setdefault(gpu.machine, []).append(gpu.index)
@@ -390,19 +397,20 @@ class Topology:
 
     @property
     def num_machines(self) -> int:
-        """How many machines there are."""
+        """Return the number of machines."""
         return len(self.machine_names)
 
     @cached_property
     def machine_of(self) -> NDArray[np.int32]:
-        """(n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
+        """Return (n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
         number = {name: i for i, name in enumerate(self.machine_names)}
         return _frozen(np.fromiter((number[gpu.machine] for gpu in self.gpus), np.int32, self.num_gpus))
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """(n,) int32, read-only: the number of each GPU's socket, counted over all machines in the order of their first
-        GPU; the GPUs of a machine whose socket is unknown share one.
+        """Return (n,) int32, read-only: each GPU's socket, numbered over all machines in the order of their first GPU.
+
+        The GPUs of a machine whose socket is unknown share one number.
         """
         numbers: dict[tuple[str, int | None], int] = {}
         found = (numbers.setdefault((gpu.machine, gpu.socket), len(numbers)) for gpu in self.gpus)
@@ -410,12 +418,12 @@ class Topology:
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
-        """(n,) each GPU's index on its own machine, which is what a process there calls it."""
+        """Return (n,) each GPU's index on its own machine, which is the number a process there uses."""
         local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}
         return tuple(local[gpu] for gpu in range(self.num_gpus))
 
     def link_kind(self, u: int, v: int) -> Link:
-        """Deprecated name of `link`, whose result has the kind as `.kind`."""
+        """Return the link between GPUs u and v: a deprecated name of `link`, whose result has the kind as `.kind`."""
         warn_deprecated("Topology.link_kind", "Topology.link")
         return self.link(u, v)
 
@@ -426,7 +434,7 @@ class Topology:
         return self._link(u, v)
 
     def default_link(self, u: int, v: int) -> Link:
-        """The link that GPUs u and v have where there is no direct one and no path through components."""
+        """Return the link that GPUs u and v have without a direct one and without a path through components."""
         a, b = self.gpus[u], self.gpus[v]
         if u == v:
             return SELF
@@ -437,23 +445,23 @@ class Topology:
         return self._system
 
     def bandwidth(self, u: int, v: int) -> float:
-        """GB/s in one direction between GPUs u and v; 0 for u = v and where there is no path."""
+        """Return GB/s in one direction between GPUs u and v; 0 for u = v and where there is no path."""
         return self.link(u, v).gb_per_s
 
     def distance(self, u: int, v: int) -> float:
-        """Distance between GPUs u and v: the sum of the weights, in `distances`, of the levels between them."""
+        """Return the distance between GPUs u and v: the sum of the weights, in `distances`, of their levels."""
         return self.distances.of(self.link(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
-        """(n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal."""
+        """Return (n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal."""
         return self._bandwidth_matrix
 
     def distance_matrix(self) -> NDArray[np.float64]:
-        """(n, n) float64, read-only: `distance` of every pair, 0 on the diagonal."""
+        """Return (n, n) float64, read-only: `distance` of every pair, 0 on the diagonal."""
         return self._distance_matrix
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """(n, n) array of `value(link)` for every pair, of SELF on the diagonal."""
+        """Return an (n, n) array of `value(link)` for every pair; the diagonal is `value(SELF)`."""
         self._check_matrix_size()
         n, machine = self.num_gpus, self.machine_of
         socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
@@ -469,39 +477,42 @@ class Topology:
 
     @cached_property
     def partitioned_gpus(self) -> tuple[int, ...]:
-        """The GPUs of machines that have partitions, ascending: of these, only such sets may be given to a job."""
+        """Return the GPUs of machines with partitions, ascending; jobs may get them only as whole partitions."""
         return tuple(range(self.num_gpus)) if self.partitions else ()
 
     @cached_property
     def unhealthy_gpus(self) -> tuple[int, ...]:
-        """The GPUs that must not get jobs, ascending."""
+        """Return the GPUs that must not get jobs, ascending."""
         return self.select(lambda gpu: not gpu.healthy)
 
     @cached_property
     def speeds(self) -> str:
-        """Which figures of `topoplace.links.SPEEDS` the links between GPUs have: "nominal", "achievable" or "given".
+        """Return which column of `topoplace.links.SPEEDS` the links follow: "nominal", "achievable" or "given".
 
-        "given": neither throughout, as after a measurement; also where there is no link that the table knows.
+        "given" means that not all links between GPUs match one column, as after a measurement, or that no link is in
+        the table.
         """
         from topoplace.topology import speed_overrides
 
         return speed_overrides.basis(self)
 
     def with_link_speeds(self, speeds: Speeds) -> Topology:
-        """The same links at other speeds.
+        """Return the same links at other speeds.
 
-        speeds: "nominal" or "achievable", of the table `topoplace.links.SPEEDS`; or GB/s of one link in one direction
-        by kind, such as {LinkKind.NVSWITCH: 21.5, LinkKind.HOST: 20.0}, where NVSWITCH is also an NVLink into a switch;
-        or an (n, n) matrix of measured GB/s, which replaces the speed of every pair and keeps its kind.
-        Raises TopologyError where the table has no figure for a link, where there is no link of a kind, or where the
-        matrix is not symmetric.
+        speeds: one of
+        - "nominal" or "achievable", a column of the table `topoplace.links.SPEEDS`;
+        - GB/s of one link in one direction by kind, such as {LinkKind.NVSWITCH: 21.5, LinkKind.HOST: 20.0}, where
+        NVSWITCH also covers an NVLink into a switch;
+        - an (n, n) matrix of measured GB/s, which replaces the speed of every pair and keeps its kind.
+        Raises TopologyError if the table has no figure for a link, if no link has a given kind, or if the matrix is not
+        symmetric.
         """
         from topoplace.topology import speed_overrides
 
         return speed_overrides.changed(self, speeds)
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """The same topology with other weights of `distance`; a preset by its name, such as "sc17"."""
+        """Return the same topology with other weights for `distance`: a preset's name, such as "sc17", or weights."""
         if isinstance(distances, str):
             if distances not in DISTANCES:
                 raise TopologyError(
@@ -511,10 +522,10 @@ class Topology:
         return replace(self, distances=distances)
 
     def diff(self, other: Topology) -> tuple[Change, ...]:
-        """What is different in `other`, such as a link that was lost: nothing where the two are equal.
+        """Return the differences of `other`, such as a lost link; nothing if the two are equal.
 
-        GPUs and machines are the same where their names are. Machines of clusters that share templates cost nothing;
-        any other topology is compared pair by pair. Raises TopologyError for one that is too large for that.
+        GPUs and machines are matched by name. Machines of clusters that share templates cost nothing; any other
+        topology is compared pair by pair. Raises TopologyError for a topology too large for that.
         """
         from topoplace.topology import compare
 
@@ -522,13 +533,16 @@ class Topology:
         return compare.changes(self, other)
 
     def check(self) -> tuple[Finding, ...]:
-        """What an operator should look at: notes, sick GPUs, unknown links, GPUs or machines unlike their fellows."""
+        """List what an operator should look at: notes, sick GPUs, unknown links, GPUs or machines unlike the others."""
         from topoplace.topology import compare
 
         return compare.findings(self)
 
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
-        """`build(self)`, built on first use and kept as long as the topology: for tables of those who read it."""
+        """Return `build(self)`, computed on first use and kept as long as the topology.
+
+        Readers use it for tables that they derive from a topology.
+        """
         kept: dict[Callable[[Topology], Any], Any] = self._derived
         if build not in kept:
             kept[build] = build(self)
@@ -537,7 +551,7 @@ class Topology:
 
     @cached_property
     def graph(self) -> Graph:
-        """The bandwidth matrix as a handle the kernels take, built once."""
+        """Return the bandwidth matrix as a graph for the kernels, built once."""
         from topoplace import kernels
 
         return kernels.Graph(self.bandwidth_matrix())
@@ -575,7 +589,10 @@ class Topology:
             )
 
     def _without_ruled(self, entries: tuple[tuple[int, int, Link], ...]) -> tuple[tuple[int, int, Link], ...]:
-        """The entries that are not what `_rule` gives; few different links are asked, not each of many entries."""
+        """Return the entries that differ from the link their pair has anyway.
+
+        The few distinct links are tested before the many entries.
+        """
         distinct = {id(link): link for _, _, link in entries}
         rules = (self._host, self._system, self._network)
         ruled = {key for key, link in distinct.items() if link in rules or self.components}
@@ -600,7 +617,7 @@ class Topology:
         return self._link_of.get(pair) or self._indirect(u, v)
 
     def _indirect(self, u: int, v: int) -> Link:
-        """The link of a pair that no direct one is there for."""
+        """Return the link of a pair without a direct one: its best path through components, or the default link."""
         found = self._paths.link(u, v) if u != v and self.components else None
         return found or self.default_link(u, v)
 

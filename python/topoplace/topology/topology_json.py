@@ -1,7 +1,7 @@
-"""The JSON form of a topology: canonical, versioned, and checked when it is read.
+"""JSON of a topology: canonical, versioned, and checked when read.
 
-Version 1 is one list of GPUs and one of links. Version 2 adds what version 1 had no words for: components, partitions,
-notes and weights of distances; and clusters, which list their templates and, for every machine, which one it is.
+Version 1 is one list of GPUs and one of links. Version 2 adds components, partitions, notes and weights of distances.
+It also adds clusters, which list their templates and the template of every machine.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FORMAT = "topoplace.topology"
 _KEYS = ("name", "default", "network", "gpus", "links", "nics")
 _EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "distances")
 _GPU_KEYS_1, _NIC_KEYS_1 = 5, 2
-"""So many of the keys are always there, and all that version 1 has."""
+"""The number of keys of a GPU and of an adapter that are always present; version 1 has no others."""
 _CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
 _CLUSTER_EXTRA_KEYS = ("notes", "distances", "uuids")
 _SPEED_KEY = "gbps"
-"""The key of a `gb_per_s` in both versions of the format, which are older than the field's name."""
+"""The key for `gb_per_s` in both versions of the format, which are older than the field's name."""
 _LEVEL_KEYS = ("name", _SPEED_KEY, "oversubscription", "kind", "rail", "domains", "domain_of")
 _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 
@@ -38,14 +38,14 @@ _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 
 
 def written(topology: Topology) -> str:
-    """`topology` as canonical JSON: keys sorted, no blanks, ASCII; equal content gives equal text."""
+    """Write `topology` as canonical JSON: keys sorted, no blanks, ASCII; equal content gives equal text."""
     record = _flat(topology) if topology.fabric is None else _cluster(topology, topology.fabric)
-    version = 1 if record.keys() == set(_KEYS) and _says_only_what_version_1_can(record) else 2
+    version = 1 if record.keys() == set(_KEYS) and _fits_version_1(record) else 2
     record |= {"format": FORMAT, "version": version}
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
-def _says_only_what_version_1_can(record: Mapping[str, Any]) -> bool:
+def _fits_version_1(record: Mapping[str, Any]) -> bool:
     gpus, nics = record["gpus"], record["nics"]
     return all(len(gpu) <= _GPU_KEYS_1 for gpu in gpus) and all(len(nic) <= _NIC_KEYS_1 for nic in nics)
 
@@ -110,7 +110,7 @@ def _level(level: Level) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Topology:
-    """The topology that `text` describes; TopologyError says what is wrong with it."""
+    """Read the topology that `text` describes; TopologyError names the fault."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -131,7 +131,7 @@ def parsed(text: str) -> Topology:
 
 
 def _fields(value: object, what: str, extra: Collection[str]) -> dict[str, Any]:
-    """The fields of the `Topology` that `value` describes; what they hold is still to be checked by it."""
+    """Return the fields of the `Topology` that `value` describes; its constructor checks their content."""
     record = _record(value, what, _KEYS, extra)
     gpus, nics, parts = (
         _checks.sequence(record.get(key, ()), key, TopologyError) for key in ("gpus", "nics", "components")
@@ -222,7 +222,7 @@ def _read_uuids(
 
 
 def _numbers(value: object, what: str, count: int) -> list[int]:
-    """`value` as numbers of `count` things."""
+    """Return `value` as a list of indices below `count`."""
     places = _checks.sequence(value, what, TopologyError)
     return [
         _checks.integer(place, f"{what}[{i}]", TopologyError, low=0, high=count - 1)
@@ -249,7 +249,7 @@ def _read_level(value: object, what: str) -> Level:
 
 
 def _record(value: object, what: str, keys: Collection[str], extra: Collection[str]) -> dict[str, Any]:
-    """`value` as a dict with all of `keys`, and of others only `extra`."""
+    """Return `value` as a dict with all of `keys` and no others but `extra`."""
     if not isinstance(value, dict):
         raise TopologyError(f"{what} = {_checks.shown(value)} is not an object")
     record = cast("dict[str, Any]", value)

@@ -1,4 +1,4 @@
-"""A topology as a networkx graph, and back."""
+"""Conversion of a topology to a networkx graph, and back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     import networkx as nx
 
 MAX_GPUS = 1 << 11
-"""More GPUs make more edges than networkx holds in bearable memory."""
+"""Limit on GPUs: more would make more edges than networkx holds in reasonable memory."""
 
 
 def read(g: nx.Graph[Any], weight: str, given: Mapping[str, Any]) -> Topology:
-    """See `Topology.from_networkx`; `given` stands above what the graph says of itself, where it is not None."""
+    """Build a topology from a networkx graph; see `Topology.from_networkx`.
+
+    given: settings that override the graph's attributes unless they are None.
+    """
     _checks.simple_graph(g, "g", TopologyError)
     index = {node: i for i, node in enumerate(g.nodes)}
     gpus = tuple(_gpu(i, data) for i, data in enumerate(g.nodes.values()))
@@ -33,7 +36,7 @@ def read(g: nx.Graph[Any], weight: str, given: Mapping[str, Any]) -> Topology:
 
 
 def written(topology: Topology) -> nx.Graph[int]:
-    """See `Topology.to_networkx`."""
+    """Return all pairs that have a path as a networkx graph; see `Topology.to_networkx`."""
     if topology.num_gpus > MAX_GPUS:
         raise TopologyError(f"{topology.num_gpus} GPUs are too many for networkx (at most {MAX_GPUS})")
     import networkx as nx

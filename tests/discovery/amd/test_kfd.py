@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import topoplace as tp
+from refusals import assert_refused
 from topoplace.discovery.amd import kfd
 
 PCIE, XGMI, PROCESSORS = 2, 11, 1
@@ -150,8 +151,18 @@ LINK = "nodes/3/io_links/1/properties"
 @pytest.mark.parametrize(
     ("path", "old", "new", "message"),
     [
-        (LINK, "type 11", "type eleven", f"'{LINK}' line 1: 'type eleven' is no property, or there twice"),
-        (LINK, "type 11\n", "weight 1\n", f"'{LINK}' line 4: 'weight 15' is no property, or there twice"),
+        (
+            LINK,
+            "type 11",
+            "type eleven",
+            f"'{LINK}' line 1: 'type eleven' is not a property, or appears twice",
+        ),
+        (
+            LINK,
+            "type 11\n",
+            "weight 1\n",
+            f"'{LINK}' line 4: 'weight 15' is not a property, or appears twice",
+        ),
         (LINK, "weight 15\n", "", f"{LINK}: weight is missing"),
         (
             LINK,
@@ -159,21 +170,18 @@ LINK = "nodes/3/io_links/1/properties"
             "max_bandwidth 9999999999999",
             f"{LINK}: max_bandwidth = 9999999999999 is too large",
         ),
-        (LINK, "node_to 4", "node_to 3", f"{LINK}: node_to = 3 is no other node"),
+        (LINK, "node_to 4", "node_to 3", f"{LINK}: node_to = 3 must be another node"),
         (
             LINK,
             "max_bandwidth 100000",
             "max_bandwidth 50000",
-            "nodes/4/io_links/1/properties: node 3 tells another link to node 4",
+            "nodes/4/io_links/1/properties: node 3 describes another link to node 4",
         ),
         ("nodes/3/properties", TREE["nodes/3/properties"], "\n", "'nodes/3/properties' is empty"),
     ],
 )
 def test_damaged_files_are_refused_by_name(path: str, old: str, new: str, message: str) -> None:
-    assert old in TREE[path]
-    with pytest.raises(tp.TopologyError) as caught:
-        kfd.parse(TREE | {path: TREE[path].replace(old, new)})
-    assert str(caught.value) == message
+    assert_refused(lambda text: kfd.parse(TREE | {path: text}), TREE[path], old, new, message)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +197,10 @@ def test_damaged_files_are_refused_by_name(path: str, old: str, new: str, messag
             {"a/nodes/0/properties": "a 1", "b/nodes/0/properties": "a 1"},
             "'b/nodes/0/properties': the trees of two machines",
         ),
-        ({"nodes/0/properties": 3}, "data['nodes/0/properties'] is no text of a file"),
+        ({"nodes/0/properties": 3}, "data['nodes/0/properties'] is not a path with the text of a file"),
         ({"nodes/0/properties": "a" * 70000}, "'nodes/0/properties' has more than 65536 bytes"),
         ("text", "data = 'text' is neither a tar archive nor files by path"),
-        (b"\x1f\x8b compressed", "data is no uncompressed tar archive"),
+        (b"\x1f\x8b compressed", "data is not an uncompressed tar archive"),
     ],
 )
 def test_what_is_no_tree_is_refused(data: object, message: str) -> None:
@@ -208,7 +216,7 @@ def test_damaged_archives_are_refused() -> None:
             kfd.parse(data[:cut])
     with pytest.raises(tp.TopologyError, match="byte 0: the archive has a header with a wrong checksum"):
         kfd.parse(b"x" + data[1:])
-    with pytest.raises(tp.TopologyError, match="'nodes/0/properties' is there twice"):
+    with pytest.raises(tp.TopologyError, match="'nodes/0/properties' appears twice"):
         kfd.parse(
             archive({"nodes/0/properties": TREE["nodes/0/properties"]}).rstrip(b"\0").ljust(1024, b"\0") * 2
         )

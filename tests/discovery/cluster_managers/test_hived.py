@@ -52,7 +52,7 @@ def test_nodes_that_the_caller_knows(config: str) -> None:
     assert topology.link(8, 9).kind is LinkKind.UNKNOWN  # a node with GPUs of two models
     with pytest.raises(tp.TopologyError, match=r"template\['BOX'\] has 2 GPUs, but node 'n0' has 4"):
         hived.parse(config, template={"BOX": tp.Topology.from_links(2, [])})
-    with pytest.raises(tp.TopologyError, match="socket_cells: 'X' is no cell type"):
+    with pytest.raises(tp.TopologyError, match="socket_cells: 'X' is not a cell type"):
         hived.parse(config, socket_cells=["X"])
 
 
@@ -69,14 +69,14 @@ HEAD = "physicalCluster:\n  cellTypes:\n    B: {childCellType: G, childCellNumbe
         ("cellTypes: {B: {childCellType: G}}", "line 1: cell type 'B' has no childCellNumber"),
         (
             "cellTypes: {B: {childCellType: G, childCellNumber: 0}}",
-            "childCellNumber = '0' is no number in 1..",
+            "childCellNumber = '0' is not a number in 1..",
         ),
         ("cellTypes: {B: {childCellType: B, childCellNumber: 1}}", "line 1: cell type 'B' is below itself"),
         (
             HEAD + "    C: {childCellType: B, childCellNumber: 2, isNodeLevel: true}\n",
             "line 4: cell type 'C' has 2 types of nodes in it",
         ),
-        (HEAD + "  physicalCells: [{cellType: X}]", "line 4: cellType = 'X' is no cell type"),
+        (HEAD + "  physicalCells: [{cellType: X}]", "line 4: cellType = 'X' is not a cell type"),
         (HEAD + "  physicalCells: [{cellType: B}]", "line 4: a 'B' without cellAddress"),
         (
             HEAD + "  physicalCells: [{cellType: B, cellAddress: n, cellChildren: [{}]}]",
@@ -84,11 +84,11 @@ HEAD = "physicalCluster:\n  cellTypes:\n    B: {childCellType: G, childCellNumbe
         ),
         (
             HEAD + "  physicalCells: [{cellType: B, cellAddress: n}, {cellType: B, cellAddress: n}]",
-            "GPU 0 of node 'n' is there twice",
+            "GPU 0 of node 'n' appears twice",
         ),
         (
             HEAD + "  physicalCells: [{cellType: B, cellAddress: n, cellChildren: [{cellAddress: x}, {}]}]",
-            "line 4: cellAddress = 'x' is no number",
+            "line 4: cellAddress = 'x' is not a number",
         ),
         (
             "cellTypes: {B: {childCellType: G, childCellNumber: 2}}\nphysicalCells: [{cellType: B}]",

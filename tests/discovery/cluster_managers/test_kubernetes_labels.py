@@ -120,7 +120,7 @@ def test_mig_single() -> None:
 
 def test_mig_mixed(mixed: str) -> None:
     assert kubernetes_labels.recognised(mixed)
-    with pytest.raises(tp.TopologyError, match="nothing tells how many GPUs are whole"):
+    with pytest.raises(tp.TopologyError, match="an unknown number of whole GPUs"):
         parse(mixed)
     topology = parse(mixed, whole_gpus=1)
     assert [gpu.fraction for gpu in topology.gpus] == [1.0, 1 / 7, 1 / 7, 3 / 7]
@@ -158,20 +158,20 @@ def test_elided_text() -> None:
     [
         ("", "there is no node"),
         ("kind: Pod", "there is no node"),
-        ("a: 1", "line 1: an object that is no Node and has no labels"),
+        ("a: 1", "line 1: an object that is not a Node and has no labels"),
         ("kind: Node", "no node has a GPU: machine0"),
-        (node(gpu_count="x"), "node 'n': labels nvidia.com/gpu.count = 'x' is no whole number"),
-        (node(gpu_count="300"), "node 'n': 300 GPUs; at most 256"),
-        (f"[{node(gpu_count='1')},{node(gpu_count='1')}]", "node 'n': is there twice"),
+        (node(gpu_count="x"), "node 'n': labels nvidia.com/gpu.count = 'x' is not a whole number"),
+        (node(gpu_count="300"), "node 'n': 300 GPUs are more than 256"),
+        (f"[{node(gpu_count='1')},{node(gpu_count='1')}]", "node 'n': appears twice"),
         (node(gpu_count="1", mig_strategy="single", gpu_slices_gi="8"), "a MIG slice of 8 of 7"),
         (r"nvidia\.com\/gpu\.count=[0-9]+", "line 1: 'nvidia\\\\.com\\\\/gpu\\\\.count=[0-9]+' is a pattern"),
         (
             "nvidia.com/gpu.count=1\nnvidia.com/gpu.count=1",
-            "line 2: label 'nvidia.com/gpu.count' is there twice",
+            "line 2: label 'nvidia.com/gpu.count' appears twice",
         ),
-        ("a=1\nb", "line 2: 'b' is no label as key=value"),
-        ("kind: Node\nmetadata: {labels: {a: [1]}}", "'a' = ['1'] is no plain value"),
-        ("kind: Node\nmetadata: [1]", "metadata = ['1'] is no mapping"),
+        ("a=1\nb", "line 2: 'b' is not a label as key=value"),
+        ("kind: Node\nmetadata: {labels: {a: [1]}}", "'a' = ['1'] is not a plain value"),
+        ("kind: Node\nmetadata: [1]", "metadata = ['1'] is not a mapping"),
     ],
 )
 def test_refused(text: str, message: str) -> None:

@@ -71,7 +71,7 @@ def test_blocks_alone() -> None:
         ),
         (
             "switches: {r: {switches: [[b]]}}\nblocks: [{switch: r, nodes: [n]}]",
-            "switches has ['b'], which is no name",
+            "switches has ['b'], which is not a name",
         ),
         ("blocks:\n- switch: a\n  nodes: [n]\n- switch: b\n  nodes: [n]", "machine 'n' is below switch 'b'"),
         (

@@ -41,7 +41,7 @@ spec:
         ("kind: Node", "there is no object of kind HyperNode"),
         (HYPERNODE.replace("name: a", "x: a"), "line 1: a HyperNode without a name"),
         (HYPERNODE.replace("tier: 1", "x: 1"), "line 1: HyperNode 'a' has no tier"),
-        (HYPERNODE.replace("tier: 1", "tier: -1"), "line 4: tier = '-1' is no number"),
+        (HYPERNODE.replace("tier: 1", "tier: -1"), "line 4: tier = '-1' is not a number"),
         (HYPERNODE.replace("- name: n", "- type: Pod"), "line 6: type = 'Pod' is neither Node nor HyperNode"),
         (HYPERNODE.replace("- name: n", "- type: Node"), "line 6: a member of HyperNode 'a' has no name"),
         (
@@ -49,7 +49,7 @@ spec:
             "line 6: a member of HyperNode 'a' is selected by 'regexMatch', which only the live cluster resolves",
         ),
         (HYPERNODE.replace("tier: 1", "tier: 2"), "line 1: HyperNode 'a' has the child 'n'"),
-        (HYPERNODE + "---\n" + HYPERNODE, "line 8: HyperNode 'a' is there twice, first in line 1"),
+        (HYPERNODE + "---\n" + HYPERNODE, "line 8: HyperNode 'a' appears twice, first in line 1"),
         (
             HYPERNODE
             + "---\n"

@@ -201,7 +201,7 @@ def test_hosts_of_one_file_share_an_nvlink_domain() -> None:
 
 BAD_TEXTS = [
     ("", "line 1: a NCCL topology is not well-formed"),
-    (GRAPH, "line 1: a NCCL graph, that is the rings and trees"),
+    (GRAPH, "line 1: a NCCL graph \\(the rings and trees"),
     ("<topology/>", "line 1: a NCCL topology begins with system, not 'topology'"),
     ("<system/>", "line 1: version '' is not 1 or 2"),
     ('<system version="1"/>', "no GPU: no pci has a gpu in it"),
@@ -216,7 +216,7 @@ BAD_TEXTS = [
     (NVSWITCH.replace('dev="3"', ""), "line 34: gpu dev is missing"),
     (NVSWITCH.replace('count="5"', 'count="0"'), "line 36: nvlink count = '0' is not"),
     (NVSWITCH.replace('count="5"', 'count="10"'), "line 36: 19 links, more than the 18"),
-    (NVSWITCH.replace('target="0000:E1:00.0"', ""), "line 7: nvlink target = '' is no bus id"),
+    (NVSWITCH.replace('target="0000:E1:00.0"', ""), "line 7: nvlink target = '' is not a bus id"),
     (
         NVSWITCH.replace('sm="90"', 'sm="75"'),
         "line 6: no speed is known of nvlink of sm '75'; lane_gb_per_s=",
@@ -233,7 +233,7 @@ BAD_TEXTS = [
     ),
     (NVSWITCH.replace("ff00ff00", "ff00ff0g"), "line 32: affinity = 'ff00ff0g' is not a mask"),
     (NVSWITCH.replace('speed="10000"', 'speed="fast"'), "line 29: net speed = 'fast' is not an integer"),
-    (NVSWITCH.replace('name="eth0"', 'name="ib0"'), "line 29: net 'ib0' is there twice"),
+    (NVSWITCH.replace('name="eth0"', 'name="ib0"'), "line 29: net 'ib0' appears twice"),
     (NVSWITCH.replace('name="eth0"', ""), "line 29: net name = '' is not a non-empty string"),
     (NVSWITCH.replace('modelid="143"', ""), "line 3: cpu modelid is missing"),
     (POWER9.replace('count="2"', 'count="1"'), "line 5: 3 links from GPU0 to GPU1, but 2 back"),

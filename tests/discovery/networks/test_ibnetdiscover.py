@@ -57,11 +57,11 @@ CA = 'Ca 1 "H-1" # "n mlx5_0"\n'
         (CA, "no fabric: 1 channel adapters or routers, and no Switch"),
         (SWITCH, "no fabric: the text has no machine that is plugged into a switch"),
         (SWITCH + CA, "no fabric: the text has no machine"),
-        (SWITCH + SWITCH, "line 2: 'S-1' is there twice"),
+        (SWITCH + SWITCH, "line 2: 'S-1' appears twice"),
         ('[1] "S-1"[1]\n', "line 1: a cable before the first Switch or Ca"),
         (SWITCH + '[1] "H-1"[1]\n', "line 2: a cable to 'H-1', which the text does not describe"),
         (SWITCH + '[1] "H-1"[1]\n[1] "H-1"[2]\n' + CA, "line 3: port 1 of 'S-1' has another cable in line 2"),
-        ("hello", "line 1: 'hello' is no line of ibnetdiscover"),
+        ("hello", "line 1: 'hello' is not a line of ibnetdiscover"),
     ],
 )
 def test_refused(text: str, message: str) -> None:

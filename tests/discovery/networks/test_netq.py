@@ -47,21 +47,21 @@ GRAPH = '[{"nodes": [{"id": "1", "name": "s", "device_type": "switch"}, {"id": "
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1", "begins with no bracket"),
+        ("a: 1", "not JSON: it must begin with"),
         ("[]", "is empty"),
-        ("[1]", "an entry = '1' is no mapping"),
+        ("[1]", "an entry = '1' is not a mapping"),
         ("[{}]", "entry 0 has no Name: no compute node"),
         ('[{"Name": "a"}]', "entry 0 has no DomainUUID: no compute node"),
         (
             '[{"Name": "a", "DomainUUID": "d"}, {"Name": "a", "DomainUUID": "d"}]',
-            "compute node 'a' is there twice",
+            "compute node 'a' appears twice",
         ),
         ('{"nodes": [{"id": "1"}], "links": []}', "a node of the graph has no name"),
-        (GRAPH.replace('"2"', '"1"') % "", "node '1' of the graph is there twice"),
+        (GRAPH.replace('"2"', '"1"') % "", "node '1' of the graph appears twice"),
         (GRAPH.replace('"h"', '"s"') % "", "2 nodes of the graph have the name 's'"),
         (GRAPH % "", "no fabric: the graph has no machine that is plugged into a switch"),
-        (GRAPH % '{"src": "1", "target": "3"}', "target of a link = '3' is no node of the graph"),
-        (GRAPH % '{"src": "1", "target": "2", "size": 0}', "size = '0' is no number in 1..100000"),
+        (GRAPH % '{"src": "1", "target": "3"}', "target of a link = '3' is not a node of the graph"),
+        (GRAPH % '{"src": "1", "target": "2", "size": 0}', "size = '0' is not a number in 1..100000"),
     ],
 )
 def test_refused(text: str, message: str) -> None:

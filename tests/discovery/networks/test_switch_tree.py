@@ -76,7 +76,7 @@ def test_ranks_as_told() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: n1\na: n2", "line 2: switch 'a' is there twice, first in line 1"),
+        ("a: n1\na: n2", "line 2: switch 'a' appears twice, first in line 1"),
         (
             "a: b c n1",
             "line 1: switch 'a' has the child 'b', which the text does not describe (2 names like this",

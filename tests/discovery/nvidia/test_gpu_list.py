@@ -68,15 +68,18 @@ def test_whole_gpus() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no GPU: no line is like"),
+        ("", "no GPU: the text has no line like"),
         (MIG.replace("3g.20gb", "3x.20gb", 1), "line 2: 'MIG 3x.20gb     Device  0"),
-        (MIG.replace("Device  1", "Device  0"), "line 3: slice 0 of GPU0 is there twice"),
+        (MIG.replace("Device  1", "Device  0"), "line 3: slice 0 of GPU0 appears twice"),
         (MIG.replace("1c.3g", "4c.3g"), "line 6: 4c of 3g is more than there is"),
         (MIG.replace("2g.10gb", "5g.10gb"), "line 1: GPU0 has 9 slices of 7"),
-        (MIG.replace("GPU 1", "GPU 0"), "line 5: GPU0 is there twice, first in line 1"),
-        (MIG.replace("A100-SXM4-40GB", "X1"), "line 1: into how many slices a 'NVIDIA X1' can be cut"),
+        (MIG.replace("GPU 1", "GPU 0"), "line 5: GPU0 appears twice, first in line 1"),
+        (
+            MIG.replace("A100-SXM4-40GB", "X1"),
+            "line 1: the number of slices of a 'NVIDIA X1' is unknown; give slices_per_gpu=",
+        ),
         (MIG.split("\n", 1)[1], "line 1: a slice without a GPU"),
-        (MIG + "[...]\n", r"line 9: \[...\] stands for text"),
+        (MIG + "[...]\n", r"line 9: \[...\] marks omitted text"),
         ("".join(f"GPU {i}: X\n" for i in range(1000)), "line 129: more than 128 GPUs"),
     ],
 )

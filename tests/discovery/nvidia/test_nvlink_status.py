@@ -51,7 +51,8 @@ def test_ends_alone_have_the_speed_of_the_model() -> None:
     assert nvlink_status.parse(unknown, "B200").link(0, 1) == Link(LinkKind.NVLINK5, 3, 150.0)
     assert nvlink_status.parse(unknown, lane_gb_per_s=10.0).link(0, 1) == Link(LinkKind.NVLINK, 3, 30.0)
     with pytest.raises(
-        tp.TopologyError, match="line 1: the speed of the NVLinks of 'NVIDIA X1' is not known"
+        tp.TopologyError,
+        match="line 1: the speed of the NVLinks of 'NVIDIA X1' is unknown; give lane_gb_per_s=",
     ):
         nvlink_status.parse(unknown)
 
@@ -108,10 +109,13 @@ def test_gpus_are_found_by_the_links_they_share() -> None:
 def test_what_cannot_be_told_needs_the_bus_ids() -> None:
     three = mesh([["0B", "0C"], ["0A", "0C"], ["0A"]])
     with pytest.raises(
-        tp.TopologyError, match=r"line 1: which GPUs the links of GPU0 lead to .* bus_ids= tells"
+        tp.TopologyError,
+        match=r"line 1: the text does not show to which GPUs the links of GPU0 lead; give bus_ids=",
     ):
         nvlink_status.parse(three)
-    with pytest.raises(tp.TopologyError, match="line 1: which GPUs the links of GPU0"):
+    with pytest.raises(
+        tp.TopologyError, match="line 1: the text does not show to which GPUs the links of GPU0 lead"
+    ):
         nvlink_status.parse(mesh([["0B"], ["0A", "0A"]]))
     with pytest.raises(tp.TopologyError, match="line 4: 1 links from GPU1 to GPU2, but 0 back"):
         nvlink_status.parse(three, bus_ids=["00000000:0A:00.0", "00000000:0B:00.0", "00000000:0C:00.0"])
@@ -139,24 +143,24 @@ def test_one_gpu_and_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no GPU: no line is like"),
+        ("", "no GPU: the text has no line like"),
         (
             STATUS.replace("\t Link 1: 26.562 GB/s\n\t Link 2", "\t [...]\n\t Link 2", 1),
-            r"line 4: \[...\] stands for",
+            r"line 4: \[...\] marks omitted text",
         ),
-        (STATUS.replace("\t Link 1: 26.562 GB/s\n", "\t ...\n", 1), r"line 4: \.\.\. stands for"),
+        (STATUS.replace("\t Link 1: 26.562 GB/s\n", "\t ...\n", 1), r"line 4: \.\.\. marks omitted text"),
         (
             STATUS.replace("\t Link 1: 26.562 GB/s\n", "", 1),
-            "line 2: link 1 of GPU0 is missing, and link 3 is there",
+            "line 2: link 1 of GPU0 is missing, although link 3 is listed",
         ),
-        (STATUS.replace("Link 1", "Link 0", 1), "line 4: link 0 of GPU0 is there twice"),
+        (STATUS.replace("Link 1", "Link 0", 1), "line 4: link 0 of GPU0 appears twice"),
         (STATUS.replace("Link 1", "Link 99", 1), r"line 4: link = 99 is not in 0\.\.63"),
-        (STATUS.replace("26.562", "19", 1), "line 3: what 19 GB/s carries is not known; known: 20"),
-        (STATUS.replace("26.562 GB/s", "fast", 1), "line 3: 'Link 0: fast' is no link"),
+        (STATUS.replace("26.562", "19", 1), "line 3: the payload of a rate of 19 GB/s is unknown; known: 20"),
+        (STATUS.replace("26.562 GB/s", "fast", 1), "line 3: 'Link 0: fast' is not a link"),
         ("Link 0: 25 GB/s\n", "line 1: a link without a GPU"),
         (BRIDGE.replace("<inactive>", "26.562 GB/s", 1), "line 2: 4 links of GPU0 are active, but 3 lead"),
         (BRIDGE.replace("H100 PCIe", "H200", 1), "line 15: GPU0 is another one than in line 2"),
-        (REMOTE.replace("Link 1", "Link 0", 1), "line 3: link 0 of GPU0 is there twice"),
+        (REMOTE.replace("Link 1", "Link 0", 1), "line 3: link 0 of GPU0 appears twice"),
         ("".join(f"GPU {i}: X\n" for i in range(1000)), "line 129: more than 128 GPUs"),
     ],
 )

@@ -148,9 +148,9 @@ BAD_TEXTS = [
     (MODERN.replace("NODE", "X"), "line 5: GPU3 to GPU2 is X"),
     (
         MODERN.replace("GPU2\t", "GPU1\t", 2).replace("GPU1\tGPU1\tGPU3", "GPU1\tGPU2\tGPU3"),
-        "row GPU1 is there twice",
+        "row GPU1 appears twice",
     ),
-    (MODERN.replace("GPU1\tGPU2", "GPU1\tGPU1"), "line 1: column GPU1 is there twice"),
+    (MODERN.replace("GPU1\tGPU2", "GPU1\tGPU1"), "line 1: column GPU1 appears twice"),
     ("\n".join(MODERN.split("\n")[:4]), "row GPU3 is missing, column GPU3 is in line 1"),
     (MODERN.replace("\nGPU3\t", "\nGPU9\t"), "line 5: 'GPU9' is not a column of the header"),
     (BLANKS + "GPU3 X SOC SOC\n", "line 6: 'GPU3' is not a column of the header"),

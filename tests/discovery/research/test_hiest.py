@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from refusals import refusal
 from topoplace.discovery.research import hiest
 
 
@@ -96,9 +97,7 @@ def distances(u: int, v: int, value: object) -> dict[str, Any]:
     ],
 )
 def test_other_machines_are_refused(fields: object, message: str) -> None:
-    with pytest.raises(tp.TopologyError) as caught:
-        hiest.parse(text_of(fields))
-    assert str(caught.value) == message
+    assert refusal(hiest.parse, text_of(fields)) == message
 
 
 @pytest.mark.parametrize(
@@ -107,15 +106,13 @@ def test_other_machines_are_refused(fields: object, message: str) -> None:
         ("{\n x", "line 2: not JSON: Expecting property name enclosed in double quotes"),
         ("{}", "the text.machines = None is not a dict"),
         ("[]", "the text = [] is not an object"),
-        ('{"machines": {}}', "machines has 0 entries; 1 to 100000 are read"),
-        ('{"machines": {"a": {}, "a": {}}}', "'a' is there twice in an object"),
+        ('{"machines": {}}', "machines has 0 entries: must have 1 to 100000"),
+        ('{"machines": {"a": {}, "a": {}}}', "'a' appears twice in an object"),
         ("[" * 600_000, "the JSON has more than 500000 objects and lists"),
     ],
 )
 def test_other_json_is_refused(text: str, message: str) -> None:
-    with pytest.raises(tp.TopologyError) as caught:
-        hiest.parse(text)
-    assert str(caught.value) == message
+    assert refusal(hiest.parse, text) == message
 
 
 @pytest.mark.parametrize(

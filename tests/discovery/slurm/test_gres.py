@@ -60,7 +60,9 @@ def test_xgmi() -> None:
 def test_the_machine_has_to_be_chosen(nodes: str) -> None:
     assert gres.recognised(nodes)
     assert gres.machines(nodes) == [f"gpu{i}" for i in range(10)]
-    with pytest.raises(tp.TopologyError, match=r"gpu\[0-7\] \| gpu\[8-9\] are not alike: node="):
+    with pytest.raises(
+        tp.TopologyError, match=r"gpu\[0-7\] \| gpu\[8-9\] are not alike: choose one with node="
+    ):
         parse(nodes)
     with pytest.raises(
         tp.TopologyError, match=r"line 1: AutoDetect=nvml finds the GPUs of gpu3 when Slurm starts"
@@ -114,7 +116,7 @@ PAIR = "Name=gpu Type=V100 File=/dev/a Links=-1,1\nName=gpu Type=V100 File=/dev/
         ("", "no line describes a device"),
         ("Type=a100", "line 1: neither Name nor AutoDetect"),
         ("Name=mps Count=4", "no GPU: no line with Name=gpu is about machine0"),
-        ("Name=gpu Count=x", "line 1: Count = 'x' is no number"),
+        ("Name=gpu Count=x", "line 1: Count = 'x' is not a number"),
         ("Name=gpu Count=3 File=/dev/n[0-1]", "line 1: Count is 3, but there are 2 files"),
         ("Name=gpu Count=1M", "line 1: more than 256 GPUs"),
         ("Name=gpu Count=0", "no GPU"),
@@ -122,13 +124,13 @@ PAIR = "Name=gpu Type=V100 File=/dev/a Links=-1,1\nName=gpu Type=V100 File=/dev/
         ("Name=gpu Cores=all", "line 1: Cores = 'all' is not a list"),
         ("Name=gpu File=/dev/n[0-1] Links=-1,1", "line 1: Links of 2 devices at once"),
         (PAIR.replace("-1,1", "-1,1,0", 1), "line 1: Links has 3 numbers for 2 GPUs"),
-        (PAIR.replace("-1,1", "-1,x", 1), "line 1: Links: 'x' is no number of links"),
+        (PAIR.replace("-1,1", "-1,x", 1), "line 1: Links: 'x' is not a number of links"),
         (PAIR.replace("-1,1", "1,1", 1), "line 1: Links has -1, which stands for the device itself, 0 times"),
         (PAIR.replace(" Links=1,-1", " Links=-1,1"), "line 2: Links has -1 at place 0, as has line 1"),
         (PAIR.replace(" Links=1,-1", ""), "line 2: no Links, which line 1 has"),
         (PAIR.replace("-1,1", "-1,2", 1), "line 2: Links: 1 links to a, but line 1: Links: 2 links to b"),
         (PAIR.replace("-1,1", "-1,7").replace("1,-1", "7,-1"), "line 2: Links: 7 links, but 6 are the most"),
-        (PAIR.replace("V100", "tesla"), "Type = 'tesla' does not tell the speed of a link; gpu_model= does"),
+        (PAIR.replace("V100", "tesla"), "Type = 'tesla' has no known link speed; give gpu_model="),
         ("Name=gpu Colour=red", "line 1: 'Colour' is not a key"),
     ],
 )
@@ -139,7 +141,7 @@ def test_refused(text: str, message: str) -> None:
 
 
 def test_an_unknown_model_is_named() -> None:
-    with pytest.raises(tp.TopologyError, match="gpu_model = 'X1' does not tell"):
+    with pytest.raises(tp.TopologyError, match="gpu_model = 'X1' has no known link speed"):
         parse(PAIR, gpu_model="X1")
 
 

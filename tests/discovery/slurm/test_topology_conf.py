@@ -68,7 +68,9 @@ SwitchName=old Level=0 LinkSpeed=1 Nodes=k1
     assert domains(fabric, "leaf") == {"leaf1": "n[01-02]", "leaf2": "n[03-04]", "old": "k1", None: "login1"}
     assert domains(fabric, "spine") == {"spine": "login1,n[01-04]", None: "k1"}
     assert tp.discovery.read(shown) == fabric
-    with pytest.raises(tp.TopologyError, match=r"^line 3: Level = '' is no number, as other lines have"):
+    with pytest.raises(
+        tp.TopologyError, match=r"^line 3: Level = '' is not a number, but other lines have one"
+    ):
         topology_conf.parse(shown.replace("spine Level=1", "spine"))
     with pytest.raises(tp.TopologyError, match="n01"):
         topology_conf.parse(shown.replace("n[03-04]\n", "n[01-04]\n"))
@@ -104,7 +106,7 @@ def test_a_cluster_of_it(repository: Path) -> None:
         ("BlockSizes=4", "no line has"),
         ("Switchname s0", "line 1: 'Switchname s0' is not KEY=VALUE"),
         ("SwitchName=a Node=b", "line 1: 'Node' is not a key"),
-        ("SwitchName=a Nodes=b nodes=c", "line 1: nodes is there twice"),
+        ("SwitchName=a Nodes=b nodes=c", "line 1: nodes appears twice"),
         ("\nSwitchName=a", "line 2: SwitchName without Nodes or Switches"),
         ("BlockName=a", "line 1: BlockName without Nodes"),
         ("SwitchName=a Nodes=n[1-", "line 1: nodes: the bracket in '[1-' has no partner"),
@@ -117,12 +119,12 @@ def test_a_cluster_of_it(repository: Path) -> None:
         ("Nodes=b", "line 1: none of SwitchName"),
         ("Include other.conf", "line 1: 'Include other.conf' is not KEY=VALUE"),
         ("Include=other.conf", "line 1: Include names another file"),
-        ("BlockName=a Nodes=b\nBlockSizes=4,x", "line 2: BlockSizes: 'x' is no number"),
+        ("BlockName=a Nodes=b\nBlockSizes=4,x", "line 2: BlockSizes: 'x' is not a number"),
         ("BlockName=a Nodes=b\nBlockSizes=4,12", "12 is not the first size times a larger power of two"),
         ("BlockName=a Nodes=b\nBlockSizes=4,4", "4 is not the first size times a larger power of two"),
         (
             "BlockName=a Nodes=b\nBlockSizes=4\nBlockSizes=4",
-            "line 3: BlockSizes is there twice, first in line 2",
+            "line 3: BlockSizes appears twice, first in line 2",
         ),
         ("BlockName=a Nodes=b Switches=c", "line 1: Switches in a line of BlockName"),
         ("BlockName=a Nodes=n1\nBlockName=b Nodes=n1", "line 2: no tree: machine 'n1' is below block 'b'"),
@@ -145,7 +147,7 @@ def test_a_line_that_is_continued_by_nothing() -> None:
 
 
 def test_many_short_lines_are_refused() -> None:
-    with pytest.raises(tp.TopologyError, match="line 20834: more than 20833 lines that say something"):
+    with pytest.raises(tp.TopologyError, match="line 20834: more than 20833 lines with content"):
         topology_conf.parse("SwitchName=a Nodes=n1\n" * 45_455)
 
 

@@ -30,14 +30,14 @@ def test_json_reads_as_yaml_does() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2", "line 2: key 'a' is there twice"),
+        ("a: 1\na: 2", "line 2: key 'a' appears twice"),
         ("a: &x 1\nb: *x", "line 2: alias *x is not read"),
         ("a: 1\n b: 2", "line 2: it is not well-formed"),
         ("a: [1", "line 2: it is not well-formed"),
         ("? [a]\n: 1", "line 1: a key that is itself"),
         ("a: \x01", "not well-formed"),
         ("- " * 100 + "1", "line 1: it is nested deeper than 64"),
-        ('{"a": 1, "a": 2}', "key 'a' is there twice"),
+        ('{"a": 1, "a": 2}', "key 'a' appears twice"),
         ('{"a": 1\n"b": 2}', "line 2: it is not well-formed"),
         ("[" * 100 + "]" * 100, "nested deeper than 64"),
         ("[" * 1_000_000, "nested deeper than 64"),
@@ -63,18 +63,18 @@ def test_objects() -> None:
     text = "kind: List\nitems: [{a: 1}, {a: 2}]\n---\n---\na: 3\n"
     assert list(yaml_tree.objects(text, "it")) == [{"a": "1"}, {"a": "2"}, {"a": "3"}]
     assert list(yaml_tree.objects('[{"a": 1}]', "it")) == [{"a": "1"}]
-    with pytest.raises(tp.TopologyError, match="'x' is no object"):
+    with pytest.raises(tp.TopologyError, match="'x' is not an object"):
         list(yaml_tree.objects("x", "it"))
 
 
 @pytest.mark.parametrize(
     ("read", "message"),
     [
-        (lambda root: yaml_tree.fields(root["list"], "it"), "line 2: it = ['x'] is no mapping"),
-        (lambda root: yaml_tree.items(root, "text"), "line 1: text = 'y' is no list"),
-        (lambda root: yaml_tree.scalar(root, "list"), "line 1: list = ['x'] is no plain value"),
-        (lambda root: yaml_tree.number(root, "text", 0, 9), "line 1: text = 'y' is no number in 0..9"),
-        (lambda root: yaml_tree.number(root, "ten", 0, 9), "line 1: ten = '10' is no number in 0..9"),
+        (lambda root: yaml_tree.fields(root["list"], "it"), "line 2: it = ['x'] is not a mapping"),
+        (lambda root: yaml_tree.items(root, "text"), "line 1: text = 'y' is not a list"),
+        (lambda root: yaml_tree.scalar(root, "list"), "line 1: list = ['x'] is not a plain value"),
+        (lambda root: yaml_tree.number(root, "text", 0, 9), "line 1: text = 'y' is not a number in 0..9"),
+        (lambda root: yaml_tree.number(root, "ten", 0, 9), "line 1: ten = '10' is not a number in 0..9"),
     ],
 )
 def test_values_of_the_wrong_kind(read: object, message: str) -> None:

@@ -184,7 +184,7 @@ def test_bad_traces_are_refused_by_line(rows: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Workload.from_trace(TRACE + rows)
     with pytest.raises(
-        ValueError, match=r"line 1: columns .*needed once each are job_id, submit_s, num_gpus"
+        ValueError, match=r"line 1: columns = .*must contain each of job_id, submit_s, num_gpus"
     ):
         Workload.from_trace("job_id,num_gpus\n")
 

@@ -71,14 +71,16 @@ def gres_pairs(data: bytes) -> None:
 
 
 def gres_tesla(data: bytes) -> None:
-    refused(gres.parse, data, "Type = 'tesla' does not tell the speed of a link; gpu_model= does")
+    refused(gres.parse, data, "Type = 'tesla' has no known link speed; give gpu_model=")
     topology = gres.parse(data, gpu_model="V100")
     assert lanes(topology) == {(0, 1): 2, (0, 2): 2, (1, 2): 2, (3, 5): 1, (4, 5): 1, (6, 7): 2}
     assert topology.bandwidth(0, 1) == 50.0
 
 
 def gres_man(data: bytes) -> None:
-    refused(gres.parse, data, r"tux\[0-7\] \| tux\[8-11\] \| tux\[12-15\] are not alike: node=")
+    refused(
+        gres.parse, data, r"tux\[0-7\] \| tux\[8-11\] \| tux\[12-15\] are not alike: choose one with node="
+    )
     refused(gres.parse, data, "line 1: AutoDetect=nvml", node="tux7")
     refused(gres.parse, data, "line 2: AutoDetect=rsmi", node="tux8")
     assert gres.parse(data, node="tux15").num_gpus == 4

@@ -211,7 +211,9 @@ PEERS = {
     "8xH100-01": peers(8, "OK"),
 }
 NVLINKS = {
-    "h100-elided-01": refused(nvlink_status.parse, r"line 3: \[\.\.\.\] stands for text that was left out")
+    "h100-elided-01": refused(
+        nvlink_status.parse, r"line 3: \[\.\.\.\] marks omitted text; give the complete text"
+    )
 }
 
 EXPECTED: dict[str, Expected] = {

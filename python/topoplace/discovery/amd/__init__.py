@@ -1,1 +1,1 @@
-"""Texts of AMD's tools, and the driver's directory tree."""
+"""Readers of the output of AMD's tools, and of the driver's directory tree."""

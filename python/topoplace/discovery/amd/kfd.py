@@ -1,10 +1,10 @@
-"""The topology that AMD's kernel driver shows below /sys/class/kfd/kfd/topology, as a Topology.
+"""Reader of the topology that AMD's kernel driver shows below /sys/class/kfd/kfd/topology.
 
-There is a directory nodes/N per NUMA node and per GPU, with a file `properties` of a name and a number per line,
-and the same per link in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs.
-Links of type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link.
-p2p_links only repeat what the io_links on their way say, and are not used. location_id, the PCI address, may be
-there twice: a GPU in parts is several nodes.
+There is a directory nodes/N per NUMA node and per GPU, with a file `properties` of a name and a number per line. Each
+link has such a file in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs. Links of
+type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link. p2p_links only
+repeat the io_links on their way, and are not used. location_id, the PCI address, may appear twice: a partitioned GPU is
+several nodes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Properties = dict[str, int]
 
 
 def recognised(data: str | bytes) -> bool:
-    """Whether `data` looks like a tar archive of the driver's tree."""
+    """Return whether `data` looks like a tar archive of the driver's tree."""
     return isinstance(data, bytes) and tar_archive.is_tar(data) and b"nodes/" in data[: 1 << 20]
 
 
@@ -51,22 +51,22 @@ def parse(
     name: str = "kfd",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology of the driver's tree, given as an uncompressed tar archive or as its files by path.
+    """Read the topology from the driver's tree, given as an uncompressed tar archive or as its files by path.
 
-    GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs.
-    pcie_gb_per_s: the speed of a PCIe link where the driver tells none; socket_gb_per_s: between NUMA nodes, which
-    it never tells: AMD's figure where it is None. NUMA nodes nearer than 16 share a socket. Raises TopologyError
-    naming the file, the line and the value.
+    GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs. NUMA
+    nodes at a weight of at most 15 share a socket.
+    pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none. socket_gb_per_s: GB/s between NUMA nodes for
+    which it gives none; None means AMD's figure. Raises TopologyError naming the file, the line and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if socket_gb_per_s is None:
         socket_gb_per_s = SPEEDS["socket-amd"].gb_per_s
     between = _checks.positive(socket_gb_per_s, "socket_gb_per_s", TopologyError)
     gpus, cpus = _nodes(data)
-    links, strays = _agreed([*gpus, *cpus])
+    links, strays = _checked_io_links([*gpus, *cpus])
     place = {node.id: i for i, node in enumerate([*gpus, *cpus])}
     models = {node.id: node.model for node in gpus}
-    joined, silent = _joined(links, place, models, pcie_gb_per_s, between)
+    joined, silent = _links_by_place(links, place, models, pcie_gb_per_s, between)
     near = _near(links, place, len(gpus))
     sockets = _sockets(links, [node.id for node in cpus])
     inside, outside = _parted(joined, len(gpus))
@@ -104,7 +104,7 @@ class _Node:
 
     @property
     def address(self) -> str | None:
-        """The PCI address, where it is told."""
+        """Return the PCI address, None if the driver gives none."""
         location, domain = self.properties.get("location_id", 0), self.properties.get("domain", 0)
         if not 0 < location < 1 << 16 or domain >= 1 << 32:
             return None
@@ -122,7 +122,7 @@ class _Node:
 
 
 def _nodes(data: object) -> tuple[list[_Node], list[_Node]]:
-    """The nodes that are GPUs and the others, each by ascending id."""
+    """Return the nodes that are GPUs, and the others, each by ascending id."""
     tree = _tree(data)
     gpus = [node for node in tree if node.is_gpu]
     if not gpus:
@@ -131,7 +131,7 @@ def _nodes(data: object) -> tuple[list[_Node], list[_Node]]:
 
 
 def _tree(data: object) -> list[_Node]:
-    """The nodes by ascending id; each has its properties."""
+    """Return the nodes by ascending id, each with its properties."""
     nodes: dict[int, _Node] = {}
     roots: set[str] = set()
     for path, content in _files(data):
@@ -151,12 +151,12 @@ def _tree(data: object) -> list[_Node]:
 def _files(data: object) -> Iterator[tuple[str, str | bytes]]:
     if isinstance(data, bytes):
         if not tar_archive.is_tar(data):
-            raise TopologyError("data is no uncompressed tar archive")
+            raise TopologyError("data is not an uncompressed tar archive")
         yield from tar_archive.files(data)
     elif isinstance(data, Mapping):
         for path, content in cast("Mapping[object, object]", data).items():
             if not isinstance(path, str) or not isinstance(content, str | bytes):
-                raise TopologyError(f"data[{_checks.shown(path)}] is no text of a file")
+                raise TopologyError(f"data[{_checks.shown(path)}] is not a path with the text of a file")
             yield path, content
     else:
         raise TopologyError(f"data = {_checks.shown(data)} is neither a tar archive nor files by path")
@@ -166,12 +166,12 @@ def _add_file(node: _Node, kind: str | None, path: str, content: str | bytes) ->
     properties = _properties(path, content)
     if kind is None:
         if node.properties:
-            raise TopologyError(f"{_checks.shown(path)} is there twice")
+            raise TopologyError(f"{_checks.shown(path)} appears twice")
         node.path, node.properties = path, properties
         return
     items = node.links if kind == "io_links" else node.banks
     if path in items:
-        raise TopologyError(f"{_checks.shown(path)} is there twice")
+        raise TopologyError(f"{_checks.shown(path)} appears twice")
     items[path] = properties
 
 
@@ -186,7 +186,7 @@ def _properties(path: str, content: str | bytes) -> Properties:
             found[match[1]] = int(match[2])
         elif line.strip():
             raise TopologyError(
-                f"{_checks.shown(path)} line {number}: {_checks.shown(line)} is no property, or there twice"
+                f"{_checks.shown(path)} line {number}: {_checks.shown(line)} is not a property, or appears twice"
             )
     if not found:
         raise TopologyError(f"{_checks.shown(path)} is empty")
@@ -198,7 +198,7 @@ def _properties(path: str, content: str | bytes) -> Properties:
 
 @dataclass(frozen=True, slots=True)
 class _IoLink:
-    """One link as the driver tells it, bandwidths in MB/s of one lane and of all; 0 is not told."""
+    """One link in the driver's terms: bandwidths in MB/s of one lane and of all, 0 for unknown."""
 
     kind: int
     weight: int
@@ -213,10 +213,10 @@ Entry = tuple[int, int, Link]
 """Two vertices by their place, the smaller one first, and the link between them."""
 
 
-def _agreed(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
-    """The link of every pair that has one, and a note per link that cannot be used.
+def _checked_io_links(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
+    """Return the link of every pair that has one, and a note per link that cannot be used.
 
-    Both ends must tell the same of a link, where both tell. A container does not see all nodes that links lead to.
+    If both ends describe a link, they must agree. Links may lead to nodes that a container does not show.
     """
     known = {node.id for node in nodes}
     links: dict[Pair, _IoLink] = {}
@@ -236,13 +236,13 @@ def _agreed(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
 
 def _keep(links: dict[Pair, _IoLink], source: int, target: int, link: _IoLink, path: str) -> None:
     if target == source:
-        raise TopologyError(f"{path}: node_to = {target} is no other node")
+        raise TopologyError(f"{path}: node_to = {target} must be another node")
     if links.setdefault((min(source, target), max(source, target)), link) != link:
-        raise TopologyError(f"{path}: node {target} tells another link to node {source}")
+        raise TopologyError(f"{path}: node {target} describes another link to node {source}")
 
 
 def _parted(joined: Sequence[Entry], num_gpus: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """The links between GPUs, and the others."""
+    """Return the links between GPUs, and the others."""
     inside = tuple(link for link in joined if link[1] < num_gpus)
     return inside, tuple(link for link in joined if link[1] >= num_gpus)
 
@@ -254,14 +254,14 @@ def _value(properties: Properties, key: str, path: str) -> int:
     return value
 
 
-def _joined(
+def _links_by_place(
     links: Mapping[Pair, _IoLink],
     place: Mapping[int, int],
     models: Mapping[int, str | None],
     pcie_gb_per_s: float,
     between_gb_per_s: float,
 ) -> tuple[list[Entry], list[str]]:
-    """Every link between two vertices, given by their place, and a sentence per speed that was not told.
+    """Return every link between two vertices, given by their place, and a note per assumed speed.
 
     models: of the nodes that are GPUs.
     """
@@ -278,22 +278,22 @@ def _joined(
         else:
             link = Link(LinkKind.PCIE if found.kind == _PCIE else LinkKind.UNKNOWN, 1, pcie_gb_per_s)
         if found.most_mb_per_s:
-            link = _told(found, link.kind)
+            link = _link_of_speed(found, link.kind)
         else:
             silent[f"of kind {link.kind.value} have no speed: {link.gb_per_s:g} GB/s is assumed."] += 1
         joined.append((min(place[a], place[b]), max(place[a], place[b]), link))
     return joined, [f"{count} links {what}" for what, count in sorted(silent.items())]
 
 
-def _told(found: _IoLink, kind: LinkKind) -> Link:
-    """The link at the speed that the driver tells."""
+def _link_of_speed(found: _IoLink, kind: LinkKind) -> Link:
+    """Return the link at the speed that the driver gives."""
     if kind is LinkKind.XGMI:
         return amd.xgmi_link(found.least_mb_per_s, found.most_mb_per_s)
     return Link(kind, 1, found.most_mb_per_s / 1000)
 
 
 def _near(links: Mapping[Pair, _IoLink], place: Mapping[int, int], num_gpus: int) -> dict[int, int]:
-    """The nearest NUMA node of each GPU, both by their place; the first of several."""
+    """Return the nearest NUMA node of each GPU, both by their place; the first of several."""
     best: dict[int, Pair] = {}
     for (a, b), link in links.items():
         gpu, cpu = sorted((place[a], place[b]))
@@ -303,7 +303,7 @@ def _near(links: Mapping[Pair, _IoLink], place: Mapping[int, int], num_gpus: int
 
 
 def _sockets(links: Mapping[Pair, _IoLink], cpus: Sequence[int]) -> list[int]:
-    """A number from 0 for each group of NUMA nodes that are near each other."""
+    """Number from 0 the groups of NUMA nodes that are near each other."""
     leader = {cpu: cpu for cpu in cpus}
     for (a, b), link in links.items():
         if a in leader and b in leader and link.weight <= amd.NEAR_WEIGHT:
@@ -320,7 +320,7 @@ def _sockets(links: Mapping[Pair, _IoLink], cpus: Sequence[int]) -> list[int]:
 def _gpus(
     nodes: Sequence[_Node], near: Mapping[int, int], sockets: Sequence[int], machine: str
 ) -> Iterator[Gpu]:
-    """The GPUs; an address or a UUID that several of them have is of none."""
+    """Yield the GPUs; an address or a UUID that several share is dropped."""
     addresses = _unique([node.address for node in nodes])
     uuids = _unique([node.uuid for node in nodes])
     for i, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""What AMD's tools and its kernel driver have in common: models, weights and bandwidths of links."""
+"""Constants shared by AMD's tools and its kernel driver: models, weights and bandwidths of links."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
 
-# Weights as the kernel's KFD driver counts them; a path has the sum of its parts.
+# Weights as in the kernel's KFD driver; a path has the sum of its parts.
 XGMI_WEIGHT = 15
-"""One xGMI link between two GPUs."""
+"""The weight of one xGMI link between two GPUs."""
 PCIE_WEIGHT = 20
-"""One PCIe link between a GPU and its NUMA node."""
+"""The weight of one PCIe link between a GPU and its NUMA node."""
 NEAR_WEIGHT = 15
-"""Two NUMA nodes that are no farther apart than this are of one socket; the driver takes the firmware's distance."""
+"""The largest weight between two NUMA nodes of one socket; the driver uses the firmware's distance."""
 SOCKETS_WEIGHT = 32
-"""Two NUMA nodes of different sockets."""
+"""The weight between two NUMA nodes of different sockets."""
 
 SLOWEST_XGMI = SPEEDS["xgmi-mi100"]
-"""What an xGMI link of an unknown model has at least."""
+"""A lower bound for an xGMI link of an unknown model."""
 
 # PCI device ids, as the public list of PCI ids names them.
 MODEL_OF_DEVICE: Mapping[int, str] = {
@@ -36,6 +36,6 @@ _MAX_LANES = 16
 
 
 def xgmi_link(least_mb_per_s: int, most_mb_per_s: int) -> Link:
-    """An xGMI link from the two bandwidths the driver tells, in MB/s: of one lane, and of all lanes together."""
+    """Build an xGMI link from the driver's two bandwidths in MB/s: of one lane, and of all lanes together."""
     lanes, rest = divmod(most_mb_per_s, least_mb_per_s) if least_mb_per_s else (1, 0)
     return Link(LinkKind.XGMI, lanes if 1 <= lanes <= _MAX_LANES and not rest else 1, most_mb_per_s / 1000)

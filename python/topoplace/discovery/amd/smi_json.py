@@ -1,4 +1,4 @@
-"""What `amd-smi topology --json` and `rocm-smi --showtopo… --json` print, as the cells of the tables without it.
+"""Reader of the JSON of `amd-smi topology --json` and `rocm-smi --showtopo… --json` as cells of tables.
 
 amd-smi lists the GPUs: each with its PCI address and a list of links, or in older versions with a mapping per table.
 rocm-smi names every pair once, in keys such as "(Topology) Weight between DRM devices 0 and 1".
@@ -33,18 +33,18 @@ _CARD = re.compile(r"card([0-9]{1,3})")
 _OLD_GPU = re.compile(r"gpu_([0-9]{1,3})")
 
 Cell = tuple[str, str, str, str]
-"""Subject, GPU of the row, GPU of the column, and what stands there."""
+"""Subject, GPU of the row, GPU of the column, and content."""
 Node = tuple[str, str, str]
 """A GPU, Node or Affinity, and its number."""
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like one of the two."""
+    """Return whether `text` looks like the JSON of one of the two tools."""
     return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text[:65536]) is not None
 
 
 def read(text: str) -> tuple[list[Cell], list[Node]]:
-    """The cells of all tables, by rows, and the NUMA nodes, all as they are written."""
+    """Return the cells of all tables, by rows, and the NUMA nodes, all as text."""
     (root,) = yaml_tree.documents(text, _WHAT)
     if isinstance(root, Items):
         return [
@@ -64,7 +64,7 @@ def _row(entry: Fields, i: int) -> Iterator[Cell]:
                 match = _OLD_GPU.fullmatch(column)
                 if number is None or match is None:
                     raise TopologyError(
-                        f"entry {i}: {table}: {_checks.shown(column)} is no GPU, or gpu is missing"
+                        f"entry {i}: {table}: {_checks.shown(column)} is not a GPU, or gpu is missing"
                     )
                 yield _OLD[table], f"GPU{number}", f"GPU{int(match[1])}", yaml_tree.scalar(row, column) or ""
         return
@@ -101,9 +101,9 @@ def _pairs(system: Fields) -> Iterator[Cell]:
 def _nodes(root: Fields) -> Iterator[Node]:
     for card in root:
         if match := _CARD.fullmatch(card):
-            told = yaml_tree.fields(root[card], card)
+            values = yaml_tree.fields(root[card], card)
             for word in ("Node", "Affinity"):
-                if number := yaml_tree.scalar(told, f"(Topology) Numa {word}"):
+                if number := yaml_tree.scalar(values, f"(Topology) Numa {word}"):
                     yield f"GPU{int(match[1])}", word, number
 
 

@@ -1,12 +1,12 @@
-"""The tables that `rocm-smi --showtopo…` and `amd-smi topology` print, as a Topology.
+"""Reader of the tables that `rocm-smi --showtopo…` and `amd-smi topology` print.
 
-Each table has a title, a header of GPUs (GPU0 or a PCI address) and a row per GPU. What decides how two GPUs are
-connected, best first:
-- the weight: 15 is one xGMI link, 30 is xGMI by way of another GPU, more is PCIe and the sockets on the way;
-- the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" is no direct link;
-- the link type, which is XGMI for a way over other GPUs too.
-Hops tell nothing, being 1 for all pairs of a hive. The NUMA lines alone tell no link at all.
-The JSON of both tools has the same tables; see `_rocm_json`.
+Each table has a title, a header of GPUs (GPU0 or a PCI address) and a row per GPU. The connection of two GPUs follows
+from the first of these that is present:
+- the weight: 15 is one xGMI link, 30 is xGMI through another GPU, more is PCIe and the sockets on the way;
+- the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" means no direct link;
+- the link type, which is XGMI for a way through other GPUs too.
+Hops are not used, being 1 for all pairs of a hive. NUMA lines alone imply no link.
+The JSON of both tools has the same tables; see `smi_json`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, LinkSpee
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
-"""No machine has more; larger tables are refused."""
+"""Limit on the GPUs of one machine; larger tables are refused."""
 
 _SUBJECTS = {
     "Weight between two GPUs": "weight",
@@ -55,7 +55,7 @@ _MAX_NODE = 1 << 16
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like what `rocm-smi --showtopo…` or `amd-smi topology` prints."""
+    """Return whether `text` looks like the output of `rocm-smi --showtopo…` or `amd-smi topology`."""
     if smi_json.recognised(text):
         return True
     lines = text.splitlines()[:5000]
@@ -70,10 +70,10 @@ def parse(
     name: str = "rocm-smi",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology that `data`, printed by `rocm-smi --showtopo…` or `amd-smi topology`, shows.
+    """Read the topology from the output of `rocm-smi --showtopo…` or `amd-smi topology`.
 
-    gpu_model: such as "MI250X"; it sets the speed of an xGMI link where the text has no bandwidth.
-    pcie_gb_per_s: the speed assumed of every pair without a direct link. Each NUMA node is taken as one socket.
+    gpu_model: such as "MI250X"; it sets the speed of an xGMI link if the text has no bandwidth.
+    pcie_gb_per_s: GB/s assumed for every pair without a direct link. Each NUMA node counts as one socket.
     Raises TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -100,7 +100,7 @@ def _known_model(gpu_model: str) -> LinkSpeed:
     speed = xgmi_of(_checks.text(gpu_model, "gpu_model", TopologyError))
     if speed is None:
         raise TopologyError(
-            f"gpu_model = {_checks.shown(gpu_model)} is no AMD Instinct such as MI100 or MI250X"
+            f"gpu_model = {_checks.shown(gpu_model)} is not an AMD Instinct such as MI100 or MI250X"
         )
     return speed
 
@@ -114,17 +114,17 @@ class _Table:
 
     subject: str
     where: str
-    """How messages say where its header is."""
+    """The position of its header, for messages."""
     devices: list[str]
     rows: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     places: dict[str, str] = field(default_factory=dict[str, str])
-    """Where each row is."""
+    """The position of each row, for messages."""
 
     def add(self, place: str, device: str, cells: list[str]) -> None:
-        """Adds the row at `place`, such as "line 7"; refuses one that does not fit the header."""
+        """Add the row at `place`, such as "line 7"; refuse one that does not fit the header."""
         where = f"{place}: row {device}"
         if device in self.rows:
-            raise TopologyError(f"{where} is there twice, first in {self.places[device]}")
+            raise TopologyError(f"{where} appears twice, first in {self.places[device]}")
         if device not in self.devices:
             raise TopologyError(f"{where} is not a column of the header in {self.where}")
         if len(cells) != len(self.devices):
@@ -138,7 +138,7 @@ class _Table:
         self.rows[device], self.places[device] = [sys.intern(cell) for cell in cells], place
 
     def pairs(self) -> list[str]:
-        """The cell of every pair, in the order of `combinations`; refuses a missing row and an asymmetry."""
+        """Return the cell of every pair, in the order of `combinations`; refuse a missing row and an asymmetry."""
         for device in self.devices:
             if device not in self.rows:
                 raise TopologyError(f"row {device} is missing in the {self.subject} table of {self.where}")
@@ -156,7 +156,7 @@ class _Table:
 
 
 def _title(line: str) -> str:
-    """The title of a table in a line such as `=== Bandwidth ===` or `WEIGHT TABLE:`, or ""."""
+    """Return the title of a table in a line such as `=== Bandwidth ===` or `WEIGHT TABLE:`, or ""."""
     text = line.strip()
     if text.startswith("=") and text.endswith("="):
         return text.strip("=").strip()
@@ -164,7 +164,7 @@ def _title(line: str) -> str:
 
 
 def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """The tables by subject, and the NUMA node by GPU."""
+    """Return the tables by subject, and the NUMA node by GPU."""
     tables: dict[str, _Table] = {}
     nodes: dict[tuple[str, str], int] = {}
     subject = ""
@@ -185,8 +185,8 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
 
 
 def _read_json(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """The same of JSON, where the GPUs of a table are those with a row."""
-    cells, told = smi_json.read(text)
+    """Return the tables and NUMA nodes of a JSON text; the GPUs of a table are those with a row."""
+    cells, numa = smi_json.read(text)
     rows: dict[str, dict[str, dict[str, str]]] = {}
     for subject, row, column, cell in cells:
         rows.setdefault(subject, {}).setdefault(row, {})[column] = cell
@@ -201,9 +201,9 @@ def _read_json(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
                 )
             table.add(where, device, [columns[other] for other in found])
     nodes: dict[tuple[str, str], int] = {}
-    for gpu, word, number in told:
+    for gpu, word, number in numa:
         if not _NODE.fullmatch(number):
-            raise TopologyError(f"{gpu}: NUMA {word.lower()} {_checks.shown(number)} is no number")
+            raise TopologyError(f"{gpu}: NUMA {word.lower()} {_checks.shown(number)} is not a number")
         nodes[gpu, word] = int(number)
     return tables, _nodes_by_gpu(nodes)
 
@@ -230,32 +230,32 @@ def _checked_devices(words: list[str], where: str) -> list[str]:
         raise TopologyError(f"{where}: a header of more than {MAX_GPUS} columns")
     for word in words:
         if not _DEVICE.fullmatch(word):
-            raise TopologyError(f"{where}: {_checks.shown(word)} in the header is no GPU")
+            raise TopologyError(f"{where}: {_checks.shown(word)} in the header is not a GPU")
     return words
 
 
 def _add_node(nodes: dict[tuple[str, str], int], number: int, line: str) -> None:
     match = _NUMA.fullmatch(line)
     if not match or not _NODE.fullmatch(match[3]):
-        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no NUMA node of a GPU")
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is not a NUMA node of a GPU")
     key = f"GPU{int(match[1])}", match[2]
     if key in nodes:
-        raise TopologyError(f"line {number}: the NUMA {match[2].lower()} of {key[0]} is there twice")
+        raise TopologyError(f"line {number}: the NUMA {match[2].lower()} of {key[0]} appears twice")
     nodes[key] = int(match[3])
 
 
 def _node(node: int | None, affinity: int | None) -> int | None:
-    """The first of the two that is known; -1, also as an unsigned number, is how the tool says unknown."""
+    """Return the first of the two that is known; the tool writes -1, also as an unsigned number, for unknown."""
     return next((value for value in (node, affinity) if value is not None and 0 <= value < _MAX_NODE), None)
 
 
 def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> list[str]:
-    """The GPUs, in the order of the tables, which must agree on them."""
+    """Return the GPUs in the order of the tables, which must all have the same GPUs."""
     first = next(iter(tables.values()), None)
     names = [f"GPU{i}" for i in range(min(len(numa), MAX_GPUS))] if first is None else first.devices
     if not names:
         raise TopologyError(
-            "no GPU: neither a table of weights, types or bandwidths nor NUMA nodes are there"
+            "no GPU: the text has neither a table of weights, types or bandwidths nor NUMA nodes"
         )
     for table in tables.values():
         if table.devices != names:
@@ -271,13 +271,13 @@ def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> li
 # ---- links -----------------------------------------------------------------------------------------------------
 
 Cell = tuple[str, str, str]
-"""Weight, type and bandwidth of a pair, as printed; N/A where they are not."""
+"""Weight, type and bandwidth of a pair, as printed; N/A if missing."""
 
 
 def _links(
     names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gb_per_s: float
 ) -> tuple[list[tuple[int, int, Link]], list[str]]:
-    """The link of every pair that the tables tell, and what has to be said about them."""
+    """Return the link of every pair that the tables describe, and notes about them."""
     pairs = list(combinations(range(len(names)), 2))
     columns = {subject: table.pairs() for subject, table in tables.items()}
     if not {"weight", "type", "bandwidth"} & columns.keys():
@@ -286,7 +286,7 @@ def _links(
         return [(u, v, link) for u, v in pairs], [note]
     unknown = ["N/A"] * len(pairs)
     cells = [columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")]
-    link_of = cache(_judge(speed, pcie_gb_per_s))
+    link_of = cache(_link_reader(speed, pcie_gb_per_s))
     links = [
         (u, v, found)
         for (u, v), *cell in zip(pairs, *cells, strict=True)
@@ -295,8 +295,8 @@ def _links(
     return links, [*_notes(Counter(zip(*cells, strict=True)), speed), *_more_notes(columns)]
 
 
-def _judge(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
-    """What makes a link of a cell; None where GPUs are not linked directly and the text tells no more."""
+def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
+    """Return a function from a cell to its link; None for GPUs whose connection is not direct and otherwise unknown."""
     lane = speed or models.SLOWEST_XGMI
 
     def link_of(cell: Cell) -> Link | None:
@@ -315,7 +315,7 @@ def _judge(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Li
 
 
 def _is_direct(cell: Cell) -> bool:
-    """Whether an xGMI link joins the two GPUs without another GPU between them."""
+    """Return whether an xGMI link joins the two GPUs without another GPU between them."""
     weight, kind, bandwidth = cell
     if kind == "PCIE":
         return False
@@ -327,7 +327,7 @@ def _is_direct(cell: Cell) -> bool:
 
 
 def _notes(count: Counter[Cell], speed: LinkSpeed | None) -> Iterator[str]:
-    """What has to be said about links that were assumed and links that are missing."""
+    """Yield notes about links that were assumed and links that are missing."""
     direct = _number(count, _is_direct)
     silent = _number(count, lambda cell: _is_direct(cell) and cell[2].endswith(("N/A", "-0")))
     relayed = _number(count, lambda cell: not _is_direct(cell) and ("XGMI" in cell or cell[2] == "0-0"))

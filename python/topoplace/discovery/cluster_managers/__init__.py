@@ -1,1 +1,1 @@
-"""Configurations and node labels of Kubernetes and the schedulers on it."""
+"""Readers of configurations and node labels of Kubernetes and the schedulers on it."""

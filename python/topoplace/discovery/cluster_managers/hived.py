@@ -1,12 +1,12 @@
-"""HiveD's cluster configuration as the Topology of a cluster: cell types, and the physical cells made of them.
+"""Reader of HiveD's cluster configuration: cell types, and the physical cells made of them.
 
-A cell type has a number of children of another type; a type without children is a GPU, and one type on the way up is
-the node. Physical cells are trees of these types with addresses: a node's is its name, a GPU's its index on the node,
-anything else's a number. Addresses that are left out follow from the place. A node may be in several cells, one for
-each model of its GPUs.
+A cell type has a number of children of another type. A type without children is a GPU, and one type in each chain is
+the node. Physical cells are trees of these types with addresses. A node's address is its name, a GPU's its index on the
+node, anything else's a number. Missing addresses follow from the position. A node may be in several cells, one for each
+model of its GPUs.
 
-Cells below a node may be forged to make finer requests possible, so they tell no link: all are of kind UNKNOWN unless
-the caller says what a node is like. Cells above a node are the levels of the fabric.
+Cells below a node may be made up to allow finer requests, so they imply no links: all links are of kind UNKNOWN unless
+the caller gives a template of the node. Cells above a node are the levels of the fabric.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _RECOGNISED = re.compile(r"^[ \t]*physicalCluster:|^[ \t]*cellTypes:", re.MULTIL
 
 @dataclass(frozen=True, slots=True)
 class CellType:
-    """A kind of cell."""
+    """A type of cell."""
 
     name: str
     child: str
-    """The type of its children, which is a GPU's model where no cell type has that name."""
+    """The type of its children; a GPU model if no cell type has that name."""
     children: int
     is_node: bool
-    """Whether such a cell is all GPUs of one model of a node."""
+    """True if a cell of this type is all GPUs of one model of a node."""
     line: int
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like a configuration of HiveD."""
+    """Return whether `text` looks like a configuration of HiveD."""
     return _RECOGNISED.search(text) is not None
 
 
 def cell_types(data: str | bytes) -> dict[str, CellType]:
-    """The cell types of a configuration, by name. Raises TopologyError naming the line."""
+    """Return the cell types of a configuration, by name. Raises TopologyError naming the line."""
     return _cell_types(_cluster(data))
 
 
@@ -64,12 +64,12 @@ def parse(
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "hived",
 ) -> Topology:
-    """All GPUs of the physical cells in `data`, a configuration in YAML.
+    """Read all GPUs of the physical cells in `data`, a configuration in YAML, as a cluster.
 
-    template: what a node is like inside, by its cell type. socket_cells: the cell types that are CPU sockets.
-    pcie_gb_per_s: the speed assumed inside a node that is not given. The levels are called "cell1", which is just above
-    the nodes, "cell2" and so on. Raises TopologyError naming the line: anything malformed, cells that are not as
-    their types say, a GPU that is there twice.
+    template: by cell type, the topology of a node. socket_cells: the cell types that are CPU sockets.
+    pcie_gb_per_s: GB/s assumed inside a node without a template.
+    The level just above the nodes is called "cell1", the next "cell2" and so on. Raises TopologyError naming the line
+    of malformed text, of cells that contradict their types, and of a GPU that appears twice.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     cluster = _cluster(data)
@@ -111,7 +111,7 @@ def _cell_types(cluster: Fields) -> dict[str, CellType]:
 
 
 def _check_chain(cell_type: CellType, types: Mapping[str, CellType]) -> None:
-    """Refuses a type that is below itself, or that has two types of nodes below it."""
+    """Refuse a type that is below itself, or that has two node types below it."""
     nodes, seen = 0, set[str]()
     step: CellType | None = cell_type
     while step is not None:
@@ -133,7 +133,7 @@ def _check_chain(cell_type: CellType, types: Mapping[str, CellType]) -> None:
 
 @dataclass(slots=True)
 class _NodeCells:
-    """What all cells together say of one node."""
+    """The content of all cells of one node."""
 
     name: str
     types: list[str] = field(default_factory=list[str])
@@ -142,7 +142,7 @@ class _NodeCells:
 
 
 class _Reader:
-    """Goes through physical cells, from the top down."""
+    """A reader that walks through physical cells from the top down."""
 
     def __init__(self, types: Mapping[str, CellType], socket_cells: Collection[str]) -> None:
         self.nodes: dict[str, _NodeCells] = {}
@@ -152,18 +152,18 @@ class _Reader:
         self._left = MAX_GPUS
         for cell in socket_cells:
             if cell not in types:
-                raise TopologyError(f"socket_cells: {_checks.shown(cell)} is no cell type")
+                raise TopologyError(f"socket_cells: {_checks.shown(cell)} is not a cell type")
 
     def top(self, cell: Fields, place: int) -> None:
-        """One of the physicalCells."""
+        """Read one entry of physicalCells, the one at `place`."""
         name = yaml_tree.scalar(cell, "cellType")
         if name not in self._types:
-            raise TopologyError(f"{yaml_tree.at(cell)}cellType = {_checks.shown(name)} is no cell type")
+            raise TopologyError(f"{yaml_tree.at(cell)}cellType = {_checks.shown(name)} is not a cell type")
         label = yaml_tree.scalar(cell, "cellAddress") or str(place)
         self._outside(cell, self._types[str(name)], f"{name}/{label}", yaml_tree.at(cell))
 
     def _outside(self, cell: Fields, cell_type: CellType, path: str, where: str) -> str | None:
-        """A cell that is a node, whose name is returned, or has nodes in it."""
+        """Read a cell that is a node, whose name is returned, or that contains nodes."""
         if cell_type.is_node:
             return self._node(cell, cell_type, where)
         if cell_type.child not in self._types:
@@ -198,7 +198,7 @@ class _Reader:
     def _inside(
         self, cell: Fields, cell_type: CellType, node: _NodeCells, place: int, socket: int | None
     ) -> None:
-        """A cell of a node, at `place` among those of its type there."""
+        """Read a cell of a node; `place` is its index among the cells of its type there."""
         if cell_type.name in self._sockets:
             socket = place if cell_type.is_node else _index(cell, place)
         below = self._types.get(cell_type.child)
@@ -211,7 +211,7 @@ class _Reader:
             self._left -= 1
             if index in node.gpus:
                 raise TopologyError(
-                    f"{yaml_tree.at(child)}GPU {index} of node {_checks.shown(node.name)} is there twice"
+                    f"{yaml_tree.at(child)}GPU {index} of node {_checks.shown(node.name)} appears twice"
                 )
             if len(node.gpus) == MAX_NODE_GPUS or not self._left:
                 raise TopologyError(
@@ -224,7 +224,7 @@ _NO_FIELDS = Fields()
 
 
 def _children(cell: Fields, cell_type: CellType, where: str) -> Iterator[Fields]:
-    """The children of a cell: those that are listed, or as many as its type says without anything said of them."""
+    """Return the children of a cell as listed, or the number its type requires, without fields."""
     listed = yaml_tree.items(cell, "cellChildren")
     if listed and len(listed) != cell_type.children:
         raise TopologyError(
@@ -244,7 +244,7 @@ def _index(cell: Fields, place: int) -> int:
 
 
 class _Templates:
-    """One topology for all nodes that are alike."""
+    """The topologies of the nodes read so far; equal nodes share one."""
 
     def __init__(self, template: Mapping[str, Topology], pcie_gb_per_s: float) -> None:
         _checks.instance(template, Mapping, "template", TopologyError)
@@ -253,7 +253,7 @@ class _Templates:
         self._built: dict[tuple[Any, ...], Topology] = {}
 
     def of(self, node: _NodeCells) -> Topology:
-        """What `node` is like inside."""
+        """Return the topology of `node`."""
         given = self._template.get(node.types[0]) if len(node.types) == 1 else None
         if given is not None:
             _checks.instance(given, Topology, f"template[{node.types[0]!r}]", TopologyError)

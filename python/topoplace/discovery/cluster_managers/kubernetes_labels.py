@@ -1,16 +1,16 @@
-"""Kubernetes node labels as the Topology of a cluster: GPUs by GPU feature discovery, domains by any label.
+"""Reader of Kubernetes node labels: GPUs by GPU feature discovery, domains by any label.
 
-The text is Node objects, or a list of them, in YAML or JSON (`kubectl get nodes -o json`), or the labels of one node
-as `key=value` lines. Labels that are read:
+The text is Node objects, or a list of them, in YAML or JSON (`kubectl get nodes -o json`), or the labels of one node as
+`key=value` lines. These labels are read:
 
-- `nvidia.com/gpu.product`, `.count`, `.memory` (MiB), `.replicas`: the GPUs. Under the MIG strategy "single" they are
-  about slices, and `gpu.slices.gi` is their size; under "mixed" `nvidia.com/mig-1g.5gb.count` and its like are, and
-  whole GPUs are those that `status.capacity` has;
-- `nvidia.com/gpu.clique`: ClusterUUID and CliqueId of the NVLink domain, with a dot between them. Only both together
-  tell domains apart, because cliques are numbered anew in every cluster;
-- what the caller names as levels, such as the node labels of a Kueue Topology or of KAI.
+- `nvidia.com/gpu.product`, `.count`, `.memory` (MiB), `.replicas`: the GPUs. Under the MIG strategy "single" they
+describe slices, and `gpu.slices.gi` is their size. Under "mixed" `nvidia.com/mig-1g.5gb.count` and similar labels
+describe slices, and `status.capacity` counts whole GPUs;
+- `nvidia.com/gpu.clique`: ClusterUUID and CliqueId of the NVLink domain, joined by a dot. Only both together identify a
+domain, because every cluster numbers its cliques from the start;
+- labels that the caller names as levels, such as the node labels of a Kueue Topology or of KAI.
 
-A node whose label is missing is in no domain of that level. Labels tell no link inside a machine: all are of kind
+A node without a level's label is in no domain of that level. Labels describe no links inside a machine: all are of kind
 UNKNOWN unless the caller gives a template.
 """
 
@@ -34,9 +34,9 @@ from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
 
 NVLINK_DOMAIN = "nvlink_domain"
-"""What the level of NVLink cliques is called."""
+"""The name of the level of NVLink cliques."""
 MAX_GPUS = 256
-"""More GPUs, or slices, than this on one node are refused, as a mistake."""
+"""Limit on GPUs and slices of one node; more are refused as a mistake."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _GPU = "nvidia.com/gpu"
@@ -55,7 +55,7 @@ _RECOGNISED = re.compile(
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like Kubernetes nodes, or the labels of one."""
+    """Return whether `text` looks like Kubernetes nodes, or the labels of one."""
     return _RECOGNISED.search(text) is not None
 
 
@@ -69,14 +69,14 @@ def parse(
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "kubernetes",
 ) -> Topology:
-    """The nodes of `data` that have GPUs.
+    """Read the nodes in `data` that have GPUs.
 
-    levels: label by name of the level, innermost first, such as {"rack": "topology.example.com/rack"}; a domain is
-    told apart by the labels of the outer levels too. They come after the level of NVLink domains.
-    template: what a node is like inside; one topology, or one for each `nvidia.com/gpu.product`. Its number of GPUs
-    has to be that of the node. whole_gpus: those of a node of the MIG strategy "mixed" that are not in slices, where
-    its capacity does not tell. nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain, where its model
-    does not tell. pcie_gb_per_s: the speed assumed inside a node that is not given.
+    levels: label by name of the level, innermost first, such as {"rack": "topology.example.com/rack"}; labels of the
+    outer levels are part of a domain's name. These levels are outside that of NVLink domains.
+    template: the topology of a node, or one for each `nvidia.com/gpu.product`; with as many GPUs as the node has.
+    whole_gpus: GPUs outside slices on each node of the MIG strategy "mixed"; by default its capacity.
+    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default that of its model.
+    pcie_gb_per_s: GB/s assumed inside a node without a template.
     Raises TopologyError naming the line or the node.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -112,19 +112,19 @@ def parse(
 @dataclass(frozen=True, slots=True)
 class _Node:
     name: str
-    where: str  # how a message about it begins
+    where: str  # the start of messages about it
     labels: Mapping[str, str]
     capacity: Mapping[str, str]
     allocatable: Mapping[str, str]
 
     def count(self, source: str, key: str) -> int | None:
-        """The number under `key` of the label, capacity or allocatable records; None where there is none."""
+        """Return the number under `key` in the labels, capacity or allocatable record (`source`); None if absent."""
         values: Mapping[str, str] = getattr(self, source)
         text = values.get(key)
         if not text:
             return None
         if not re.fullmatch(r"[0-9]{1,9}", text):
-            raise TopologyError(f"{self.where}{source} {key} = {_checks.shown(text)} is no whole number")
+            raise TopologyError(f"{self.where}{source} {key} = {_checks.shown(text)} is not a whole number")
         return int(text)
 
 
@@ -141,7 +141,7 @@ def _nodes(text: str, notes: list[str]) -> Iterator[_Node]:
         if node is None:
             continue
         if node.name in seen:
-            raise TopologyError(f"{node.where}is there twice")
+            raise TopologyError(f"{node.where}appears twice")
         seen.add(node.name)
         yield node
 
@@ -159,7 +159,7 @@ def _node(one: Fields, i: int) -> _Node | None:
         for parent, key in ((status, "capacity"), (status, "allocatable"), (metadata, "labels"))
     )
     if kind is None and not labels:
-        raise TopologyError(f"{yaml_tree.at(one)}an object that is no Node and has no labels")
+        raise TopologyError(f"{yaml_tree.at(one)}an object that is not a Node and has no labels")
     return _Node(name, where, labels, capacity, allocatable)
 
 
@@ -169,12 +169,12 @@ def _texts(value: object, what: str) -> Mapping[str, str]:
         return _NOTHING
     for key, text in found.items():
         if text is not None and not isinstance(text, str):
-            raise TopologyError(f"{what}: {_checks.shown(key)} = {_checks.shown(text)} is no plain value")
+            raise TopologyError(f"{what}: {_checks.shown(key)} = {_checks.shown(text)} is not a plain value")
     return {key: text or "" for key, text in found.items()}
 
 
 def _label_lines(text: str) -> dict[str, str] | None:
-    """The labels, where all lines of `text` are `key=value`; None for anything else."""
+    """Return the labels if all lines of `text` are `key=value`; None for other text."""
     first = text.lstrip()[:1024].partition("\n")[0]
     if "=" not in first or first[0] in "{[#":
         return None
@@ -188,9 +188,9 @@ def _label_lines(text: str) -> dict[str, str] | None:
                 f"line {number}: {_checks.shown(line)} is a pattern that labels are tested against, not a label"
             )
         if match is None:
-            raise TopologyError(f"line {number}: {_checks.shown(line)} is no label as key=value")
+            raise TopologyError(f"line {number}: {_checks.shown(line)} is not a label as key=value")
         if match[1] in labels:
-            raise TopologyError(f"line {number}: label {_checks.shown(match[1])} is there twice")
+            raise TopologyError(f"line {number}: label {_checks.shown(match[1])} appears twice")
         labels[match[1]] = match[2].strip()
     return labels
 
@@ -200,7 +200,7 @@ def _label_lines(text: str) -> dict[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Slices:
-    """Devices of one kind on a node."""
+    """Equal devices of one node: GPUs or slices."""
 
     count: int
     model: str | None
@@ -210,7 +210,7 @@ class _Slices:
 
 
 class _Templates:
-    """One topology for all nodes that are alike."""
+    """The topologies of the nodes read so far; equal nodes share one."""
 
     def __init__(
         self,
@@ -230,13 +230,13 @@ class _Templates:
         self._built: dict[tuple[_Slices, ...], Topology] = {}
 
     def of(self, node: _Node) -> Topology | None:
-        """What `node` is like inside; None for one without GPUs."""
+        """Return the topology of `node`; None for a node without GPUs."""
         devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
         total = sum(found.count for found in devices)
         if not total:
             return None
         if total > MAX_GPUS:
-            raise TopologyError(f"{node.where}{total} GPUs; at most {MAX_GPUS} on one node are read")
+            raise TopologyError(f"{node.where}{total} GPUs are more than {MAX_GPUS} on one node")
         self._note_sharing(node)
         if self._template is not None:
             return self._given(node, total)
@@ -282,7 +282,7 @@ class _Templates:
             self._short.append(f"{node.name} ({ready} of {there})")
 
     def notes(self) -> Iterator[str]:
-        """What a reader must know about the nodes so far."""
+        """Yield what a reader must know about the nodes read so far."""
         if self._shared:
             yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
         if self._short:
@@ -290,7 +290,7 @@ class _Templates:
 
 
 def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
-    """The GPUs and slices of `node`."""
+    """Yield the GPUs and slices of `node`."""
     count = node.count("labels", f"{_GPU}.count")
     capacity = node.count("capacity", _GPU)
     product = node.labels.get(f"{_GPU}.product") or None
@@ -301,7 +301,7 @@ def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
         whole = whole_gpus if whole_gpus is not None else capacity
         if whole is None:
             raise TopologyError(
-                f"{node.where}has MIG slices of the strategy 'mixed', and nothing tells how many GPUs are whole: "
+                f"{node.where}has MIG slices of the strategy 'mixed' and an unknown number of whole GPUs: "
                 "give Node objects with their status, or whole_gpus="
             )
         yield _Slices(whole, _PROFILE.sub("", product or "") or None, memory, 1.0)
@@ -326,7 +326,7 @@ def _mixed_slices(node: _Node) -> Iterator[_Slices]:
 
 
 def _fraction(slices: int, model: str | None, node: _Node) -> float:
-    """The share of a GPU that an instance of so many slices is; of 7 where the model is not known."""
+    """Return the share of a GPU in an instance of `slices` slices; a GPU of an unknown model has 7."""
     whole = slices_of(model or "") or 7
     if slices > whole:
         raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
@@ -353,7 +353,7 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
-    """The levels that the caller names, outermost first."""
+    """Yield the levels that the caller names, outermost first."""
     paths: list[tuple[str, ...]] = [()] * len(nodes)
     for level, key in reversed(list(keys.items())):
         values = [node.labels.get(key, "") for node in nodes]
@@ -375,7 +375,7 @@ def _clique_level(nodes: Sequence[_Node], gb_per_s: float | None, notes: list[st
 
 
 def _clique(node: _Node) -> str | None:
-    """The NVLink domain of `node`; None where it is not told, or by its CliqueId alone."""
+    """Return the NVLink domain of `node`; None if its label is missing or has no ClusterUUID."""
     cluster, dot, clique = node.labels.get(_CLIQUE, "").rpartition(".")
     known = dot and clique and cluster.strip("0-")
     return f"{cluster}.{clique}" if known else None

@@ -1,8 +1,8 @@
-"""Topograph's cluster models as a Fabric: a tree of switches, and blocks of nodes below its leaves.
+"""Reader of Topograph's cluster models as a Fabric: a tree of switches, and blocks of nodes below its leaves.
 
-The text is YAML (or JSON) with `switches`, which tell the switches below them, and `blocks`, which tell a switch and
-its nodes as host lists; annotations of a block whose names end in `/domain` and `/sub-domain` are the accelerated
-(NVLink) domain its nodes are in. A block may be of part of a domain, and a domain may span many switches.
+The text is YAML (or JSON). `switches` list the switches below them. `blocks` name a switch and list its nodes as host
+lists. Annotations of a block whose names end in `/domain` and `/sub-domain` give the accelerated (NVLink) domain of its
+nodes. A block may cover part of a domain, and a domain may span many switches.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ _BLOCKS = re.compile(r'^"?(?:capacity_)?blocks"?:', re.MULTILINE)
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like a model of Topograph."""
+    """Return whether `text` looks like a model of Topograph."""
     return _SWITCHES.search(text) is not None and _BLOCKS.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
-    """The fabric that the model in `data` describes.
+    """Read the fabric that the model in `data` describes.
 
-    Levels: "nvlink_subdomain" and "nvlink_domain" where blocks tell them, then "leaf", "spine", "core" and so on; a
-    switch without nodes is left out with a note. Only the inner of the first two is taken to share NVSwitches.
-    Raises TopologyError naming the line: anything malformed, a block below an unknown switch, what is no tree.
+    Levels: "nvlink_subdomain" and "nvlink_domain" if blocks have them, then "leaf", "spine", "core" and so on. Only the
+    inner of the first two is assumed to share NVSwitches. A switch without nodes is left out with a note.
+    Raises TopologyError naming the line of malformed text, of a block below an unknown switch, and of switches that
+    form no tree.
     """
     text = decode.decoded(data, "model")
     documents = [one for one in yaml_tree.documents(text, "a model") if one is not None]
@@ -41,7 +42,7 @@ def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
         raise TopologyError("a model is one document with switches and blocks")
     blocks = list(_blocks(documents[0]))
     if not blocks:
-        raise TopologyError("the model has no blocks, which tell the nodes")
+        raise TopologyError("the model has no blocks, which list the nodes")
     switches = _switches(documents[0], blocks)
     empty = [switch.name for switch in switches if not switch.machines and not switch.switches]
     tree = switch_tree.from_tree(switches)
@@ -60,7 +61,7 @@ class _Block:
 
 
 def _blocks(model: Fields) -> Iterator[_Block]:
-    """The blocks, which tell their switch; those of older models are named by it, and tell their NVLink domain."""
+    """Yield the blocks with their switch; in older models the switch lists its blocks, and `nvlink` is their domain."""
     left = host_list.MAX_HOSTS
     holder = {
         block: switch for switch, value in _named(model) for block in _names(value, "capacity_blocks", switch)
@@ -76,12 +77,12 @@ def _blocks(model: Fields) -> Iterator[_Block]:
             nodes += host_list.expanded(listed, f"{where}: nodes", limit=left - len(nodes))
         left -= len(nodes)
         annotations = yaml_tree.fields(block.get("annotations"), f"{where}: annotations")
-        told = {key: yaml_tree.scalar(annotations, key) for key in annotations}
-        yield _Block(where, switch, nodes, told | {"nvlink/domain": yaml_tree.scalar(block, "nvlink")})
+        values = {key: yaml_tree.scalar(annotations, key) for key in annotations}
+        yield _Block(where, switch, nodes, values | {"nvlink/domain": yaml_tree.scalar(block, "nvlink")})
 
 
 def _switches(model: Fields, blocks: list[_Block]) -> list[switch_tree.Switch]:
-    """The switches of the tree, then those that only their parents and blocks name: the leaves."""
+    """Return the described switches, then the leaves, which only their parents and blocks name."""
     switches = {switch.name: switch for switch in _described(model)}
     named = {child: parent.where for parent in switches.values() for child in parent.switches}
     for child, where in named.items():
@@ -105,13 +106,13 @@ def _described(model: Fields) -> Iterator[switch_tree.Switch]:
     for switch, value in _named(model):
         where = yaml_tree.at(value).removesuffix(": ") or f"switch {_checks.shown(switch)}"
         if switch in seen:
-            raise TopologyError(f"{where}: switch {_checks.shown(switch)} is there twice")
+            raise TopologyError(f"{where}: switch {_checks.shown(switch)} appears twice")
         seen.add(switch)
         yield switch_tree.Switch(switch, where, (), _names(value, "switches", switch))
 
 
 def _named(model: Fields) -> Iterator[tuple[str, Fields]]:
-    """The switches by name: the keys of a mapping or, in older models, the names in a list."""
+    """Yield the switches by name: the keys of a mapping or, in older models, the names in a list."""
     switches = model.get("switches")
     if not isinstance(switches, Items):
         for name, value in yaml_tree.fields(switches, "switches").items():
@@ -131,7 +132,7 @@ def _names(parent: Fields, key: str, switch: str) -> list[str]:
         if not isinstance(name, str):
             raise TopologyError(
                 f"{yaml_tree.at(parent)}switch {_checks.shown(switch)}: "
-                f"{key} has {_checks.shown(name)}, which is no name"
+                f"{key} has {_checks.shown(name)}, which is not a name"
             )
     return found
 
@@ -140,17 +141,17 @@ def _domain_levels(blocks: list[_Block], machines: tuple[str, ...]) -> Iterator[
     domain_of: dict[str, str | None] = {}
     subdomain_of: dict[str, str | None] = {}
     for block in blocks:
-        domain, subdomain = _told(block, "/domain"), _told(block, "/sub-domain")
+        domain, subdomain = _annotation(block, "/domain"), _annotation(block, "/sub-domain")
         domain_of.update(dict.fromkeys(block.nodes, domain))
         subdomain_of.update(dict.fromkeys(block.nodes, subdomain and f"{domain or ''}/{subdomain}"))
     kinds = LinkKind.NVSWITCH, LinkKind.NETWORK if any(subdomain_of.values()) else LinkKind.NVSWITCH
-    told = {"nvlink_subdomain": subdomain_of, "nvlink_domain": domain_of}
-    for (level, found), kind in zip(told.items(), kinds, strict=True):
+    domains = {"nvlink_subdomain": subdomain_of, "nvlink_domain": domain_of}
+    for (level, found), kind in zip(domains.items(), kinds, strict=True):
         yield Level(level, tuple(found[machine] for machine in machines), kind=kind)
 
 
-def _told(block: _Block, ending: str) -> str | None:
-    told = [value for key, value in block.annotations.items() if key.endswith(ending) and value]
-    if len(told) > 1:
+def _annotation(block: _Block, ending: str) -> str | None:
+    values = [value for key, value in block.annotations.items() if key.endswith(ending) and value]
+    if len(values) > 1:
         raise TopologyError(f"{block.where}: two annotations end in {ending}")
-    return told[0] if told else None
+    return values[0] if values else None

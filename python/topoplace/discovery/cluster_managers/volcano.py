@@ -1,8 +1,8 @@
-"""Volcano's HyperNodes as a Fabric: domains of nodes, and domains of domains, in numbered tiers.
+"""Reader of Volcano's HyperNodes as a Fabric: domains of nodes, and domains of domains, in numbered tiers.
 
-The text is HyperNode objects, or a list of them, in YAML or JSON. A member is a node or another HyperNode; where it
-has no type, it is a node in tier 1, and a HyperNode in any higher one. Members are read where they are named; those
-that a pattern or a label selects can only be known on the live cluster.
+The text is HyperNode objects, or a list of them, in YAML or JSON. A member is a node or another HyperNode. A member
+without a type is a node in tier 1, and a HyperNode in any higher tier. Members must be named exactly, because patterns
+and labels can only be resolved on the live cluster.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _RECOGNISED = re.compile(
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like HyperNodes."""
+    """Return whether `text` looks like HyperNodes."""
     return _RECOGNISED.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "volcano", allow_dangling: bool = False) -> Fabric:
-    """The fabric that the HyperNodes in `data` describe, with a level "tier1", "tier2" and so on for each tier.
+    """Read the fabric that the HyperNodes in `data` describe, with a level "tier1", "tier2" and so on for each tier.
 
-    allow_dangling: members may be HyperNodes that the text does not have; they are left out with a note.
-    Raises TopologyError naming the line or the HyperNode: anything malformed, a member that is not there, a tier that
-    is not above those of its members, what is no tree.
+    allow_dangling: leave out members that are HyperNodes missing from the text, with a note, instead of refusing them.
+    Raises TopologyError naming the line or the HyperNode of malformed text, of a missing member, of a tier that is not
+    above those of its members, and of HyperNodes that form no tree.
     """
     text = decode.decoded(data, "HyperNodes")
     switches = [_switch(one) for one in yaml_tree.objects(text, "HyperNodes") if _is_hypernode(one)]
@@ -65,7 +65,7 @@ def _switch(one: Fields) -> switch_tree.Switch:
 
 
 def _members(spec: Fields, tier: int, owner: str) -> Iterator[tuple[str, str]]:
-    """The kind and the name of every member."""
+    """Yield the kind and the name of every member."""
     for item in yaml_tree.items(spec, "members"):
         member = yaml_tree.fields(item, f"a member of {owner}")
         kind = yaml_tree.scalar(member, "type") or ("Node" if tier <= 1 else "HyperNode")

@@ -1,1 +1,1 @@
-"""hwloc's XML and the text of lstopo."""
+"""Readers of hwloc's XML and of the text of lstopo."""

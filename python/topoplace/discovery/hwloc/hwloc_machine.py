@@ -1,8 +1,8 @@
-"""What hwloc knows of a machine, whichever way it was written down, as a Topology.
+"""Conversion of hwloc's object tree, from either of its texts, to a Topology.
 
-hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges,
-PCI devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor,
-or a display device of NVIDIA or AMD; the small display chips that boards have for their console are none.
+hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges, PCI
+devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor, or a
+display device of NVIDIA or AMD. The small display chips that boards have for their console do not count.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
 MAX_PACKAGES = 64
-"""No machine has more of either; more are refused."""
+"""Limit on the packages of one machine; machines with more, or with more than MAX_GPUS GPUs, are refused."""
 _MAX_LANES = 1024
 MAX_PORTS = 256
 
 GPU_MEMORY = "GPUMemory"
-"""The subtype of a NUMA node that is the memory of a GPU, which its PCIBusID names."""
+"""The subtype of a NUMA node that is the memory of the GPU in its PCIBusID."""
 
 NVIDIA, AMD = 0x10DE, 0x1002
 _MAKERS = {"NVIDIA": NVIDIA, "AMD": AMD, "Advanced Micro Devices": AMD}
 _FIXED_XGMI_MBPS = 100_000
-"""What hwloc writes for a pair of AMD's GPUs where ROCm SMI tells it that xGMI joins them, directly or not."""
+"""The value hwloc writes for a pair of AMD GPUs if ROCm SMI reports xGMI between them, directly or not."""
 VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR = 0x0300, 0x0302, 0x0380, 0x1200
 _DISPLAYS = (VGA, CONTROLLER_3D, DISPLAY, ACCELERATOR)
 # AMD's display chips on server boards, by PCI device id: ES1000 (two), Rage XL, Radeon 7000.
 _BOARD_CHIPS = (0x515E, 0x5969, 0x4752, 0x5159)
 
-# What the speed between sockets is taken from: words of the processor's model, or CPUVendor and CPUModelNumber.
+# Keys to the speed between sockets: words of the processor's model, or CPUVendor and CPUModelNumber.
 _SOCKETS_OF_MODEL = {"POWER9": "socket-power9", "AMD": "socket-amd", "EPYC": "socket-amd"}
 _SOCKETS_OF_NUMBER = {
     ("GenuineIntel", "79"): "socket-broadwell",
@@ -48,7 +48,7 @@ _SOCKETS_OF_NUMBER = {
     (
         "GenuineIntel",
         "106",
-    ): "socket-skylake",  # Ice Lake: NCCL takes every later one as Skylake but the next two
+    ): "socket-skylake",  # Ice Lake: NCCL treats all later ones like Skylake, except the next two
     ("GenuineIntel", "143"): "socket-sapphire-rapids",
     ("GenuineIntel", "207"): "socket-emerald-rapids",
 }
@@ -60,13 +60,13 @@ _NO_INFOS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(slots=True, eq=False)
 class Thing:
-    """One object of hwloc's tree; what does not apply to its type stays empty."""
+    """One object of hwloc's tree; fields that do not apply to its type stay empty."""
 
     type: str
-    """As hwloc calls it: Package, NUMANode, PU, Bridge, PCIDev, OSDev, ..."""
+    """In hwloc's words: Package, NUMANode, PU, Bridge, PCIDev, OSDev, ..."""
     parent: Thing | None = None
     line: int = 0
-    """Of the text, from 1."""
+    """Its line in the text, from 1."""
     os_index: int | None = None
     gp_index: int | None = None
     name: str = ""
@@ -76,25 +76,25 @@ class Thing:
     cpus: int = 0
     """The set of CPUs below it, as bits."""
     nodes: int = 0
-    """The set of NUMA nodes it is near, as bits."""
+    """The set of NUMA nodes near it, as bits."""
     bus_id: str | None = None
-    """PCI address, where it has one."""
+    """PCI address, if it has one."""
     is_port: bool = False
     """A bridge from PCI to PCI: a root port, or a port of a switch."""
     pci_class: int = 0
     vendor: int | None = None
-    """PCI vendor, 0 where the system does not tell, None where the text does not."""
+    """PCI vendor; 0 if the system hides it, None if the text omits it."""
     device: int = 0
     gb_per_s: float = 0.0
-    """Of the PCIe link in one direction, 0 where not told."""
+    """Speed of the PCIe link in one direction, 0 if unknown."""
     is_coprocessor: bool = False
     is_fabric: bool = False
     """An OS device that is a port of an RDMA network."""
     memory_bytes: float = 0.0
-    """Of a NUMA node, 0 where not told."""
+    """Memory of a NUMA node, 0 if unknown."""
 
     def walk(self) -> Iterator[Thing]:
-        """The object and all below it, parents before children."""
+        """Yield the object and all below it, parents before children."""
         left: list[Thing] = [self]
         while left:
             thing = left.pop()
@@ -102,7 +102,7 @@ class Thing:
             left.extend(reversed(thing.children))
 
     def ancestors(self) -> Iterator[Thing]:
-        """The objects above it, nearest first."""
+        """Yield the objects above it, nearest first."""
         thing = self.parent
         while thing is not None:
             yield thing
@@ -120,7 +120,7 @@ class Bandwidths:
     """(n * n) row by row."""
 
     def pairs(self) -> Iterator[tuple[Thing, Thing, int]]:
-        """Every pair with a link, and the lesser of its two directions."""
+        """Yield every pair with a link, and the lesser of its two directions."""
         n = len(self.things)
         for i in range(n):
             for j in range(i + 1, n):
@@ -130,11 +130,11 @@ class Bandwidths:
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What is assumed where hwloc does not tell."""
+    """Speeds assumed for links that hwloc gives no speed for."""
 
     pcie_gb_per_s: float
     socket_gb_per_s: float | None
-    """None: the speed of the processor's model."""
+    """None means the speed of the processor's model."""
 
     def __post_init__(self) -> None:
         _checks.positive(self.pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -151,12 +151,12 @@ def topology(
     machine: str,
     notes: Sequence[str],
 ) -> Topology:
-    """The topology of the machine below `root`; TopologyError where it has no accelerator."""
+    """Return the topology of the machine below `root`; TopologyError if it has no accelerator."""
     return _Builder(root, assumed, machine).built(matrices, name, notes)
 
 
 class _Builder:
-    """Collects vertices (accelerators, then components) and the links between them."""
+    """A builder that collects vertices (accelerators, then components) and the links between them."""
 
     def __init__(self, root: Thing, assumed: Assumed, machine: str) -> None:
         self._assumed = assumed
@@ -179,21 +179,21 @@ class _Builder:
         self._silent = 0
 
     def _accelerators(self, devices: Sequence[Thing]) -> list[Thing]:
-        """Those of the PCI devices that are accelerators, by address."""
+        """Return the PCI devices that are accelerators, by address."""
         found = [thing for thing in devices if is_accelerator(thing) or thing.bus_id in self._memory_of]
         if not found:
             raise TopologyError(_why_none(devices))
-        for what, things, most in (
+        for what, things, limit in (
             ("accelerators", found, MAX_GPUS),
             ("packages", self._packages, MAX_PACKAGES),
             ("RDMA ports", self._ports, MAX_PORTS),
         ):
-            if len(things) > most:
-                raise TopologyError(f"{len(things)} {what} are too many")
+            if len(things) > limit:
+                raise TopologyError(f"{len(things)} {what} are more than {limit}")
         return sorted(found, key=_address)
 
     def built(self, matrices: Sequence[Bandwidths], name: str, notes: Sequence[str]) -> Topology:
-        """The topology with the direct links of `matrices`."""
+        """Return the topology with the direct links of `matrices`."""
         for thing in (*self._gpus, *self._meetings):
             self._climb(thing)
         more = [*notes, *self._join_sockets()]
@@ -215,14 +215,14 @@ class _Builder:
     # ---- links -------------------------------------------------------------------------------------------------
 
     def _link(self, a: Thing, b: Thing, link: Link) -> None:
-        """Joins two vertices, if no faster link does so already."""
+        """Join two vertices, unless a faster link already does."""
         u, v = sorted((self._place[id(a)], self._place[id(b)]))
         known = self._links.get((u, v))
         if known is None or known.gb_per_s < link.gb_per_s:
             self._links[u, v] = link
 
     def _climb(self, thing: Thing) -> None:
-        """Joins an accelerator, or a bridge where several meet, to the next such bridge or the socket above."""
+        """Join an accelerator, or a bridge below which several meet, to the next such bridge or to the socket above."""
         way: list[Thing] = [thing]
         target: Thing | None = None
         for above in thing.ancestors():
@@ -231,13 +231,13 @@ class _Builder:
                 break
             way.append(above)
         if target is not None:
-            told = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
-            self._silent += not told
-            gb_per_s = min(told, default=self._assumed.pcie_gb_per_s)
+            known = [gb_per_s for gb_per_s in _speeds(way) if gb_per_s > 0.0]
+            self._silent += not known
+            gb_per_s = min(known, default=self._assumed.pcie_gb_per_s)
             self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
 
     def _package(self, thing: Thing) -> Thing | None:
-        """The package that `thing` is near; None where that is not one."""
+        """Return the package that `thing` is near; None if there is not exactly one."""
         for above in thing.ancestors():
             if above.type == "Package":
                 return above
@@ -265,14 +265,14 @@ class _Builder:
                 what = (a, b)[ends[1] is None and ends[0] is not None]
                 raise TopologyError(
                     f"line {matrix.line}: {matrix.name} has a link of {what.type} {what.name or what.gp_index}, "
-                    "which is no accelerator, package or NVSwitch"
+                    "which is not an accelerator, package or NVSwitch"
                 )
             if ends[0] is not ends[1]:
                 model = _model(ends[0]) or _model(ends[1]) or self._any_model
                 self._link(ends[0], ends[1], _direct(matrix.name, model, mbps / 1000))
 
     def _vertex(self, thing: Thing) -> Thing | None:
-        """The vertex that an object of a matrix stands for: an OS device for its PCI device."""
+        """Return the vertex for an object of a matrix: itself, or the PCI device of an OS device."""
         for candidate in (thing, *thing.ancestors()):
             if id(candidate) in self._place:
                 return candidate
@@ -281,7 +281,7 @@ class _Builder:
         return None
 
     def _join_switches(self) -> Iterator[str]:
-        """Joins the groups of NVSwitches that share no accelerator: hwloc never tells links between switches."""
+        """Join the groups of NVSwitches that share no accelerator, because hwloc never lists links between switches."""
         attached: dict[int, dict[int, Link]] = {}
         for (u, v), link in self._links.items():
             if v >= self._first_switch and u < len(self._gpus):
@@ -298,7 +298,7 @@ class _Builder:
             )
 
     def _fixed(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
-        """What must be said of a matrix that has one speed, which tells neither a speed nor which links are direct."""
+        """Yield a note about a matrix with a single value, which shows neither speeds nor which links are direct."""
         for matrix in matrices:
             speeds = {mbps for a, b, mbps in matrix.pairs() if a is not b}
             if matrix.name == "XGMIBandwidth" and speeds == {_FIXED_XGMI_MBPS}:
@@ -350,13 +350,13 @@ class _Builder:
                 yield Nic(port.name, tuple(_path(device, gpu) for gpu in self._gpus))
 
 
-# ---- what the parts are ----------------------------------------------------------------------------------------
+# ---- kinds of objects ------------------------------------------------------------------------------------------
 
 _PARTS = ("package", "node", "memory", "switch", "device", "port")
 
 
 def _part(thing: Thing) -> str:
-    """Which of `_PARTS` an object is, or ""."""
+    """Return which of `_PARTS` an object is, or ""."""
     if thing.is_fabric:
         return "port"
     if thing.type == "NUMANode":
@@ -367,39 +367,42 @@ def _part(thing: Thing) -> str:
 
 
 def is_needed(type_name: str) -> bool:
-    """Whether objects of a type matter by themselves, and not only for what is below them."""
+    """Return whether objects of a type matter by themselves, not only for the objects below them."""
     return type_name in ("Package", "NUMANode", "Bridge", "PCIDev", "OSDev")
 
 
 def is_accelerator(thing: Thing) -> bool:
-    """Whether a PCI device is one: a driver offers it as a co-processor, or it is a GPU by class and vendor."""
+    """Return whether a PCI device is one: a driver offers it as a co-processor, or it is a GPU by class and vendor."""
     of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
     is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
     return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS)
 
 
 def is_nameless(thing: Thing) -> bool:
-    """Whether all that speaks for a GPU is its class: a display device of a system that tells no vendors.
+    """Return whether only its class shows that a device is a GPU: a display device of an unknown vendor.
 
-    Where the text has no vendor, only a device without a screen is taken for one.
+    If the text omits vendors, only a device without a screen counts.
     """
     known = thing.vendor if thing.vendor is not None or thing.pci_class != CONTROLLER_3D else 0
     return thing.pci_class in _DISPLAYS and known == 0 and not _is_offered(thing)
 
 
 def _is_offered(thing: Thing) -> bool:
-    """Whether a driver offers it; virtual machines show co-processors below devices of another maker, such as a VGA."""
+    """Return whether a driver offers it as a co-processor of its own maker.
+
+    Virtual machines show co-processors below devices of another maker, such as a VGA.
+    """
     return any(child.is_coprocessor and not _is_of_another(child, thing) for child in thing.children)
 
 
 def _is_of_another(child: Thing, device: Thing) -> bool:
-    told = next((known for word, known in _MAKERS.items() if word in child.infos.get("GPUVendor", "")), None)
-    return told is not None and device.vendor not in (None, 0, told)
+    maker = next((known for word, known in _MAKERS.items() if word in child.infos.get("GPUVendor", "")), None)
+    return maker is not None and device.vendor not in (None, 0, maker)
 
 
 @lru_cache(maxsize=64)
 def _direct(name: str, model: str, gb_per_s: float) -> Link:
-    """A link of a matrix, with its kind and lanes where the model's are known."""
+    """Return a link of a matrix, with its kind and lanes if the model's are known."""
     is_xgmi = name == "XGMIBandwidth"
     speed = xgmi_of(model) if is_xgmi else nvlink_of(model)
     kind = LinkKind.XGMI if is_xgmi else speed.kind if speed else LinkKind.NVLINK
@@ -422,10 +425,10 @@ def _address(thing: Thing) -> tuple[int, ...]:
 
 
 def _speeds(way: Sequence[Thing]) -> list[float]:
-    """The speeds of the PCIe links of a way up.
+    """Return the speeds of the PCIe links of a way up.
 
-    Both ends of a link tell its speed; that of the lower end counts: accelerators and the upper ports of switches.
-    Root ports and the lower ports of switches, which every second bridge is, only repeat it.
+    Both ends of a link have its speed. The value at the lower end counts: at accelerators and the upper ports of
+    switches. Root ports and the lower ports of switches, which are every second bridge, only repeat it.
     """
     first = way[0]
     begins_with_root = first.is_port and (first.parent is None or not first.parent.is_port)
@@ -433,7 +436,7 @@ def _speeds(way: Sequence[Thing]) -> list[float]:
 
 
 def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
-    """The bridges where the ways up from several accelerators meet, nearest to them first."""
+    """Return the bridges at which the ways up from several accelerators meet, nearest to them first."""
     below: dict[int, Thing] = {}
     found: dict[int, Thing] = {}
     for gpu in gpus:
@@ -441,7 +444,7 @@ def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
         for above in gpu.ancestors():
             if not above.is_port:
                 break
-            if id(above) in below:  # what is above it has been climbed already
+            if id(above) in below:  # the way above it is already known
                 if below[id(above)] is not child:
                     found[id(above)] = above
                 break
@@ -451,7 +454,7 @@ def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
 
 
 def _groups(attached: Mapping[int, Mapping[int, Link]]) -> list[list[int]]:
-    """Switches by the accelerators they share, each group and the groups in ascending order."""
+    """Group switches by shared accelerators; groups and their members are ascending."""
     groups: list[tuple[list[int], set[int]]] = []
     for switch in sorted(attached):
         joined: tuple[list[int], set[int]] = ([switch], set(attached[switch]))
@@ -466,14 +469,14 @@ def _groups(attached: Mapping[int, Mapping[int, Link]]) -> list[list[int]]:
 
 
 def _trunk(attached: Sequence[Mapping[int, Link]]) -> Link:
-    """A link between two switches that is as wide as those of one of them to its accelerators."""
+    """Return a link between two switches, as wide as the accelerator links of the switch with fewer of them."""
     ports = list(min(attached, key=len).values())
     lanes = min(sum(link.lanes for link in ports), _MAX_LANES)
     return Link(ports[0].kind, lanes, sum(link.gb_per_s for link in ports))
 
 
 def _info(thing: Thing, *names: str) -> str | None:
-    """The first of the infos `names` that an OS device of a PCI device has."""
+    """Return the first of the infos `names` that an OS device of a PCI device has."""
     return next((child.infos[key] for key in names for child in thing.children if child.infos.get(key)), None)
 
 
@@ -482,9 +485,9 @@ def _model(thing: Thing) -> str | None:
 
 
 def _memory_gb(thing: Thing, otherwise: float) -> float | None:
-    """In GB, where it is known; hwloc writes KiB, with the unit since its version 3.
+    """Return the memory in GB if known; hwloc writes KiB, with the unit since its version 3.
 
-    otherwise: in bytes, 0 for unknown.
+    otherwise: a fallback in bytes, 0 for unknown.
     """
     text = _info(thing, "CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize") or ""
     match = re.fullmatch(r"([0-9]{1,15})(?:KiB)?", text)
@@ -492,7 +495,7 @@ def _memory_gb(thing: Thing, otherwise: float) -> float | None:
 
 
 def _socket_gb_per_s(package: Thing) -> float | None:
-    """The speed between sockets of a known processor."""
+    """Return GB/s between sockets of a known processor, else None."""
     infos = package.infos
     key = _SOCKETS_OF_NUMBER.get((infos.get("CPUVendor", ""), infos.get("CPUModelNumber", "")))
     words = {*re.split(r"[^A-Z0-9]+", infos.get("CPUModel", "").upper())}
@@ -503,7 +506,7 @@ def _socket_gb_per_s(package: Thing) -> float | None:
 
 
 def _path(nic: Thing, gpu: Thing) -> str:
-    """The path class from a network adapter to an accelerator: where the ways up from both meet."""
+    """Return the path class from a network adapter to an accelerator, by the object at which their ways up meet."""
     height = {id(above): i for i, above in enumerate(nic.ancestors())}
     for i, above in enumerate(gpu.ancestors()):
         if id(above) in height:

@@ -1,8 +1,8 @@
-"""The XML that `lstopo machine.xml` writes (hwloc 1 to 3), as a Topology.
+"""Reader of the XML that `lstopo machine.xml` writes (hwloc 1 to 3).
 
-Objects are nested as hwloc's tree is. Which accelerators NVLinks and xGMI links join directly stands apart, in
-matrices of MB/s between OS devices, NVSwitches and packages: NVLinkBandwidth and XGMIBandwidth. The latter is a
-constant for any link where the driver tells no more. hwloc 1 has no such matrices, and NUMA nodes around packages.
+Objects are nested like hwloc's tree. Direct NVLinks and xGMI links are in separate matrices of MB/s between OS devices,
+NVSwitches and packages: NVLinkBandwidth and XGMIBandwidth. The latter has a constant for any link if the driver gives
+no speeds. hwloc 1 has no such matrices, and NUMA nodes around packages.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MAX_MASK_WORDS = 2048  # of 32 CPUs each
 _MAX_OBJECTS = 1 << 8  # of a matrix
 _MAX_MBPS = 1 << 40
 _UNKNOWN_INDEX = (1 << 32) - 1
-# The OS devices that are co-processors and RDMA ports: a number until hwloc 2, bits in hwloc 3.
+# The types of OS devices that are co-processors and RDMA ports: a number until hwloc 2, bits in hwloc 3.
 _COPROCESSOR_2, _FABRIC_2 = 5, 3
 _COPROCESSOR_3, _FABRIC_3 = 8, 32
 _OLD_TYPES = {"Socket": "Package"}
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like hwloc's XML."""
+    """Return whether `text` looks like hwloc's XML."""
     return _ROOT.search(text[:4096]) is not None
 
 
@@ -50,12 +50,12 @@ def parse(
     name: str = "hwloc",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology of the machine that `data`, the XML of hwloc 1, 2 or 3, describes.
+    """Read the topology of the machine that `data`, the XML of hwloc 1 to 3, describes.
 
-    GPUs are in the order of their PCI addresses. pcie_gb_per_s: the speed of PCIe links where hwloc knows none.
-    socket_gb_per_s: between sockets; where it is None that of the processor's model. NVSwitches that share no GPU are
-    taken to be joined, because hwloc tells no links between switches. Raises TopologyError naming the line, and
-    for a machine without an accelerator.
+    GPUs are in the order of their PCI addresses. pcie_gb_per_s: GB/s of PCIe links of unknown speed. socket_gb_per_s:
+    GB/s between sockets; None means that of the processor's model. NVSwitches that share no GPU are assumed to be
+    joined, because hwloc lists no links between switches. Raises TopologyError naming the line, and for a machine
+    without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
     document = xml_tree.read(decode.decoded(data), "hwloc's XML")
@@ -73,9 +73,7 @@ def _version(document: Element) -> int:
     match = re.fullmatch(r"([0-9]{1,3})(?:\.[0-9]{1,3})*", document.get("version", "1"))
     if not match or int(match[1]) not in (1, 2, 3):
         found = _checks.shown(document.get("version", "1"))
-        raise TopologyError(
-            f"line {document.line}: version {found} of hwloc's XML is not read, but 1 to 3 are"
-        )
+        raise TopologyError(f"line {document.line}: version = {found}: must be 1, 2 or 3 for hwloc's XML")
     return int(match[1])
 
 
@@ -83,7 +81,7 @@ def _version(document: Element) -> int:
 
 
 def _thing(element: Element, parent: Thing, version: int) -> Thing:
-    """The object that `element` describes, with all below it."""
+    """Return the object that `element` describes, with all below it."""
     thing = Thing(_type(element), parent, element.line)
     thing.os_index, thing.gp_index = _index(element, "os_index"), _index(element, "gp_index")
     thing.name, thing.subtype = element.get("name"), element.get("subtype")
@@ -98,12 +96,12 @@ def _thing(element: Element, parent: Thing, version: int) -> Thing:
         thing.memory_bytes = float(xml_tree.integer(element, "local_memory"))
     if thing.type == "OSDev":
         _add_kind(thing, xml_tree.integer(element, "osdev_type"), version)
-    thing.children = [_thing(child, thing, version) for child in _worth(element)]
+    thing.children = [_thing(child, thing, version) for child in _relevant_children(element)]
     return thing
 
 
-def _worth(element: Element) -> Iterator[Element]:
-    """The objects directly below `element` that matter or have some below them."""
+def _relevant_children(element: Element) -> Iterator[Element]:
+    """Yield the objects directly below `element` that matter or have objects below them."""
     for child in element.children_of("object"):
         if child.children or hwloc_machine.is_needed(_type(child)):
             yield child
@@ -122,7 +120,7 @@ def _add_kind(thing: Thing, kind: int, version: int) -> None:
 
 
 def _index(element: Element, name: str) -> int | None:
-    """An index that an object may have; None where it has none, or an unknown one."""
+    """Return an index of an object; None if it is missing or unknown."""
     if name not in element.attributes:
         return None
     index = xml_tree.integer(element, name)
@@ -130,12 +128,12 @@ def _index(element: Element, name: str) -> int | None:
 
 
 def _mask(element: Element, name: str) -> int:
-    """A set written as words of 32 bits, the highest first; 0 where it is endless, which tells nothing."""
+    """Return a set written as words of 32 bits, the highest first; 0 for an infinite set, which says nothing."""
     text = element.get(name)
     if text.startswith("0xf...f"):
         return 0
     if not _MASK.fullmatch(text) or text.count(",") >= _MAX_MASK_WORDS:
-        raise TopologyError(f"line {element.line}: {name} = {_checks.shown(text)} is no set")
+        raise TopologyError(f"line {element.line}: {name} = {_checks.shown(text)} is not a set")
     digits = "".join(word.removeprefix("0x").zfill(8) for word in text.split(","))
     return int(digits, 16)
 
@@ -159,7 +157,7 @@ def _add_pci(thing: Thing, element: Element) -> None:
 
 
 def _matrices(document: Element, root: Thing) -> Iterator[Bandwidths]:
-    """The matrices of direct links; those of latencies and hops tell no speeds."""
+    """Yield the matrices of direct links; those of latencies and hops contain no speeds."""
     found = [
         element
         for tag in ("distances2", "distances2hetero")
@@ -174,7 +172,7 @@ def _matrices(document: Element, root: Thing) -> Iterator[Bandwidths]:
 
 
 Objects = dict[tuple[str, str, int | None], Thing]
-"""Objects by kind of index (of hwloc, or of the system), type and index."""
+"""Objects by kind of index (hwloc's or the system's), type and index."""
 
 
 def _matrix(element: Element, objects: Objects) -> Bandwidths:
@@ -202,7 +200,7 @@ def _matrix(element: Element, objects: Objects) -> Bandwidths:
 def _number(word: str, high: int, what: str) -> int:
     if word.isascii() and word.isdigit() and len(word) < 20 and int(word) <= high:
         return int(word)
-    raise TopologyError(f"{what} is no number up to {high}")
+    raise TopologyError(f"{what} is not a number up to {high}")
 
 
 def _words(element: Element, tag: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""The text that `lstopo-no-graphics -v` prints on a console, as a Topology.
+"""Reader of the text that `lstopo-no-graphics -v` prints on a console.
 
-One line per object, indented by two blanks per level, with its attributes in brackets, such as
-`PCI L#2 (busid=0006:00:00.0 id=10de:1db1 class=0302(3D))`; the short form without -v, `PCI 06:00.0 (3D)`, is read
-too. A summary with the number of objects of each type may follow. Direct links between GPUs are not in the text.
+One line per object, indented by two blanks per level, with its attributes in brackets, such as `PCI L#2
+(busid=0006:00:00.0 id=10de:1db1 class=0302(3D))`. The short form without -v, `PCI 06:00.0 (3D)`, is read too. A summary
+with the number of objects of each type may follow. Direct links between GPUs are not in the text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OS_DEVICES = ("CoProc", "GPU", "Net", "OpenFabrics", "Block", "DMA", "Storage",
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like what `lstopo-no-graphics` prints on a console."""
+    """Return whether `text` looks like console output of `lstopo-no-graphics`."""
     return any(_MACHINE.fullmatch(line) for line in text[:4096].split("\n"))
 
 
@@ -66,12 +66,12 @@ def parse(
     name: str = "lstopo",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology of the machine that `data`, printed by `lstopo-no-graphics [-v]`, shows.
+    """Read the topology of a machine from the output of `lstopo-no-graphics [-v]`.
 
-    Display devices of a system that tells no vendors are taken as GPUs, with a note; where their lines have no vendor
-    at all, only those without a screen are. GPUs are in the order of their PCI addresses. pcie_gb_per_s: the speed
-    of PCIe links where none is told. socket_gb_per_s: between sockets; where it is None that of the processor's model.
-    Raises TopologyError naming the line, and for a machine without an accelerator.
+    GPUs are in the order of their PCI addresses. Display devices count as GPUs if the system hides vendors, with a
+    note; if lines omit the vendor, only devices without a screen count. pcie_gb_per_s: GB/s of PCIe links of unknown
+    speed. socket_gb_per_s: GB/s between sockets; None means that of the processor's model. Raises TopologyError naming
+    the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
     text = decode.decoded(data)
@@ -84,7 +84,7 @@ def parse(
 
 
 def _tree(text: str) -> Thing:
-    """The machine with all its objects; what comes before it is skipped, what comes after only counted."""
+    """Return the machine with all its objects; skip text before it, and use text after it only to check counts."""
     path: list[Thing] = []
     seen: Counter[str] = Counter()
     after = False
@@ -99,7 +99,7 @@ def _tree(text: str) -> Thing:
         elif _MACHINE.fullmatch(line):
             path.append(Thing("Machine", line=number))
     if not path:
-        raise TopologyError("no line such as `Machine (total=342GiB)` is there")
+        raise TopologyError("the text has no line such as `Machine (total=342GiB)`")
     return path[0]
 
 
@@ -107,18 +107,18 @@ def _check_summary(number: int, line: str, seen: Counter[str]) -> None:
     match = _SUMMARY.fullmatch(line)
     if match and match[2] in _COUNTED and seen[match[2]] != int(match[1]):
         raise TopologyError(
-            f"line {number}: {int(match[1])} objects {match[2]} are counted, but {seen[match[2]]} are there"
+            f"line {number}: the summary counts {int(match[1])} objects {match[2]}, but the text has {seen[match[2]]}"
         )
 
 
 def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
-    """Adds the object of `line` to the last object of `path` that is less indented; `path` then ends with it."""
+    """Add the object of `line` to the last less indented object of `path`; `path` then ends with it."""
     if repeated := _REPEATED.fullmatch(line.rstrip()):
         seen["PCIDev"] += _repeated(number, int(repeated[1]), repeated[2])
         return
     match = _OBJECT.fullmatch(line.rstrip())
     if not match:
-        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no object of hwloc")
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is not an object of hwloc")
     depth, rest = divmod(len(match[1]), 2)
     if rest or depth > len(path) or depth >= MAX_DEPTH:
         raise TopologyError(f"line {number}: an object is indented by {len(match[1])} blanks")
@@ -133,24 +133,27 @@ def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
 
 
 def _repeated(number: int, count: int, pci: str) -> int:
-    """How many devices one line stands for; those among which accelerators can be are refused, having no addresses."""
+    """Return the number of devices in one line; refuse possible accelerators, as they have no addresses there."""
     found = _CLASS.search(pci)
     if not found or not found[1] or int(found[1], 16) >> 8 not in _NO_ACCELERATORS:
         raise TopologyError(
-            f"line {number}: {count} devices in one line; lstopo --no-collapse prints one for each"
+            f"line {number}: {count} devices in one line; print one per line with lstopo --no-collapse"
         )
     return count
 
 
 def _attach(path: list[Thing]) -> None:
-    """Makes each object of `path` a child of the one before it; caches and cores with nothing below them never are."""
+    """Make each object of `path` a child of the one before it.
+
+    Caches and cores without relevant objects below them are never attached.
+    """
     for above, below in pairwise(path):
         if not above.children or above.children[-1] is not below:
             above.children.append(below)
 
 
 def _thing(number: int, line: str, word: str, kinds: set[str], path: list[Thing]) -> Thing:
-    """The object of `line`; kinds: what it is, and what tells of it."""
+    """Return the object of `line`; kinds: its type and subtypes."""
     thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
     if hwloc_machine.is_needed(thing.type):
         thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
@@ -178,7 +181,7 @@ def _add_pci(thing: Thing, line: str) -> None:
 
 
 def _add_number(thing: Thing, number: int, line: str, path: list[Thing]) -> None:
-    """The system's number of a NUMA node or CPU; all objects above it are near it."""
+    """Set the system's number of a NUMA node or CPU, and add it to all objects above."""
     found = _NUMBER.search(line)
     if not found or int(found[1]) > _MAX_INDEX:
         raise TopologyError(f"line {number}: {thing.type} has no number P# up to {_MAX_INDEX}")

@@ -1,1 +1,1 @@
-"""What Linux says about NUMA nodes."""
+"""Readers of Linux's description of NUMA nodes."""

@@ -1,7 +1,7 @@
-"""The NUMA nodes that `numactl --hardware` prints, and joining them to a topology.
+"""Reader of the NUMA nodes that `numactl --hardware` prints, and their combination with a topology.
 
-The text has a line of nodes, then per node its CPUs (none where it is memory only) and its size, then a matrix of
-relative distances, 10 from a node to itself. It names neither sockets nor GPUs.
+The text has a line of nodes, then per node its CPUs (none for memory only) and its size, then a matrix of relative
+distances, 10 from a node to itself. It names neither sockets nor GPUs.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ class NumaNode:
 
     id: int
     cpus: tuple[int, ...]
-    """Ascending; none where the node is memory only."""
+    """Ascending; none for a node with memory only."""
     size_mb: int | None = None
-    """Its memory in MB as the tool counts them, where told."""
+    """Its memory in MB as the tool counts it, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumaNodes:
-    """The NUMA nodes of a machine and how far they are apart."""
+    """The NUMA nodes of a machine and the distances between them."""
 
     nodes: tuple[NumaNode, ...]
     distances: tuple[tuple[int | None, ...], ...] = ()
-    """(n, n) from the node of the row to that of the column, 10 for itself; None where it is not told."""
+    """(n, n) from the node of the row to that of the column, 10 for itself; None for unknown."""
     notes: tuple[str, ...] = ()
 
     def distance(self, a: int, b: int) -> int | None:
-        """The distance from the a-th node to the b-th, or back where only that is told; None where neither is."""
+        """Return the distance from the a-th node to the b-th, or back if only that is known; None if neither is."""
         there = self.distances[a][b] if self.distances else None
         return self.distances[b][a] if there is None and self.distances else there
 
     def place(self, node: int) -> int:
-        """The place of the node with id `node` in `nodes`; TopologyError where there is none."""
+        """Return the index in `nodes` of the node with id `node`; TopologyError if there is none."""
         for i, known in enumerate(self.nodes):
             if known.id == node:
                 return i
@@ -67,16 +67,16 @@ class NumaNodes:
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like what `numactl --hardware` prints."""
+    """Return whether `text` looks like the output of `numactl --hardware`."""
     lines = text.splitlines()[:20]
     return any(_AVAILABLE.fullmatch(line) or _CPUS.fullmatch(line) for line in lines)
 
 
 def parse(data: str | bytes) -> NumaNodes:
-    """The NUMA nodes that `data`, printed by `numactl --hardware`, shows.
+    """Read the NUMA nodes from the output of `numactl --hardware`.
 
-    A row of distances that is missing at the end is left open, with a note. Raises TopologyError naming the line
-    and the value.
+    Missing rows at the end of the distances stay unknown, with a note. Raises TopologyError naming the line and the
+    value.
     """
     reader = _Reader()
     for number, line in decode.numbered_lines(decode.decoded(data)):
@@ -86,7 +86,7 @@ def parse(data: str | bytes) -> NumaNodes:
 
 
 class _Reader:
-    """What has been read of the text so far."""
+    """The content of the lines read so far."""
 
     def __init__(self) -> None:
         self._listed: list[int] | None = None
@@ -104,7 +104,7 @@ class _Reader:
         )
 
     def line(self, number: int, line: str) -> None:
-        """Reads one line that is not blank; refuses one of the tool's own kinds that is not complete."""
+        """Read one line that is not blank; refuse an incomplete one of a known kind."""
         for pattern, read in self._kinds:
             if match := pattern.fullmatch(line):
                 read(number, match)
@@ -117,7 +117,7 @@ class _Reader:
             self._row(number, int(match[1]), _numbers(match[2], number))
         else:
             raise TopologyError(
-                f"line {number}: {_checks.shown(line.strip())} is nothing `numactl --hardware` prints"
+                f"line {number}: {_checks.shown(line.strip())} is not a line of `numactl --hardware`"
             )
 
     def _available(self, number: int, match: re.Match[str]) -> None:
@@ -130,7 +130,7 @@ class _Reader:
     def _node(self, number: int, match: re.Match[str]) -> None:
         node = int(match[1])
         if node in self._cpus:
-            raise TopologyError(f"line {number}: the CPUs of node {node} are there twice")
+            raise TopologyError(f"line {number}: the CPUs of node {node} appear twice")
         if len(self._cpus) == MAX_NODES:
             raise TopologyError(f"line {number}: more than {MAX_NODES} nodes")
         cpus: list[int] = []
@@ -154,7 +154,7 @@ class _Reader:
     def _row(self, number: int, node: int, distances: list[int]) -> None:
         columns = self._columns or []
         if node in self._rows or node not in columns:
-            raise TopologyError(f"line {number}: row {node} of the distances is there twice, or in no column")
+            raise TopologyError(f"line {number}: row {node} of the distances appears twice, or in no column")
         if len(distances) != len(columns):
             raise TopologyError(
                 f"line {number}: {len(distances)} distances, the header has {len(columns)} nodes"
@@ -162,10 +162,10 @@ class _Reader:
         self._rows[node] = distances
 
     def done(self) -> NumaNodes:
-        """All that was read, once it is complete and agrees."""
+        """Return the NUMA nodes, after checking that the text is complete and consistent."""
         ids = self._listed if self._listed is not None else list(self._cpus)
         if not ids:
-            raise TopologyError("no NUMA node: no line such as `node 0 cpus: 0 1 2` is there")
+            raise TopologyError("no NUMA node: the text has no line such as `node 0 cpus: 0 1 2`")
         for node in [*ids, *self._cpus]:
             if node not in self._cpus or node not in ids:
                 where = (
@@ -205,27 +205,27 @@ def _small(word: str, number: int) -> int:
 
 
 def ids_of(text: str, what: str, limit: int = MAX_CPU) -> list[int]:
-    """The numbers of a list such as "0-3,8", in their order; TopologyError naming `what` for anything else."""
+    """Return the numbers of a list such as "0-3,8", in their order; TopologyError naming `what` for anything else."""
     ids: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part)
         if not match or int(match[2] or match[1]) < int(match[1]) or int(match[2] or match[1]) > limit:
-            raise TopologyError(f"{what} = {_checks.shown(text)} is no list of numbers up to {limit}")
+            raise TopologyError(f"{what} = {_checks.shown(text)} is not a list of numbers up to {limit}")
         ids.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
     if len(set(ids)) < len(ids):
         raise TopologyError(f"{what} = {_checks.shown(text)} has a number twice")
     return ids
 
 
-# ---- joining ---------------------------------------------------------------------------------------------------
+# ---- combination with a topology -------------------------------------------------------------------------------
 
 
 def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET_DISTANCE) -> Topology:
-    """`topology` of one machine with the sockets and CPUs of `numa` for every GPU whose NUMA node is known.
+    """Return `topology` of one machine with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
 
-    socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose node is memory only has
-    the CPUs of the nearest node that has some. Raises TopologyError for a GPU of a node that `numa` has not, and
-    where the distances that decide are not told.
+    socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose node has memory only gets the
+    CPUs of the nearest node with CPUs. Raises TopologyError for a GPU of a node missing in `numa`, and for unknown
+    distances between nodes.
     """
     if topology.num_machines != 1:
         raise TopologyError(f"topology has {topology.num_machines} machines; NUMA nodes are of one")
@@ -247,10 +247,10 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
 
 
 def _sockets(numa: NumaNodes, limit: int) -> list[int]:
-    """A number from 0 for each group of nodes that are nearer than `limit` by way of each other."""
+    """Number from 0 the groups of nodes that are nearer than `limit`, directly or through each other."""
     n = len(numa.nodes)
     if n > 1 and not numa.distances:
-        raise TopologyError("the distances between NUMA nodes are not told: sockets cannot be")
+        raise TopologyError("the distances between NUMA nodes are unknown, so sockets are too")
     socket = [-1] * n
     for i in range(n):
         if socket[i] < 0:
@@ -268,7 +268,7 @@ def _near(distance: int | None, limit: int) -> bool:
 
 
 def _with_cpus(numa: NumaNodes, place: int) -> int:
-    """The node at `place`, or the nearest that has CPUs where it has none."""
+    """Return the node at `place`, or the nearest node with CPUs if it has none."""
     if numa.nodes[place].cpus:
         return place
     found = [

@@ -1,1 +1,1 @@
-"""The machine this runs on: the only part of discovery that starts programs and opens files."""
+"""Discovery of this host: the only part of the package that starts programs and reads the machine's files."""

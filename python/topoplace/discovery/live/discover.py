@@ -1,4 +1,4 @@
-"""This host: what its vendors' libraries and tools say, read by the parsers beside this module.
+"""Discovery of this host with its vendors' libraries and tools, whose output the other readers parse.
 
 The only module of the library that runs programs or reads the machine's own files.
 """
@@ -24,21 +24,21 @@ from topoplace.topology.devices import Gpu
 from topoplace.topology.topology import Topology
 
 _PATIENCE_S = 60.0
-"""A tool that takes longer is taken to hang."""
+"""Time limit of a tool; one that takes longer probably hangs."""
 _KFD_TREE = "/sys/class/kfd/kfd/topology"
 _QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total")
 _MIB = 1 << 20
 
 
 class _NotHereError(Exception):
-    """Why a source says nothing about this host."""
+    """A reason why a source has no information about this host."""
 
 
 def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
-    """This host's accelerators: the first source that knows any, its NUMA nodes completed by `numactl`.
+    """Return this host's GPUs from the first source that finds any, with NUMA nodes completed by `numactl`.
 
-    Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi, lstopo of
-    hwloc. Raises TopologyError that says why each of them told nothing.
+    Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi, lstopo of hwloc.
+    If all fail, raises TopologyError with the reason of each.
     """
     sources: dict[str, Callable[[], Topology]] = {
         "NVML": _from_nvml,
@@ -55,7 +55,7 @@ def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
             return _with_numa(source())
         except (_NotHereError, TopologyError) as reason:
             silent.append(f"{name}: {reason}")
-    raise TopologyError(f"no accelerator found; {'; '.join(silent)}")
+    raise TopologyError(f"no GPU found; {'; '.join(silent)}")
 
 
 def _from_nvml() -> Topology:
@@ -85,7 +85,7 @@ def _from_nvidia_smi() -> Topology:
     try:
         topology = topo_matrix.parse(matrix, known)
     except TopologyError:
-        topology = topo_matrix.parse(matrix)  # a model without NVLinks, which the parser does not know
+        topology = topo_matrix.parse(matrix)  # a model without NVLinks is unknown to the parser
     by_name = {f"GPU{row['index']}": row for row in rows}
     gpus = [_described(gpu, by_name.get(gpu.name)) for gpu in topology.gpus]
     return replace(topology, gpus=tuple(gpus))
@@ -112,14 +112,14 @@ def _table(text: str) -> Iterator[dict[str, str]]:
 
 def _from_kfd(tree: Path) -> Topology:
     if not (tree / "nodes").is_dir():
-        raise _NotHereError("is not there")
+        raise _NotHereError("no such directory")
     return kfd.parse(_files(tree))
 
 
 def _files(tree: Path) -> dict[str, bytes]:
-    """The files of the driver's tree that its parser needs, by their path in it.
+    """Return the files of the driver's tree that its parser needs, by their path in it.
 
-    A container may not read those of GPUs that it has not been given.
+    Files that a container may not read, those of GPUs it has not been given, are left out.
     """
     found: dict[str, bytes] = {}
     for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):
@@ -139,7 +139,7 @@ def _from_lstopo() -> Topology:
 
 
 def _with_numa(topology: Topology) -> Topology:
-    """`topology` with what `numactl` adds to it, where it is there and agrees."""
+    """Return `topology` with sockets and CPUs from `numactl` if it runs and agrees, else unchanged."""
     if all(gpu.numa_node is None for gpu in topology.gpus) or all(gpu.cpus for gpu in topology.gpus):
         return topology
     try:
@@ -149,7 +149,7 @@ def _with_numa(topology: Topology) -> Topology:
 
 
 def _output(program: str, *arguments: str) -> str:
-    """What `program` prints; _NotHereError where it is not installed, fails or hangs."""
+    """Return the output of `program`; _NotHereError if it is not installed, fails or hangs."""
     path = shutil.which(program)
     if path is None:
         raise _NotHereError("is not on the PATH")

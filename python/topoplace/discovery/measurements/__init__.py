@@ -1,1 +1,1 @@
-"""Measured bandwidths: what benchmark programs print."""
+"""Readers of measured bandwidths in the output of benchmark programs."""

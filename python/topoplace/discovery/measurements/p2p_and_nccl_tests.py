@@ -1,9 +1,9 @@
-"""Measured speeds between GPUs, as a matrix that `Topology.with_link_speeds` takes.
+"""Reader of measured speeds between GPUs, as a matrix for `Topology.with_link_speeds`.
 
-Two tools are read. `p2pBandwidthLatencyTest` of the CUDA samples prints a matrix of copies from each GPU to each other,
-with and without peer access. The tests of NCCL and RCCL (`all_reduce_perf`, `sendrecv_perf` and the others) print, for
-the GPUs of a run, a bus bandwidth by message size: what each GPU sends per second in one direction. A text may hold the
-runs of several groups of GPUs; a run of two measures that pair, a run of more all its pairs at once.
+Two tools are read. `p2pBandwidthLatencyTest` of the CUDA samples prints matrices of copies between all GPUs, with and
+without peer access. The tests of NCCL and RCCL (`all_reduce_perf`, `sendrecv_perf` and the others) print, for the GPUs
+of a run, a bus bandwidth by message size: the bytes each GPU sends per second in one direction. A text may hold the
+runs of several groups of GPUs; a run of two measures that pair, a larger run all its pairs at once.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ Matrix = list[list[float]]
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like the output of one of the tools."""
+    """Return whether `text` looks like the output of one of the tools."""
     return any(_TITLE.fullmatch(line) or _RANK.fullmatch(line) for _, line in _lines(text[:262144]))
 
 
 def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]:
-    """(n, n) GB/s in one direction between the GPUs measured in `data`: symmetric, 0 on the diagonal.
+    """Return (n, n) GB/s in one direction between the GPUs measured in `data`: symmetric, 0 on the diagonal.
 
-    peer_access: of p2pBandwidthLatencyTest, the matrix with peer access or that without. A pair has the slower of its
-    two directions, and of several runs of NCCL's tests its own or else the fastest with both GPUs in it.
-    Raises TopologyError naming the line, and where a pair of GPUs was not measured.
+    peer_access: choose the matrix of p2pBandwidthLatencyTest with peer access, or the one without. A pair has the
+    slower of its two directions. With runs of NCCL's tests, a pair has its own run's speed, or else that of the fastest
+    run with both GPUs.
+    Raises TopologyError naming the line, or a pair of GPUs that was not measured.
     """
     peer_access = _checks.flag(peer_access, "peer_access", TopologyError)
     text = decode.decoded(data, _WHAT)
@@ -68,7 +69,7 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines without what mpirun puts before each."""
+    """Yield numbered lines without the prefix of mpirun."""
     return ((number, _MPI_TAG.sub("", line)) for number, line in decode.numbered_lines(text))
 
 
@@ -76,13 +77,13 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _matrices(lines: Iterator[tuple[int, str]]) -> dict[tuple[str, str], Matrix]:
-    """The matrices of copies one way, by "Enabled" or "Disabled" and "Writes" or "Reads"."""
+    """Return the matrices of copies one way, by "Enabled" or "Disabled" and "Writes" or "Reads"."""
     found: dict[tuple[str, str], Matrix] = {}
     for number, line in lines:
         if match := _TITLE.fullmatch(line):
             key = (match[1], match[2] or "Writes")
             if key in found:
-                raise TopologyError(f"line {number}: such a matrix is there twice")
+                raise TopologyError(f"line {number}: a second matrix of the same kind")
             found[key] = _matrix(number, lines)
     return found
 
@@ -91,7 +92,7 @@ def _matrix(title: int, lines: Iterator[tuple[int, str]]) -> Matrix:
     _, header = next(lines, (0, ""))
     match = _HEADER.fullmatch(header) if len(header) <= _MAX_LINE else None
     if match is None:
-        raise TopologyError(f"line {title}: no header of columns D\\D 0 1 ... is below")
+        raise TopologyError(f"line {title}: must be followed by a header of columns D\\D 0 1 ...")
     columns = match[1].split()
     if columns != [str(i) for i in range(len(columns))] or len(columns) > _MAX_GPUS:
         raise TopologyError(f"line {title + 1}: the columns are not 0, 1, ..., at most {_MAX_GPUS - 1}")
@@ -104,15 +105,13 @@ def _matrix(title: int, lines: Iterator[tuple[int, str]]) -> Matrix:
             )
         matrix.append([_gb_per_s(number, word) for word in words[1:]])
     if len(matrix) < len(columns):
-        raise TopologyError(
-            f"line {title}: {len(matrix)} rows are below, the header has {len(columns)} columns"
-        )
+        raise TopologyError(f"line {title}: {len(matrix)} rows follow, the header has {len(columns)} columns")
     return matrix
 
 
 def _gb_per_s(number: int, word: str) -> float:
     if not _NUMBER.fullmatch(word):
-        raise TopologyError(f"line {number}: {_checks.shown(word)} is no speed")
+        raise TopologyError(f"line {number}: {_checks.shown(word)} is not a speed")
     return float(word)
 
 
@@ -205,7 +204,7 @@ def _of_runs(runs: Sequence[_Run]) -> NDArray[np.float64]:
 
 
 def _pairs(runs: Sequence[_Run]) -> Iterator[tuple[int, int, float]]:
-    """The speeds from the least to the most telling."""
+    """Yield the speed of each pair in each run, the most specific run last."""
     for run in sorted(runs, key=lambda run: (len(run.gpus) == 2, run.gb_per_s)):
         for u, v in combinations(sorted(run.gpus), 2):
             yield u, v, run.gb_per_s

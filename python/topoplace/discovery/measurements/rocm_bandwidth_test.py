@@ -1,7 +1,7 @@
-"""What `rocm-bandwidth-test` measured, as a Topology.
+"""Reader of measurements by `rocm-bandwidth-test`.
 
-The tool prints matrices of copies between devices, processors among them, numbered alike. A GPU is told from a
-processor by its PCI address, or else by its copy to itself, which the tool does not measure on processors.
+The tool prints matrices of copies between devices; GPUs and processors share one numbering. A GPU is recognised by its
+PCI address, or else by a copy to itself, which the tool does not measure on processors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
 
 MAX_DEVICES = 256
-"""No machine has more; larger matrices are refused."""
+"""Limit on the devices of one machine; larger matrices are refused."""
 
 _TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*")
 _HEADER = re.compile(r"\s*D/D\s(.*)")
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,12})?")
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like what `rocm-bandwidth-test` prints."""
+    """Return whether `text` looks like the output of `rocm-bandwidth-test`."""
     return any(_TITLE.fullmatch(line) for line in text.splitlines()[:5000])
 
 
@@ -43,11 +43,11 @@ def parse(
     name: str = "rocm-bandwidth-test",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology of the copies from GPU to GPU that `data`, printed by `rocm-bandwidth-test`, measured.
+    """Read the copies from GPU to GPU in the output of `rocm-bandwidth-test` as a topology.
 
-    A pair has the slower of its two directions; its kind of link is not told. default_gb_per_s: the speed assumed of
-    pairs that were not measured, because neither can reach the other. Raises TopologyError naming the line, and
-    where only processors' or two-way copies were measured, which tell nothing about one way between GPUs.
+    A pair has the slower of its two directions, and a link of unknown kind. default_gb_per_s: GB/s assumed for pairs
+    that were not measured, because neither GPU can reach the other. Raises TopologyError naming the line, also if the
+    text has only copies of processors or in both directions at once.
     """
     default_gb_per_s = _checks.positive(default_gb_per_s, "default_gb_per_s", TopologyError)
     tables, known = _read(decode.decoded(data))
@@ -69,7 +69,7 @@ def parse(
 
 
 def _is_gpu(device: str, table: _Table, known: Mapping[str, tuple[str, str | None]]) -> bool:
-    """Whether a device is no processor: it has a PCI address, or it copies to itself."""
+    """Return whether a device is a GPU: it has a PCI address, or it copies to itself."""
     return known.get(device, ("", None))[1] is not None or table.get(device, device) is not None
 
 
@@ -81,7 +81,7 @@ def _one_way(tables: Mapping[str, _Table]) -> _Table:
 
 
 def _check_rows(tables: Mapping[str, _Table]) -> None:
-    """Refuses a matrix of which some rows are missing, or all."""
+    """Refuse a matrix with missing rows; one may lack all rows but those of other devices."""
     for table in tables.values():
         missing = [column for column in table.columns if column not in table.rows]
         if 0 < len(missing) < len(table.columns) or not table.rows:
@@ -118,12 +118,12 @@ class _Table:
         self.place = {column: i for i, column in enumerate(self.columns)}
 
     def get(self, source: str, target: str) -> float | None:
-        """GB/s from one device to the other; None where it was not measured."""
+        """Return GB/s from one device to the other; None if it was not measured."""
         return self.rows[source][self.place[target]] if source in self.rows else None
 
 
 def _read(text: str) -> tuple[dict[str, _Table], dict[str, tuple[str, str | None]]]:
-    """The matrices by title, and model and PCI address by number of the device."""
+    """Return the matrices by title, and model and PCI address by the device's number."""
     tables: dict[str, _Table] = {}
     known: dict[str, tuple[str, str | None]] = {}
     title, table = "", None
@@ -137,13 +137,13 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, tuple[str, str | None
         elif match := _HEADER.fullmatch(line):
             table = _header(number, match[1].split(None, MAX_DEVICES)) if title else None
             if table and tables.setdefault(title, table) is not table:
-                raise TopologyError(f"line {number}: {title} copies are there twice")
+                raise TopologyError(f"line {number}: a second matrix of {title} copies")
             title = ""
         elif table and (words := line.split(None, MAX_DEVICES + 1)):
             if _ROW.fullmatch(words[0]):
                 _add(table, number, words)
             else:
-                table = None  # whatever follows the matrix
+                table = None  # the matrix has ended
     return tables, known
 
 
@@ -158,7 +158,7 @@ def _header(number: int, columns: list[str]) -> _Table:
 def _add(table: _Table, number: int, words: list[str]) -> None:
     device, cells = words[0], words[1:]
     if device in table.rows:
-        raise TopologyError(f"line {number}: row {_checks.shown(device)} is there twice")
+        raise TopologyError(f"line {number}: row {_checks.shown(device)} appears twice")
     if len(cells) != len(table.columns):
         raise TopologyError(f"line {number}: {len(cells)} columns, the header has {len(table.columns)}")
     table.rows[device] = [
@@ -171,13 +171,13 @@ def _gb_per_s(cell: str, number: int, column: str) -> float | None:
         return None
     if not _NUMBER.fullmatch(cell) or float(cell) == 0.0:
         raise TopologyError(
-            f"line {number}: {_checks.shown(cell)} in column {_checks.shown(column)} is no speed in GB/s"
+            f"line {number}: {_checks.shown(cell)} in column {_checks.shown(column)} is not a speed in GB/s"
         )
     return float(cell)
 
 
 def _address(short: str | None) -> str | None:
-    """A PCI address in full, such as 0000:0d:00.0 for 0d:0.0."""
+    """Return a PCI address in full, such as 0000:0d:00.0 for 0d:0.0."""
     if short is None:
         return None
     bus, device, function = re.split(r"[:.]", short)
@@ -186,7 +186,7 @@ def _address(short: str | None) -> str | None:
 
 def _why_not(tables: Mapping[str, _Table]) -> str:
     if not tables:
-        return "no matrix of copies with a header D/D is there"
+        return "the text has no matrix of copies with a header D/D"
     table = tables.get("Unidirectional") or next(iter(tables.values()))
     columns = _checks.shown(", ".join(table.columns))
     if table.rows.keys() - set(table.columns):

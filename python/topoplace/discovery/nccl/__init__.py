@@ -1,1 +1,1 @@
-"""Topology files of NCCL and RCCL."""
+"""Readers of topology files of NCCL and RCCL."""

@@ -1,4 +1,4 @@
-"""The NVLinks, xGMI and C2C links that a NCCL or RCCL topology file tells of, by where they lead."""
+"""NVLinks, xGMI and C2C links in a NCCL or RCCL topology file, by their targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from topoplace.topology.links.link_catalogue import (
 _LINKS = ("nvlink", "xgmi")
 _NVSWITCH_CLASS = "0x068000"
 _CPU_CLASS = "0x068001"
-_NAMELESS_SWITCH = "fffffff:"  # what NCCL writes where it cannot see the switch
+_NAMELESS_SWITCH = "fffffff:"  # NCCL writes this for a switch it cannot see
 
 _XGMI_OF_GCN = {
     **dict.fromkeys(("906", "908", "gfx906", "gfx908"), "xgmi-mi100"),
@@ -40,13 +40,13 @@ class PlacedGpu:
 
     device: Device
     name: str
-    told: Element | None
-    """Its `gpu`, which a skeleton does not have."""
+    element: Element | None
+    """Its `gpu`; None in a skeleton."""
 
 
 @dataclass(slots=True)
 class Wires:
-    """Where the links lead."""
+    """All links, by their targets."""
 
     pairs: list[tuple[int, int, Link]] = field(default_factory=list[tuple[int, int, Link]])
     switches: dict[str, dict[int, Link]] = field(default_factory=dict[str, dict[int, Link]])
@@ -64,13 +64,13 @@ class Wires:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """What is given about the speed of an NVLink or xGMI link."""
+    """The caller's arguments about the speed of an NVLink or xGMI link."""
 
     model: str | None
     gb_per_s: float | None
 
     def of(self, gpu: Element, tag: str) -> LinkSpeed:
-        """The links `tag` of `gpu`; TopologyError where neither the file nor an argument tells their speed."""
+        """Return the links `tag` of `gpu`; TopologyError if neither the file nor an argument gives their speed."""
         known = self._known(gpu, tag)
         if self.gb_per_s is not None:
             kind = known.kind if known else LinkKind.XGMI if tag == "xgmi" else LinkKind.NVLINK
@@ -96,23 +96,23 @@ def _generation(gpu: Element) -> str:
 
 
 def read(gpus: Sequence[PlacedGpu], lanes: Lanes) -> Wires:
-    """The links of all GPUs; one from a GPU to another has to be told by both."""
+    """Return the links of all GPUs; both ends of a link between GPUs must list it."""
     wires = Wires()
     index = {gpu.device.name: i for i, gpu in enumerate(gpus)}
     direct: dict[tuple[int, int], _Bundle] = {}
     for i, gpu in enumerate(gpus):
-        if gpu.told is None:
+        if gpu.element is None:
             continue
-        for bundle in _bundles(gpu.told, lanes):
+        for bundle in _bundles(gpu.element, lanes):
             if bundle.target in index:
                 direct[i, index[bundle.target]] = bundle
             else:
                 _lead_out(wires, i, gpu, bundle)
-        for c2c in gpu.told.children_of("c2c"):
+        for c2c in gpu.element.children_of("c2c"):
             wires.to_cpu(i, _c2c(c2c))
     wires.pairs.extend(_both_ways(direct, gpus, wires))
     wires.notes += _lonely(wires, gpus)
-    elements = (child for gpu in gpus if gpu.told for child in gpu.told.children)
+    elements = (child for gpu in gpus if gpu.element for child in gpu.element.children)
     wires.notes += unread(Counter(child.tag for child in elements if child.tag not in (*_LINKS, "c2c")))
     return wires
 
@@ -136,7 +136,7 @@ def _bundles(gpu: Element, lanes: Lanes) -> list[_Bundle]:
         target = element.get("target").lower()
         if not 1 <= len(target) <= 32:
             raise TopologyError(
-                f"line {element.line}: {element.tag} target = {_checks.shown(target)} is no bus id"
+                f"line {element.line}: {element.tag} target = {_checks.shown(target)} is not a bus id"
             )
         speed = lanes.of(gpu, element.tag)
         count = xml_tree.integer(element, "count", low=1, high=_MAX_LINKS)
@@ -152,7 +152,7 @@ def _bundles(gpu: Element, lanes: Lanes) -> list[_Bundle]:
 
 
 def _lead_out(wires: Wires, i: int, gpu: PlacedGpu, bundle: _Bundle) -> None:
-    """Keep links to what is no GPU of the file."""
+    """Keep links to a target that is not a GPU of the file."""
     if bundle.tclass == _CPU_CLASS:
         wires.to_cpu(i, bundle.link)
     elif bundle.tclass == _NVSWITCH_CLASS or bundle.target.startswith(_NAMELESS_SWITCH):
@@ -164,7 +164,7 @@ def _lead_out(wires: Wires, i: int, gpu: PlacedGpu, bundle: _Bundle) -> None:
 
 
 def _lonely(wires: Wires, gpus: Sequence[PlacedGpu]) -> Iterator[str]:
-    """What must be said of a GPU whose links lead to a switch that no other GPU is on, where others share theirs."""
+    """Yield notes about GPUs that share no switch although others do."""
     if any(len(ends) > 1 for ends in wires.switches.values()):
         for target, ends in wires.switches.items():
             for i, link in ends.items() if len(ends) == 1 else ():
@@ -175,12 +175,12 @@ def _lonely(wires: Wires, gpus: Sequence[PlacedGpu]) -> Iterator[str]:
 
 
 def faster(one: Link | None, other: Link) -> Link:
-    """The faster of the links, if there are two."""
+    """Return the faster of two links, or the only one."""
     return one if one and one.gb_per_s > other.gb_per_s else other
 
 
 def _c2c(element: Element) -> Link:
-    """A C2C connection, written as the MB/s of one link and how many there are."""
+    """Return a C2C connection, which is written as the MB/s of one link and the number of links."""
     count = xml_tree.integer(element, "count", low=1, high=_MAX_LINKS)
     return Link(
         LinkKind.C2C, count, count * xml_tree.integer(element, "bw", low=1, high=_MAX_MBYTES) / 1000.0

@@ -1,4 +1,4 @@
-"""The PCI tree of a NCCL or RCCL topology file: which devices there are, of which role, and what hangs on what."""
+"""PCI tree of a NCCL or RCCL topology file: its devices, their roles, and the switches above them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GPU_VENDORS = (
     "0x10de",
     "0x1002",
     "0xffff",
-)  # any other maker's VGA controller is a console, no accelerator
+)  # any other maker's VGA controller is a console, not an accelerator
 
 _MAX_GPUS = 128
 _MAX_NICS = 256
@@ -35,24 +35,24 @@ _MAX_CPUS = 64
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A PCI device, or a network adapter whose PCI device is not told."""
+    """A PCI device, or a network adapter whose PCI device is unknown."""
 
     element: Element
     """Its `pci`, or else its `nic`."""
     name: str
-    """Its bus id, with a number behind it where several switches have the same; "" for a `nic` alone."""
+    """Its bus id, followed by a number if several switches have the same; "" for a `nic` alone."""
     cpu: int
-    """The place of its NUMA node in the file."""
+    """The index of its NUMA node in the file."""
     above: tuple[str, ...]
     """The PCIe switches above it, from the host bridge down."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """What a file holds, in its order."""
+    """The content of a file, in its order."""
 
     given: frozenset[str]
-    """The devices without a class that are GPUs by their bus ids."""
+    """The bus ids of devices that are GPUs although they have no class."""
     cpus: list[Element] = field(default_factory=list[Element])
     gpus: list[Device] = field(default_factory=list[Device])
     nics: list[Device] = field(default_factory=list[Device])
@@ -66,19 +66,19 @@ _Left = list[tuple[Element, tuple[str, ...]]]
 
 
 def read(text: str, given: frozenset[str]) -> list[Tree]:
-    """The tree of each host in `text`; TopologyError names the line of what cannot be read."""
+    """Return the tree of each host in `text`; TopologyError names the line of any fault."""
     root = _root(text)
     ignored = Counter(child.tag for child in root.children if child.tag != "cpu")
     hosts: dict[str, list[Element]] = {}
     for cpu in root.children_of("cpu"):
         hosts.setdefault(cpu.get("host_hash"), []).append(cpu)
     if len(hosts) > MAX_HOSTS:
-        raise TopologyError(f"line {root.line}: {len(hosts)} hosts; at most {MAX_HOSTS} are read")
+        raise TopologyError(f"line {root.line}: {len(hosts)} hosts are more than {MAX_HOSTS}")
     return [_tree(cpus, given, ignored) for cpus in hosts.values() or [[]]]
 
 
 def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str]) -> Tree:
-    """The tree of one host; `ignored` is what the file has beside it that nobody reads."""
+    """Return the tree of one host; `ignored` counts unread elements outside it."""
     tree = Tree(given)
     lines: dict[str, int] = {}
     ignored = ignored.copy()
@@ -93,7 +93,7 @@ def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str])
 
 
 def unread(tags: Counter[str]) -> list[str]:
-    """What a reader must know of elements that the parser has no use for."""
+    """Return notes about the elements that the parser does not use."""
     return [f"Elements that were not read: {_checks.shown(tag)}, {tags[tag]} times." for tag in sorted(tags)]
 
 
@@ -102,8 +102,8 @@ def _root(text: str) -> Element:
     where = f"line {root.line}"
     if root.tag == "graphs":
         raise TopologyError(
-            f"{where}: a NCCL graph, that is the rings and trees NCCL chose, and not a topology; "
-            "NCCL_TOPO_DUMP_FILE writes that"
+            f"{where}: a NCCL graph (the rings and trees NCCL chose), not a topology; "
+            "NCCL_TOPO_DUMP_FILE writes a topology"
         )
     if root.tag != "system":
         raise TopologyError(f"{where}: {WHAT} begins with system, not {_checks.shown(root.tag)}")
@@ -126,7 +126,7 @@ def _check_cpu(cpu: Element, lines: dict[str, int]) -> None:
 
 
 def _visit(tree: Tree, left: _Left, ignored: Counter[str]) -> None:
-    """Take the next element, and put what is below it in line."""
+    """Process the next element of `left`, and add its children there."""
     element, above = left.pop()
     cpu = len(tree.cpus) - 1
     if element.tag == "nic":
@@ -156,14 +156,14 @@ def _check_sizes(tree: Tree, line: int) -> None:
 
 
 def checked_bus_id(word: object, what: str) -> str:
-    """`word` as a PCI address in lower case."""
+    """Return `word` as a PCI address in lower case."""
     if not isinstance(word, str) or not _BUS_ID.fullmatch(word.lower()):
         raise TopologyError(f'{what} = {_checks.shown(word)} is not like "0000:07:00.0"')
     return word.lower()
 
 
 def _name(tree: Tree, element: Element, bus_id: str, *, is_switch: bool) -> str:
-    """The bus id, which only switches may share: models drawn by hand repeat them."""
+    """Return the bus id; only switches may share one, because hand-drawn models repeat them."""
     name = bus_id
     if bus_id in tree.lines:
         if not is_switch or bus_id not in tree.switches:
@@ -179,7 +179,7 @@ def _name(tree: Tree, element: Element, bus_id: str, *, is_switch: bool) -> str:
 
 
 def _role(element: Element, bus_id: str, given: frozenset[str]) -> str:
-    """What a PCI device is by what is in it, else by its class: "gpu", "nic", "switch" or "other"."""
+    """Return a PCI device's role by its content, else by its class: "gpu", "nic", "switch" or "other"."""
     tags = {child.tag for child in element.children}
     for tag, role in (("gpu", "gpu"), ("nic", "nic"), ("pci", "switch")):
         if tag in tags:
@@ -192,8 +192,8 @@ def _role(element: Element, bus_id: str, given: frozenset[str]) -> str:
     if given:
         return "nic"
     raise TopologyError(
-        f"line {element.line}: pci {bus_id} has no class, so GPUs cannot be told from network adapters; "
-        "gpu_bus_ids= says which are GPUs"
+        f"line {element.line}: pci {bus_id} has no class, so it may be a GPU or a network adapter; "
+        "list the GPUs in gpu_bus_ids="
     )
 
 

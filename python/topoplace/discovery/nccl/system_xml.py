@@ -1,10 +1,10 @@
-"""The topology files of NCCL and RCCL (`NCCL_TOPO_DUMP_FILE`, `NCCL_TOPO_FILE`), as a Topology.
+"""Reader of the topology files of NCCL and RCCL (`NCCL_TOPO_DUMP_FILE`, `NCCL_TOPO_FILE`).
 
-Such a file nests, below one `cpu` per NUMA node, the PCI devices as they hang on each other; inside a GPU's `pci` a
-`gpu` lists its links: `nvlink` and `xgmi` with the bus id they lead to (another GPU, an NVSwitch, or a CPU) and how
-many there are, `c2c` to its own CPU. Files written by hand or by a cloud are often skeletons: they have no `gpu`, so
-they tell which PCI devices there are and nothing about NVLink. Graph files (`NCCL_GRAPH_DUMP_FILE`) hold the rings and
-trees NCCL chose, not a topology, and are refused.
+Below one `cpu` per NUMA node, such a file nests the PCI devices as they are connected. Inside a GPU's `pci` a `gpu`
+lists its links. `nvlink` and `xgmi` have the bus id of their target (another GPU, an NVSwitch, or a CPU) and their
+number; `c2c` leads to the GPU's own CPU. Files written by hand or by a cloud are often skeletons: they have PCI
+devices, but no `gpu` and so no NVLinks. Graph files (`NCCL_GRAPH_DUMP_FILE`) hold the rings and trees NCCL chose, not a
+topology, and are refused.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from topoplace.topology.links.link_catalogue import pcie_gb_per_s as speed_of_pc
 from topoplace.topology.topology import Topology
 
 _SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
-_UNTOLD_SPEEDS = ("", "Unknown", "Unknown speed")
+_UNKNOWN_SPEEDS = ("", "Unknown", "Unknown speed")
 _WIDTH = re.compile(r"[0-9]{0,3}")
-_UNTOLD_WIDTHS = (0, 255)  # what the kernel writes where it does not know
+_UNKNOWN_WIDTHS = (0, 255)  # the kernel writes these for an unknown width
 _MASK = re.compile(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{8}){0,255}")
 
 # Sockets by maker, and for Intel by the first model of a generation (of family 6), newest first.
@@ -49,7 +49,7 @@ _MAX_NUMBER = 1 << 16
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like a file of NCCL or RCCL, the refused graph files included."""
+    """Return whether `text` looks like a file of NCCL or RCCL, including the refused graph files."""
     start = text[:65536]
     return "<graphs" in start or ("<system" in start and "<cpu" in start)
 
@@ -65,18 +65,18 @@ def parse(
     name: str = "nccl",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology that `data`, a system file of NCCL or RCCL, describes; speeds are nominal.
+    """Read the topology from `data`, a system file of NCCL or RCCL; speeds are nominal.
 
-    gpu_model: the model of every GPU. It, or else the compute capability in the file, sets the speed of an NVLink or
-    xGMI link; lane_gb_per_s, in GB/s one direction, overrides both.
-    pcie_gb_per_s: the speed assumed of a PCIe link, or between two CPUs, where the file tells none; `notes` says so.
-    assume_no_nvlink: where the file does not tell which NVLinks there are, a pair has the kind `LinkKind.UNKNOWN` and
-    the speed of its PCIe path; True takes the PCIe path to be all there is.
+    gpu_model: the model of every GPU. It sets the speed of an NVLink or xGMI link, by default the compute capability in
+    the file does; lane_gb_per_s, in GB/s one direction, overrides both.
+    pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
+    assume_no_nvlink: if the file does not list NVLinks, a pair has the kind `LinkKind.UNKNOWN` and the speed of its
+    PCIe path; with True it has just the PCIe path.
     gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
-    Several hosts in one file, as jobs over multi-node NVLink write it, become a cluster with one NVLink domain.
-    GPUs are numbered as the file does, or by bus id where it does not. NUMA nodes, PCIe switches and NVSwitches are
-    components. A link from a GPU to itself leads nobody knows where: it is not counted, and reported in `notes`.
-    Raises TopologyError naming the line.
+    Several hosts in one file, as jobs over multi-node NVLink write it, become a cluster with one NVLink domain. GPUs
+    are numbered as in the file, or by bus id in a skeleton. NUMA nodes, PCIe switches and NVSwitches are components. A
+    link from a GPU to itself has no known target: it is not counted, and reported in `notes`. Raises TopologyError
+    naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
@@ -93,11 +93,11 @@ def parse(
     hosts = {
         label: host(tree, label) for label, tree in zip(numbered("host", len(trees)), trees, strict=True)
     }
-    return _joined(hosts, name)
+    return _joined_hosts(hosts, name)
 
 
-def _joined(hosts: Mapping[str, Topology], name: str) -> Topology:
-    """Hosts of one file: NCCL writes several only where they share NVSwitches."""
+def _joined_hosts(hosts: Mapping[str, Topology], name: str) -> Topology:
+    """Join the hosts of one file; NCCL writes several only if they share NVSwitches."""
     domains = tuple(
         name if any(part.kind is ComponentKind.NVSWITCH for part in host.components) else None
         for host in hosts.values()
@@ -129,7 +129,7 @@ def _host(
         component_links=_component_links(gpus, tree, wires, pcie_gb_per_s),
     )
     unknown = () if assume_no_nvlink else tuple(_unknown_pairs(topology, gpus, wires))
-    notes = (*wires.notes, *tree.notes, *_told_of_unknown(unknown))
+    notes = (*wires.notes, *tree.notes, *_unknown_notes(unknown))
     return replace(topology, links=(*topology.links, *unknown), notes=notes)
 
 
@@ -144,15 +144,15 @@ def _lanes(gpu_model: str | None, lane_gb_per_s: float | None) -> Lanes:
 def _unknown_pairs(
     topology: Topology, gpus: Sequence[PlacedGpu], wires: Wires
 ) -> Iterator[tuple[int, int, Link]]:
-    """The pairs that may have NVLinks the file does not tell of, at the speed of the path it does tell of."""
-    untold = [i for i, gpu in enumerate(gpus) if gpu.told is None] or sorted(wires.loops)
-    for u, v in combinations(untold, 2):
+    """Yield the pairs that may have NVLinks missing from the file, at the speed of the path that it does describe."""
+    unlisted = [i for i, gpu in enumerate(gpus) if gpu.element is None] or sorted(wires.loops)
+    for u, v in combinations(unlisted, 2):
         link = topology.link(u, v)
         if link.kind in (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM):
             yield u, v, Link(LinkKind.UNKNOWN, 1, link.gb_per_s)
 
 
-def _told_of_unknown(unknown: Sequence[object]) -> Iterator[str]:
+def _unknown_notes(unknown: Sequence[object]) -> Iterator[str]:
     if unknown:
         yield (
             "The file does not tell which NVLinks there are. Pairs of kind UNKNOWN at the speed of their PCIe path: "
@@ -164,32 +164,34 @@ def _told_of_unknown(unknown: Sequence[object]) -> Iterator[str]:
 
 
 def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
-    """The GPUs in the order of their numbers, or of their bus ids in a skeleton."""
-    told = _told_gpus(tree)
-    untold = [device for device in tree.gpus if not any(device.element.children_of("gpu"))]
-    if told:
-        for device in untold:
+    """Return the GPUs in the order of their numbers, or of their bus ids in a skeleton."""
+    listed = _listed_gpus(tree)
+    classified = [device for device in tree.gpus if not any(device.element.children_of("gpu"))]
+    if listed:
+        for device in classified:
             tree.notes.append(f"The PCI device {device.name} has the class of a GPU and no gpu: not counted.")
-        return [told[number] for number in sorted(told)]
-    if not untold:
+        return [listed[number] for number in sorted(listed)]
+    if not classified:
         raise TopologyError("no GPU: no pci has a gpu in it or the class of one")
-    in_order = sorted(untold, key=lambda device: [int(part, 16) for part in re.split("[:.]", device.name)])
+    in_order = sorted(
+        classified, key=lambda device: [int(part, 16) for part in re.split("[:.]", device.name)]
+    )
     return [PlacedGpu(device, f"GPU{i}", None) for i, device in enumerate(in_order)]
 
 
-def _told_gpus(tree: Tree) -> dict[int, PlacedGpu]:
-    """The GPUs with a `gpu`, by their numbers."""
-    told: dict[int, PlacedGpu] = {}
+def _listed_gpus(tree: Tree) -> dict[int, PlacedGpu]:
+    """Return the GPUs with a `gpu`, by their numbers."""
+    listed: dict[int, PlacedGpu] = {}
     for device in tree.gpus:
         elements = list(device.element.children_of("gpu"))
         for element in elements:
             number = xml_tree.integer(element, "dev", high=_MAX_NUMBER)
-            if number in told or len(elements) > 1:
+            if number in listed or len(elements) > 1:
                 raise TopologyError(
                     f"line {element.line}: GPU {number} of pci {device.name} is not the only one"
                 )
-            told[number] = PlacedGpu(device, f"GPU{number}", element)
-    return told
+            listed[number] = PlacedGpu(device, f"GPU{number}", element)
+    return listed
 
 
 def _described_gpus(
@@ -218,12 +220,12 @@ def _described_gpus(
 
 
 def _numa_node(cpu: Element) -> int | None:
-    """The number of the NUMA node; None for -1, which virtual machines report, and where it is missing."""
+    """Return the number of the NUMA node; None if it is missing or -1, which virtual machines report."""
     return None if cpu.get("numaid") in ("", "-1") else xml_tree.integer(cpu, "numaid", high=_MAX_NUMBER)
 
 
 def _cpus(cpu: Element) -> str | None:
-    """The mask of 32-bit words, highest first, as a list such as "0-23,48-71"; None where it is empty."""
+    """Return the mask of 32-bit words, highest first, as a list such as "0-23,48-71"; None if it is empty."""
     mask = cpu.get("affinity")
     if not mask:
         return None
@@ -246,7 +248,7 @@ def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
 def _component_links(
     gpus: Sequence[PlacedGpu], tree: Tree, wires: Wires, assumed_gb_per_s: float
 ) -> tuple[tuple[int, int, Link], ...]:
-    """NUMA nodes first, then PCIe switches, then NVSwitches, as in `_components`."""
+    """Return the links of components: NUMA nodes first, then PCIe switches, then NVSwitches, as in `_components`."""
     first_cpu = len(gpus)
     first_nvswitch = first_cpu + len(tree.cpus) + len(tree.switches)
     links = dict(_pcie_links(gpus, tree, assumed_gb_per_s))
@@ -262,7 +264,7 @@ def _component_links(
 def _pcie_links(
     gpus: Sequence[PlacedGpu], tree: Tree, assumed_gb_per_s: float
 ) -> Iterator[tuple[tuple[int, int], Link]]:
-    """From each GPU and each switch to what is above it."""
+    """Yield the link from each GPU and each switch to the switch or CPU above it."""
     first_switch = len(gpus) + len(tree.cpus)
     vertex = {name: first_switch + i for i, name in enumerate(tree.switches)}
     devices = [(i, gpu.device) for i, gpu in enumerate(gpus)]
@@ -270,30 +272,30 @@ def _pcie_links(
     assumed = 0
     for at, device in devices:
         up = vertex[device.above[-1]] if device.above else len(gpus) + device.cpu
-        told = _told_pcie(device.element)
-        assumed += told is None
-        yield (at, up), Link(LinkKind.PCIE, 1, told or assumed_gb_per_s)
+        gb_per_s = _pcie_gb_per_s(device.element)
+        assumed += gb_per_s is None
+        yield (at, up), Link(LinkKind.PCIE, 1, gb_per_s or assumed_gb_per_s)
     if assumed:
         tree.notes.append(
             f"No speed is told of {assumed} of {len(devices)} PCIe links: {assumed_gb_per_s:g} GB/s is assumed."
         )
 
 
-def _told_pcie(pci: Element) -> float | None:
-    """GB/s of the link above a device, or None where the file does not tell."""
-    speed, lanes = pci.get("link_speed"), _told_lanes(pci)
+def _pcie_gb_per_s(pci: Element) -> float | None:
+    """Return GB/s of the link above a device, or None if the file does not give it."""
+    speed, lanes = pci.get("link_speed"), _pcie_lanes(pci)
     match = _SPEED.fullmatch(speed)
     gb_per_s = speed_of_pcie(float(match[1]), 16) if match else None
-    if gb_per_s is None and speed not in _UNTOLD_SPEEDS:
-        raise TopologyError(f"line {pci.line}: link_speed = {_checks.shown(speed)} is no speed of PCIe")
+    if gb_per_s is None and speed not in _UNKNOWN_SPEEDS:
+        raise TopologyError(f"line {pci.line}: link_speed = {_checks.shown(speed)} is not a speed of PCIe")
     return gb_per_s * lanes / 16 if gb_per_s and lanes else None
 
 
-def _told_lanes(pci: Element) -> int:
-    """How many PCIe lanes are above a device, 0 where the file does not tell."""
+def _pcie_lanes(pci: Element) -> int:
+    """Return the number of PCIe lanes above a device, 0 if the file does not give it."""
     width = pci.get("link_width")
     lanes = int(width or "0") if _WIDTH.fullmatch(width) else -1
-    if lanes in _UNTOLD_WIDTHS:
+    if lanes in _UNKNOWN_WIDTHS:
         return 0
     if not 1 <= lanes <= 32:
         raise TopologyError(f"line {pci.line}: link_width = {_checks.shown(width)} is not in 1..32")
@@ -314,7 +316,7 @@ def _between_cpus(
 
 
 def _socket_gb_per_s(cpu: Element) -> float | None:
-    """GB/s between this CPU and another such, or None where its maker is not told or not known."""
+    """Return GB/s between two CPUs of this kind, or None if its maker is unknown."""
     known = _SOCKETS_OF_VENDOR.get(cpu.get("vendor")) or _SOCKETS_OF_ARCH.get(cpu.get("arch"))
     if known is None and cpu.get("vendor") == "GenuineIntel":
         model = xml_tree.integer(cpu, "modelid", high=_MAX_NUMBER)
@@ -326,7 +328,7 @@ def _socket_gb_per_s(cpu: Element) -> float | None:
 
 
 def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
-    """One adapter for each `net`; where there is none, one for the PCI device, named by its bus id."""
+    """Return one adapter for each `net`, or one named by its bus id for a PCI device without a `net`."""
     nics: dict[str, Nic] = {}
     for device in tree.nics:
         paths = tuple(_path(gpu.device, device) for gpu in gpus)
@@ -336,7 +338,7 @@ def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
         for net in nets:
             name = _checks.text(net.get("name"), f"line {net.line}: net name", TopologyError)
             if name in nics:
-                raise TopologyError(f"line {net.line}: net {_checks.shown(name)} is there twice")
+                raise TopologyError(f"line {net.line}: net {_checks.shown(name)} appears twice")
             nics[name] = Nic(name, paths, _net_gb_per_s(net, tree), _rail_of(net))
     return tuple(nics.values())
 
@@ -347,7 +349,7 @@ def _nets(device: Device) -> list[Element]:
 
 
 def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
-    """The speed, written in Mb/s; None where it is not told or no port can be so fast."""
+    """Return GB/s of an adapter, written in Mb/s; None if it is missing or impossibly high."""
     if net.get("speed", "0") in ("0", "-1"):
         return None
     mbits = xml_tree.integer(net, "speed")
@@ -358,19 +360,19 @@ def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
 
 
 def _rail_of(net: Element) -> int | None:
-    """NCCL takes adapters of the same number on two machines to be on one rail."""
+    """Return the adapter's number: NCCL puts adapters of equal number on different machines on one rail."""
     return xml_tree.integer(net, "dev", high=_MAX_NUMBER) if "dev" in net.attributes else None
 
 
 def _shared(gpu: Device, nic: Device) -> int:
-    """How many switches two devices both hang below; -1 where they are of two CPUs."""
+    """Return the number of switches above both devices; -1 if their CPUs differ."""
     if gpu.cpu != nic.cpu:
         return -1
     return sum(1 for a, b in zip(gpu.above, nic.above, strict=False) if a == b)
 
 
 def _path(gpu: Device, nic: Device) -> str:
-    """The class of the path between two devices, as NCCL names it."""
+    """Return the class of the path between two devices, in NCCL's terms."""
     shared = _shared(gpu, nic)
     if shared <= 0:
         return "PHB" if shared == 0 else "SYS"
@@ -378,13 +380,13 @@ def _path(gpu: Device, nic: Device) -> str:
 
 
 def _rails(gpus: Sequence[PlacedGpu], tree: Tree) -> list[int | None]:
-    """The rail of every GPU, or of none where one has no adapter of its own."""
+    """Return the rail of every GPU; all are None if one has no adapter of its own."""
     rails = [_rail(gpu.device, tree) for gpu in gpus]
     return [None] * len(rails) if None in rails else rails
 
 
 def _rail(gpu: Device, tree: Tree) -> int | None:
-    """The rail of the one port that shares the most switches with the GPU, if it is one."""
+    """Return the rail of the only port that shares the most switches with the GPU, or None if there are several."""
     most = max((_shared(gpu, nic) for nic in tree.nics), default=0)
     nets = [net for nic in tree.nics if _shared(gpu, nic) == most > 0 for net in _nets(nic)]
     return _rail_of(nets[0]) if len(nets) == 1 else None

@@ -1,1 +1,1 @@
-"""Texts about networks: switches, cables and the tree they form."""
+"""Readers of networks of switches as fabrics."""

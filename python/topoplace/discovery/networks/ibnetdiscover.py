@@ -1,8 +1,8 @@
-"""What `ibnetdiscover` prints about an InfiniBand network, as a Fabric.
+"""Reader of the output of `ibnetdiscover`, an InfiniBand network, as a Fabric.
 
-The text has a section per switch (`Switch`), channel adapter (`Ca`) and router (`Rt`): a line with its identity and
-description, and a line per cable with both ports and its rate, such as 4xNDR. An adapter's description is the host
-and the adapter, as in "node07 mlx5_0", where the host has told the network.
+The text has a section per switch (`Switch`), channel adapter (`Ca`) and router (`Rt`). A section is a line with its
+identity and description, and a line per cable with both ports and its rate, such as 4xNDR. An adapter's description is
+the host and the adapter, as in "node07 mlx5_0", if the host has published its name.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _OTHER = re.compile(r"#.*|(?:vendid|devid|sysimgguid|caguid|switchguid|rtguid)=.
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like the output of `ibnetdiscover`."""
+    """Return whether `text` looks like the output of `ibnetdiscover`."""
     return _RECOGNISED.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
-    """The fabric that `data`, printed by `ibnetdiscover`, shows.
+    """Read the fabric from the output of `ibnetdiscover`.
 
-    Machines are the hosts that adapters name; levels are "leaf" (a set of switches that share machines), "spine" and
-    so on, with the speed of the machines' ports and the oversubscription of the cables. Adapters that name no host,
-    and those inside switches, are left out with a note.
-    Raises TopologyError naming the line: anything malformed, a cable to what is not described or to a port that has
-    another one, and a network without switches or without machines.
+    Machines are the hosts that adapters name. Levels are "leaf" (a set of switches that share machines), "spine" and so
+    on, with the speed of the machines' ports and the oversubscription of the cables. Adapters that name no host, and
+    those inside switches, are left out with a note.
+    Raises TopologyError naming the line of malformed text, of a cable to an undescribed device, and of a second cable
+    at one port; also for a network without switches or without machines.
     """
     network = _read(decode.decoded(data, "ibnetdiscover's output"))
     hosts, notes = _hosts(network)
@@ -52,8 +52,8 @@ def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
     if speed:
         tree.levels = tuple(replace(level, gb_per_s=speed) for level in tree.levels)
     else:
-        told = ", ".join(f"{rate or 'none'} ({count} ports)" for rate, count in rates.most_common(5))
-        notes.append(f"No one known speed of all ports of machines: {told}.")
+        found = ", ".join(f"{rate or 'none'} ({count} ports)" for rate, count in rates.most_common(5))
+        notes.append(f"No one known speed of all ports of machines: {found}.")
     if len({cable.rate for cable in network.cables.values()}) > 1:
         notes.append("Cables have different rates; the oversubscription counts them as equal.")
     return switch_tree.fabric(tree, name, notes)
@@ -66,14 +66,14 @@ class _Node:
 
     @property
     def is_inside_switch(self) -> bool:
-        """Whether this is the adapter of a switch that adds up what passes it."""
+        """Return whether this is the adapter of an aggregation node inside a switch."""
         return "Aggregation Node" in self.description
 
 
 @dataclass(frozen=True, slots=True)
 class _Cable:
     where: str
-    rate: str  # such as 4xNDR; "" where it is not told
+    rate: str  # such as 4xNDR; "" if unknown
 
 
 _Port = tuple[str, str]
@@ -95,7 +95,7 @@ def _read(text: str) -> _Network:
         if section := _SECTION.fullmatch(line):
             here = section[2]
             if here in network.nodes:
-                raise TopologyError(f"{where}: {_checks.shown(here)} is there twice")
+                raise TopologyError(f"{where}: {_checks.shown(here)} appears twice")
             network.nodes[here] = _Node(section[1], section[3] or "")
         elif cable := _CABLE.fullmatch(line):
             if not here:
@@ -103,16 +103,16 @@ def _read(text: str) -> _Network:
             near, far = (here, cable[1]), (cable[2], cable[3])
             _plug(near, far, where, other_end)
             rate = _RATE.fullmatch(cable[4])
-            told = _Cable(where, f"{int(rate[1])}x{rate[2]}" if rate else "")
-            network.cables.setdefault((min(near, far), max(near, far)), told)
+            cable_here = _Cable(where, f"{int(rate[1])}x{rate[2]}" if rate else "")
+            network.cables.setdefault((min(near, far), max(near, far)), cable_here)
         elif not _OTHER.fullmatch(line.strip()):
-            raise TopologyError(f"{where}: {_checks.shown(line.strip())} is no line of ibnetdiscover")
+            raise TopologyError(f"{where}: {_checks.shown(line.strip())} is not a line of ibnetdiscover")
     _check_ends(network)
     return network
 
 
 def _plug(near: _Port, far: _Port, where: str, other_end: dict[_Port, tuple[_Port, str]]) -> None:
-    """Notes the cable at both of its ports, each of which has one."""
+    """Record a cable at both of its ports, each of which may have only one."""
     for port, end in ((near, far), (far, near)):
         known, first = other_end.setdefault(port, (end, where))
         if known != end:
@@ -122,18 +122,18 @@ def _plug(near: _Port, far: _Port, where: str, other_end: dict[_Port, tuple[_Por
 
 
 def _check_ends(network: _Network) -> None:
-    for ends, told in network.cables.items():
+    for ends, cable in network.cables.items():
         for end, _ in ends:
             if end not in network.nodes:
                 raise TopologyError(
-                    f"{told.where}: a cable to {_checks.shown(end)}, which the text does not describe"
+                    f"{cable.where}: a cable to {_checks.shown(end)}, which the text does not describe"
                 )
     if not any(node.kind == "Switch" for node in network.nodes.values()):
         raise TopologyError(f"no fabric: {len(network.nodes)} channel adapters or routers, and no Switch")
 
 
 def _hosts(network: _Network) -> tuple[dict[str, str], list[str]]:
-    """The host of each channel adapter that names one, and a note of the others."""
+    """Return the host of each channel adapter that names one, and notes about the others."""
     hosts: dict[str, str] = {}
     unnamed, inside = 0, 0
     adapters = [(guid, node) for guid, node in network.nodes.items() if node.kind == "Ca"]
@@ -156,7 +156,7 @@ def _hosts(network: _Network) -> tuple[dict[str, str], list[str]]:
 
 
 def _cables(network: _Network, hosts: Mapping[str, str]) -> tuple[switch_tree.Cables, Counter[str]]:
-    """The cables by the names of machines and switches, and how many ports of machines have each rate."""
+    """Return the cables by the names of machines and switches, and the number of machine ports of each rate."""
     switches = _switch_names(network)
     label = {**hosts, **switches}
     cables = switch_tree.Cables(
@@ -178,7 +178,7 @@ def _cables(network: _Network, hosts: Mapping[str, str]) -> tuple[switch_tree.Ca
 
 
 def _switch_names(network: _Network) -> dict[str, str]:
-    """What each switch is called: as its description says, where that is no other's name."""
+    """Name each switch by its description, or by its GUID if the description is not unique."""
     found = {guid: node.description for guid, node in network.nodes.items() if node.kind == "Switch"}
     short = {guid: _short(text) for guid, text in found.items()}
     unique = _once(short.values())
@@ -195,7 +195,7 @@ def _once(names: Iterable[str]) -> Mapping[str, int]:
 
 
 def _gb_per_s(rate: str) -> float:
-    """GB/s of a rate such as 4xNDR; 0 where the table has none."""
+    """Return GB/s of a rate such as 4xNDR; 0 for an unknown rate."""
     width, _, generation = rate.partition("x")
     speed = SPEEDS.get(f"infiniband-{generation.lower()}")
     return speed.gb_per_s * int(width) / 4 if speed and width else 0.0

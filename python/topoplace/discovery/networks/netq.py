@@ -1,4 +1,4 @@
-"""What NetQ and NMX tell as JSON: NVLink domains of compute nodes, or the graph of an Ethernet network.
+"""Reader of JSON from NetQ and NMX: NVLink domains of compute nodes, or the graph of an Ethernet network.
 
 Compute nodes are a list of objects with `Name`, `DomainUUID` and `GpuIDList`. A topology graph has `nodes`, in tiers,
 and `links` between them with their `size`, the number of cables. Both become a Fabric.
@@ -23,20 +23,20 @@ _MAX_CABLES = 100_000
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like compute nodes or a topology graph of NetQ."""
+    """Return whether `text` looks like compute nodes or a topology graph of NetQ."""
     return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "netq") -> Fabric:
-    """The fabric that `data` tells.
+    """Read the fabric that `data` describes.
 
-    Of compute nodes: one level "nvlink_domain"; notes tell the number of GPUs and nodes that are not healthy. Of a
-    topology graph: levels "leaf", "spine" and so on, by how many switches are on the way from a machine.
-    Raises TopologyError naming the object: anything malformed, names that are there twice, a link to an unknown node.
+    Compute nodes give one level "nvlink_domain"; notes state the number of GPUs and the nodes that are not healthy. A
+    topology graph gives levels "leaf", "spine" and so on, by the number of switches on the way from a machine.
+    Raises TopologyError naming the object that is malformed, has a duplicate name, or links to an unknown node.
     """
     text = decode.decoded(data, "NetQ's answer")
     if text.lstrip()[:1] not in ("[", "{"):
-        raise TopologyError("NetQ's answer is JSON; this text begins with no bracket")
+        raise TopologyError("NetQ's answer is not JSON: it must begin with [ or {")
     (root,) = yaml_tree.documents(text, "NetQ's answer")
     objects = [yaml_tree.fields(one, "an entry") for one in (root if isinstance(root, Items) else [root])]
     if not objects:
@@ -60,7 +60,7 @@ def _compute_nodes(objects: Sequence[Fields], name: str) -> Fabric:
                 f"entry {i} has no {'Name' if machine is None else 'DomainUUID'}: no compute node"
             )
         if machine in domains:
-            raise TopologyError(f"entry {i}: compute node {_checks.shown(machine)} is there twice")
+            raise TopologyError(f"entry {i}: compute node {_checks.shown(machine)} appears twice")
         domains[machine] = yaml_tree.scalar(one, "DomainUUID")
         gpus[len(yaml_tree.items(one, "GpuIDList"))] += 1
         if (yaml_tree.scalar(one, "Health") or "HEALTHY") != "HEALTHY":
@@ -98,18 +98,18 @@ def _graph(graphs: Sequence[Fields], name: str) -> Fabric:
 
 
 def _add_node(node: Fields, called: dict[str, str]) -> str:
-    """Adds the name of a node by its key, which is returned."""
+    """Record the name of a node under its key, and return the key."""
     key, label = yaml_tree.scalar(node, "id"), yaml_tree.scalar(node, "name")
     if key is None or label is None:
         raise TopologyError(f"a node of the graph has no {'id' if key is None else 'name'}")
     if key in called:
-        raise TopologyError(f"node {_checks.shown(key)} of the graph is there twice")
+        raise TopologyError(f"node {_checks.shown(key)} of the graph appears twice")
     called[key] = label
     return key
 
 
 def _inside(nodes: Items, key: str) -> Iterator[Fields]:
-    """The devices: what groups have under `key`, or the nodes themselves."""
+    """Yield the devices: those of groups under `key`, or the nodes themselves."""
     for item in nodes:
         node = yaml_tree.fields(item, "a node")
         if key in node:
@@ -127,7 +127,7 @@ def _refuse_twins(called: dict[str, str]) -> None:
 def _plug(
     link: Fields, called: dict[str, str], switches: set[str], cables: switch_tree.Cables, between: list[str]
 ) -> None:
-    """Adds the cables of one link."""
+    """Add the cables of one link."""
     ends = [_end(link, key, called) for key in ("src", "target")]
     count = yaml_tree.number(link, "size", 1, _MAX_CABLES) or 1
     for near, far in (ends, ends[::-1]):
@@ -142,5 +142,5 @@ def _plug(
 def _end(link: Fields, key: str, called: dict[str, str]) -> str:
     end: Value = yaml_tree.scalar(link, key)
     if end not in called:
-        raise TopologyError(f"{key} of a link = {_checks.shown(end)} is no node of the graph")
+        raise TopologyError(f"{key} of a link = {_checks.shown(end)} is not a node of the graph")
     return str(end)

@@ -1,12 +1,12 @@
-"""Switches and what hangs on them, as the levels of a `Fabric`.
+"""Conversion of switches and the machines below them to the levels of a `Fabric`.
 
-Two kinds of text tell of switches. Where each says what is *below* it (`from_tree`), the switches have to form a
-forest once switches with the same children are counted as one. Where cables are listed (`from_cables`), nothing says
-up or down: a switch with machines is of the first level, its neighbours are of the second, and so on, and a domain is
-what is joined by the switches up to a level.
+Two kinds of text describe switches. If each switch lists its children (`from_tree`), the switches must form a forest
+once switches with the same children are merged. If cables are listed (`from_cables`), no direction is given. A switch
+with machines is on the first level, its neighbours are on the second, and so on; a domain is what the switches up to a
+level join.
 
-A level's domains are named after the first of their switches. A machine or switch that hangs higher than others is
-in no domain of the levels below, so leaves at unequal depth need no filling.
+A level's domains are named after the first of their switches. A machine or switch attached to a higher level than
+others is in no domain of the levels below, so leaves at unequal depth need no padding.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from topoplace.errors import TopologyError
 from topoplace.topology.fabric import Fabric, Level
 
 LEVEL_NAMES = ("leaf", "spine", "core")
-"""What the levels are called where the text has no names for them, innermost first; then "level4" and so on."""
+"""Default names of the levels, innermost first; then "level4" and so on."""
 MAX_LEVELS = 64
 _MOST_NOTES = 5
 
 
 @dataclass(slots=True)
 class Switch:
-    """A switch, or any other domain, and what is directly below it."""
+    """A switch, or any other domain, and its direct children."""
 
     name: str
     where: str
-    """How a message about it begins, such as "line 7"."""
+    """The start of messages about it, such as "line 7"."""
     machines: Sequence[str] = ()
     switches: Sequence[str] = ()
     rank: int | None = None
-    """Its level as the text tells it, from 0; None: as high as its highest child requires."""
+    """Its level as given in the text, from 0; None means just above its highest child."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """What became of the switches: machines, their levels, and what a reader must know."""
+    """The machines, levels and notes that result from switches."""
 
     machines: tuple[str, ...]
     levels: tuple[Level, ...]
@@ -49,12 +49,12 @@ class Tree:
 
 
 def level_name(rank: int, names: Sequence[str] = LEVEL_NAMES) -> str:
-    """What level `rank` is called."""
+    """Return the name of level `rank`."""
     return names[rank] if rank < len(names) else f"level{rank + 1}"
 
 
 def some(names: Collection[str], limit: int = 5) -> str:
-    """The names for a message; of many, the first few and how many more there are."""
+    """Return the names for a message: the first `limit` of them, and the number of the others."""
     shown = ", ".join(_checks.shown(name).strip("'") for name in islice(names, limit))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
@@ -69,12 +69,12 @@ def from_tree(
     names: Mapping[int, str] | None = None,
     allow_dangling: bool = False,
 ) -> Tree:
-    """The levels of a forest.
+    """Return the levels of a forest of switches.
 
-    word: what the text calls a switch. names: of the levels, by rank. allow_dangling: children that are not described
-    are left out with a note, and not refused.
-    Raises TopologyError for a switch that is there twice, a child that is not described, a machine below two switches,
-    a switch below two that have other children as well, a cycle, and a text without machines.
+    word: the text's word for a switch. names: of the levels, by rank. allow_dangling: leave out children that are not
+    described, with a note, instead of refusing them.
+    Raises TopologyError for a switch that appears twice, a child that is not described, a machine below two switches, a
+    switch below two that also have other children, a cycle, and a text without machines.
     """
     by_name = _by_name(switches, word)
     notes: list[str] = []
@@ -106,7 +106,7 @@ def _by_name(switches: Iterable[Switch], word: str) -> dict[str, Switch]:
         first = by_name.setdefault(switch.name, switch)
         if first is not switch:
             raise TopologyError(
-                f"{switch.where}: {word} {_checks.shown(switch.name)} is there twice, first in {first.where}"
+                f"{switch.where}: {word} {_checks.shown(switch.name)} appears twice, first in {first.where}"
             )
     return by_name
 
@@ -132,14 +132,14 @@ def _drop_dangling(by_name: dict[str, Switch], word: str, allowed: bool, notes: 
 
 
 def _bottom_up(by_name: Mapping[str, Switch], word: str) -> list[str]:
-    """All switches, children before parents."""
+    """Return all switches, children before parents."""
     waiting = {name: len(set(switch.switches)) for name, switch in by_name.items()}
     parents: dict[str, list[str]] = {}
     for name, switch in by_name.items():
         for child in dict.fromkeys(switch.switches):
             parents.setdefault(child, []).append(name)
     order = [name for name, count in waiting.items() if not count]
-    for name in order:  # which grows
+    for name in order:  # the list grows meanwhile
         for parent in parents.get(name, ()):
             waiting[parent] -= 1
             if not waiting[parent]:
@@ -151,7 +151,7 @@ def _bottom_up(by_name: Mapping[str, Switch], word: str) -> list[str]:
 
 
 def _in_circle(by_name: Mapping[str, Switch], done: Collection[str]) -> str:
-    """From any switch that still waits for a child, down until one comes again."""
+    """Return a switch of a cycle: walk down from any unfinished switch until one repeats."""
     seen: set[str] = set()
     step = next(name for name in by_name if name not in done)
     while step not in seen:
@@ -161,7 +161,7 @@ def _in_circle(by_name: Mapping[str, Switch], done: Collection[str]) -> str:
 
 
 def _merge_twins(by_name: dict[str, Switch], order: Sequence[str], notes: list[str], word: str) -> None:
-    """Of the switches that are above the same switches, keeps the first of the text, children before parents."""
+    """Merge switches with the same children into the first of them in the text, children before parents."""
     place = {name: i for i, name in enumerate(by_name)}
     instead: dict[str, str] = {}
     first: dict[tuple[frozenset[str], frozenset[str]], str] = {}
@@ -208,7 +208,7 @@ def _parents(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> 
 
 
 def _machines(by_name: Mapping[str, Switch], word: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The machines in the order of the text, and the switch of each."""
+    """Return the machines in the order of the text, and the switch of each."""
     home: dict[str, str] = {}
     for name, switch in by_name.items():
         for machine in switch.machines:
@@ -224,7 +224,7 @@ def _machines(by_name: Mapping[str, Switch], word: str) -> tuple[tuple[str, ...]
 
 
 def _ranks(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> dict[str, int]:
-    """The level of each switch: as told, or one above its highest child."""
+    """Return the level of each switch: as given, or one above its highest child."""
     ranks: dict[str, int] = {}
     for name in order:
         switch = by_name[name]
@@ -235,7 +235,7 @@ def _ranks(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> di
             )
         ranks[name] = least if switch.rank is None else switch.rank
     if len(used := set(ranks.values())) > MAX_LEVELS:
-        raise TopologyError(f"{len(used)} levels of one {word} above another; at most {MAX_LEVELS} are read")
+        raise TopologyError(f"{len(used)} levels of one {word} above another are more than {MAX_LEVELS}")
     return ranks
 
 
@@ -266,20 +266,20 @@ def _levels(
 
 @dataclass(slots=True)
 class Cables:
-    """Who is plugged into whom; a cable may be there any number of times."""
+    """Cables between machines and switches, with their numbers."""
 
     ports: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
-    """Of each machine, its switches and the number of cables to each."""
+    """For each machine, its switches and the number of cables to each."""
     trunks: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
-    """Of each switch, the other switches and the number of cables to each; a cable is counted at both ends."""
+    """For each switch, the other switches and the number of cables to each; a cable counts at both ends."""
     strangers: Counter[str] = field(default_factory=Counter[str])
-    """Of each switch, the number of cables to machines whose names are not known."""
+    """For each switch, the number of cables to machines with unknown names."""
 
 
 def from_cables(cables: Cables, *, what: str) -> Tree:
-    """The levels of what is plugged together.
+    """Return the levels of a network given by its cables.
 
-    Raises TopologyError where there is no switch, or no machine that is plugged into one.
+    what: the subject of messages. Raises TopologyError if there is no switch, or no machine with a cable to one.
     """
     machines = tuple(machine for machine, switches in cables.ports.items() if switches)
     if not cables.trunks or not machines:
@@ -291,7 +291,7 @@ def from_cables(cables: Cables, *, what: str) -> Tree:
         groups.join([f"machine {machine}", *(f"switch {switch}" for switch in cables.ports[machine])])
     levels: list[Level] = []
     seen: set[tuple[int, ...]] = set()
-    for level in range(max(rank.values()) + 2):  # the last one joins what cables of one level join
+    for level in range(max(rank.values()) + 2):  # one more, for cables between switches of the top level
         if level:
             _join_up_to(level, cables, rank, groups)
         domains = _named_domains(machines, cables, rank, level, groups)
@@ -303,10 +303,10 @@ def from_cables(cables: Cables, *, what: str) -> Tree:
 
 
 def _distances(cables: Cables) -> dict[str, int]:
-    """Of each switch that machines reach, how many switches are between it and the nearest machine."""
+    """Return, for each switch that machines reach, the number of switches between it and the nearest machine."""
     rank = {switch: 0 for switches in cables.ports.values() for switch in switches}
     queue = list(rank)
-    for switch in queue:  # which grows
+    for switch in queue:  # the list grows meanwhile
         for other in cables.trunks.get(switch, ()):
             if other not in rank:
                 rank[other] = rank[switch] + 1
@@ -315,7 +315,7 @@ def _distances(cables: Cables) -> dict[str, int]:
 
 
 def _join_up_to(level: int, cables: Cables, rank: Mapping[str, int], groups: _Groups) -> None:
-    """Joins what a switch of `level` joins; from the second level on, those of one level have cables too."""
+    """Join what cables between switches up to `level` join; above the first, cables inside a level count too."""
     for switch, others in cables.trunks.items():
         for other in others:
             if max(rank.get(switch, level + 1), rank.get(other, level + 1)) <= level:
@@ -325,7 +325,7 @@ def _join_up_to(level: int, cables: Cables, rank: Mapping[str, int], groups: _Gr
 def _named_domains(
     machines: Sequence[str], cables: Cables, rank: Mapping[str, int], level: int, groups: _Groups
 ) -> tuple[str, ...]:
-    """The domain of each machine, named after the first of its switches of this level, or of the level below."""
+    """Return the domain of each machine, named after the first of its switches of this level, or of the level below."""
     name: dict[str, str] = {}
     for switch in sorted(cables.trunks, key=lambda switch: -rank.get(switch, -1)):
         if rank.get(switch, level + 1) <= level:
@@ -334,13 +334,13 @@ def _named_domains(
 
 
 def _parts(domains: Sequence[str]) -> tuple[int, ...]:
-    """The same for the same domains under other names."""
+    """Return a key that is equal for the same domains under other names."""
     number = {domain: i for i, domain in enumerate(dict.fromkeys(domains))}
     return tuple(number[domain] for domain in domains)
 
 
 def _oversubscription(cables: Cables, rank: Mapping[str, int], level: int) -> float:
-    """Cables down to cables up, of all switches one level below; 1 where there are more up, or for the first."""
+    """Return cables down over cables up, of all switches one level below; at least 1, and 1 for the first level."""
     below = [switch for switch, its in rank.items() if its == level - 1]
     down = sum(cables.strangers[switch] for switch in below)
     for switches in cables.ports.values():
@@ -374,7 +374,7 @@ class _Groups:
         self._up: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """The name that stands for the set of `name`."""
+        """Return the name that represents the set of `name`."""
         top = self._up.setdefault(name, name)
         while (above := self._up[top]) != top:
             self._up[top] = self._up[above]
@@ -382,12 +382,12 @@ class _Groups:
         return top
 
     def join(self, names: Sequence[str]) -> None:
-        """Makes the sets of `names` one."""
+        """Merge the sets of `names`."""
         top = self.of(names[0])
         for name in names[1:]:
             self._up[self.of(name)] = top
 
 
 def fabric(tree: Tree, name: str, notes: Iterable[str] = ()) -> Fabric:
-    """The fabric of `tree`, with further notes."""
+    """Return the fabric of `tree`, with further notes."""
     return Fabric(tree.machines, tree.levels, name, (*tree.notes, *notes))

@@ -1,1 +1,1 @@
-"""Texts of NVIDIA's tools, and the objects of NVML."""
+"""Readers of the output of NVIDIA's tools, and of the objects of NVML."""

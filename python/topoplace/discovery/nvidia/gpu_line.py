@@ -1,4 +1,4 @@
-"""The line by which `nvidia-smi` introduces a GPU: "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"."""
+"""Reader of the line that introduces a GPU in `nvidia-smi`: "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_GPUS = 128
 
 @dataclass(frozen=True, slots=True)
 class NamedGpu:
-    """A GPU as such a line names it."""
+    """A GPU introduced by such a line."""
 
     number: int
     model: str
@@ -25,18 +25,18 @@ class NamedGpu:
 
     @property
     def name(self) -> str:
-        """Its name in a topology."""
+        """Return its name in a topology."""
         return f"GPU{self.number}"
 
 
 def named_gpu(number: int, line: str) -> NamedGpu | None:
-    """The GPU that line `number` introduces, or None where it is no such line."""
+    """Return the GPU that line `number` introduces, or None for any other line."""
     plain = line.strip()
     match = _LINE.fullmatch(plain) if len(plain) <= _MAX_LINE else None
     return NamedGpu(int(match[1]), match[2].strip(), match[3], number) if match else None
 
 
 def refuse_elided(number: int, line: str) -> None:
-    """TopologyError where the line says that something was left out, as in "[...]"."""
+    """Raise TopologyError if the line marks omitted text, as "[...]" does."""
     if _ELIDED.fullmatch(line):
-        raise TopologyError(f"line {number}: {line.strip()} stands for text that was left out")
+        raise TopologyError(f"line {number}: {line.strip()} marks omitted text; give the complete text")

@@ -1,8 +1,8 @@
-"""What `nvidia-smi -L` prints, the GPUs of a machine and their MIG slices, as a Topology.
+"""Reader of the output of `nvidia-smi -L`: the GPUs of a machine and their MIG slices.
 
-A line "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)" names a GPU, a line "  MIG 3g.20gb     Device  0: (UUID:
-MIG-c6d4...)" below it one of its slices: 3g of the slices of compute of a whole GPU, 20 GB of its memory; "1c.3g.20gb"
-is one of these three. A GPU with slices is not there as a whole.
+A line "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)" names a GPU. A line "  MIG 3g.20gb     Device  0: (UUID:
+MIG-c6d4...)" below it names one of its slices: 3g is three of the compute slices of a whole GPU, 20gb is 20 GB of its
+memory. "1c.3g.20gb" is one of these three. A GPU with slices does not appear as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MIG_WORD = re.compile(r"\s*MIG\b")
 
 @dataclass(slots=True)
 class ListedGpu:
-    """A GPU and the slices it is cut into."""
+    """A GPU and its MIG slices."""
 
     gpu: NamedGpu
     slices: list[MigSlice] = field(default_factory=list["MigSlice"])
@@ -43,14 +43,14 @@ class MigSlice:
 
     number: int
     compute: int
-    """Its slices of compute."""
+    """Its number of compute slices."""
     memory_gb: int
     uuid: str | None
     line: int
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like this list: its first line that is no prompt names a GPU, and no line a link."""
+    """Return whether `text` looks like this list: a GPU in its first three lines, and no line of a link."""
     lines = [line for _, line in decode.numbered_lines(text[:65536]) if line.strip()]
     if any(re.match(r"\s*(Link\b|NVML:)", line) for line in lines):
         return False
@@ -58,7 +58,7 @@ def recognised(text: str) -> bool:
 
 
 def read(data: str | bytes) -> tuple[ListedGpu, ...]:
-    """The GPUs in `data` with their slices, in the order of the text. Raises TopologyError naming the line."""
+    """Return the GPUs in `data` with their slices, in the order of the text. Raises TopologyError naming the line."""
     found: dict[int, ListedGpu] = {}
     here: ListedGpu | None = None
     for number, line in decode.numbered_lines(decode.decoded(data, "the list of GPUs")):
@@ -67,14 +67,16 @@ def read(data: str | bytes) -> tuple[ListedGpu, ...]:
         if gpu is not None:
             if gpu.number in found:
                 first = found[gpu.number].gpu.line
-                raise TopologyError(f"line {number}: {gpu.name} is there twice, first in line {first}")
+                raise TopologyError(f"line {number}: {gpu.name} appears twice, first in line {first}")
             here = found[gpu.number] = ListedGpu(gpu)
         elif _MIG_WORD.match(line):
             _add_slice(number, line, here)
         if len(found) > gpu_line.MAX_GPUS:
             raise TopologyError(f"line {number}: more than {gpu_line.MAX_GPUS} GPUs")
     if not found:
-        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"')
+        raise TopologyError(
+            'no GPU: the text has no line like "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"'
+        )
     return tuple(found.values())
 
 
@@ -86,11 +88,11 @@ def parse(
     name: str = "nvidia-smi -L",
     machine: str = "machine0",
 ) -> Topology:
-    """The GPUs and MIG slices of a machine, each slice with its parent and its share of that.
+    """Read the GPUs and MIG slices of a machine, each slice with its parent and its share of it.
 
-    slices_per_gpu: into how many slices of compute a GPU can be cut, where its model does not tell (7 for an A100 or
-    H100, 4 for an A30). The text tells of no links: two whole GPUs have the kind `LinkKind.UNKNOWN`, a slice, which
-    no other GPU can reach directly, goes through the host; pcie_gb_per_s is assumed of both.
+    slices_per_gpu: the number of compute slices of a GPU whose model is unknown (7 for an A100 or H100, 4 for an A30).
+    The text describes no links. Two whole GPUs have the kind `LinkKind.UNKNOWN`; a slice, which no other GPU can reach
+    directly, goes through the host. pcie_gb_per_s is assumed for both.
     Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -108,14 +110,14 @@ def parse(
 def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:
     match = _MIG.fullmatch(line)
     if match is None:
-        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no slice")
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is not a slice")
     if here is None:
         raise TopologyError(f"line {number}: a slice without a GPU above it")
     share, of, memory_gb, _, device, uuid = match.groups()
     if share is not None and int(share) > int(of):
         raise TopologyError(f"line {number}: {share}c of {of}g is more than there is")
     if any(other.number == int(device) for other in here.slices):
-        raise TopologyError(f"line {number}: slice {device} of {here.gpu.name} is there twice")
+        raise TopologyError(f"line {number}: slice {device} of {here.gpu.name} appears twice")
     here.slices.append(MigSlice(int(device), int(share or of), int(memory_gb), uuid, number))
 
 
@@ -144,13 +146,13 @@ def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str)
 
 
 def _parts(entry: ListedGpu, slices_per_gpu: int | None) -> int:
-    """Into how many slices of compute the GPU can be cut, which its slices must not exceed."""
+    """Return the number of compute slices of a whole GPU, which its slices must not exceed."""
     model = entry.gpu.model
     parts = slices_per_gpu or slices_of(model)
     if parts is None:
         raise TopologyError(
-            f"line {entry.gpu.line}: into how many slices a {_checks.shown(model)} can be cut is not known; "
-            "slices_per_gpu= tells it"
+            f"line {entry.gpu.line}: the number of slices of a {_checks.shown(model)} is unknown; "
+            "give slices_per_gpu="
         )
     used = sum(part.compute for part in entry.slices)
     if used > parts:

@@ -1,8 +1,8 @@
-"""What `nvidia-smi nvlink -s` and `nvidia-smi nvlink -R` print, or both in one text, as a Topology.
+"""Reader of the output of `nvidia-smi nvlink -s` and `nvidia-smi nvlink -R`, or of both in one text.
 
-Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device each leads to. The rates
-are those of the signals: 25.781 and 26.562 GB/s carry 25, 53.125 carries 50. -s does not tell where links lead, and -R
-neither how fast they are nor which PCI device a GPU is; see `parse` for what that means.
+Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device at its other end. The
+rates are those of the signals: 25.781 and 26.562 GB/s carry 25, 53.125 carries 50. -s lacks the other ends of links. -R
+lacks their speed and the PCI addresses of the GPUs themselves; see `parse` for the consequences.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAYLOAD_GB_PER_S: Mapping[str, float] = {
     "53.125": 50.0,
     "14.062": 14.0625,
 }
-"""What a link carries, in GB/s one direction, by the rate that -s prints of it."""
+"""Payload of a link in GB/s one direction, by the rate that -s prints for it."""
 
 _STATUS = re.compile(
     r"\s*Link ([0-9]{1,3}): (?:([0-9]{1,4}(?:\.[0-9]{1,3})?) GB/s|<inactive>)\s*", re.IGNORECASE
@@ -56,18 +56,18 @@ class GpuLinks:
 
     gpu: NamedGpu
     rates: dict[int, float | None] = field(default_factory=dict[int, float | None])
-    """GB/s one direction by the number of the link, None where it is inactive; empty where -s was not asked for."""
+    """GB/s one direction by the number of the link, None for an inactive one; empty without -s."""
     remotes: dict[int, str] = field(default_factory=dict[int, str])
     """The bus id at the other end by the number of the link, which -R counts without the inactive ones."""
 
     @property
     def active(self) -> int:
-        """How many links work."""
+        """Return the number of working links."""
         return max(sum(rate is not None for rate in self.rates.values()), len(self.remotes))
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like one of the two: below a GPU, a link or that there is none."""
+    """Return whether `text` looks like one of the two: below a GPU, a link or a message that it has none."""
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
         if last_was_gpu and (
@@ -79,9 +79,9 @@ def recognised(text: str) -> bool:
 
 
 def read(data: str | bytes) -> tuple[GpuLinks, ...]:
-    """The links of every GPU in `data`, GPUs in the order of their numbers.
+    """Return the links of every GPU in `data`, GPUs in the order of their numbers.
 
-    Raises TopologyError naming the line, also where the text was shortened: links 0 to 17 without those between.
+    Raises TopologyError naming the line, also for a shortened text, such as links 0 and 17 without those between.
     """
     found: dict[int, GpuLinks] = {}
     here: GpuLinks | None = None
@@ -97,7 +97,7 @@ def read(data: str | bytes) -> tuple[GpuLinks, ...]:
         if len(found) > gpu_line.MAX_GPUS:
             raise TopologyError(f"line {number}: more than {gpu_line.MAX_GPUS} GPUs")
     if not found:
-        raise TopologyError('no GPU: no line is like "GPU 0: NVIDIA H100 (UUID: GPU-5d5b...)"')
+        raise TopologyError('no GPU: the text has no line like "GPU 0: NVIDIA H100 (UUID: GPU-5d5b...)"')
     for links in found.values():
         _check_numbers(links)
     return tuple(found[number] for number in sorted(found))
@@ -113,16 +113,16 @@ def parse(
     name: str = "nvidia-smi nvlink",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology that `data`, the text of -R, of -s, or of both, shows.
+    """Read the topology from the text of -R, of -s, or of both.
 
-    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gb_per_s, or else
-    what -s says, or else that of the model.
-    bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R leaves out. Without them the devices
-    at the other ends are taken for the GPUs, in that order, where each then has links to others only and as many back;
-    else for NVSwitches, where of two GPUs that share one of them, one leads to all those of the other; anything else
+    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gb_per_s, or else that
+    printed by -s, or else that of the model.
+    bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R omits. Without them, the devices at
+    the other ends are first tried as the GPUs, in that order: each must have links only to others, and as many back.
+    Otherwise they are NVSwitches: of two GPUs that share one, one must reach all switches of the other. Anything else
     is refused.
-    pcie_gb_per_s: the speed assumed where there is no NVLink. Without -R any pair of GPUs with active links has the
-    kind `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
+    pcie_gb_per_s: GB/s assumed for pairs without NVLink. Without -R any pair of GPUs with active links has the kind
+    `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     lane_gb_per_s = (
@@ -162,13 +162,13 @@ def _read_link(number: int, line: str, here: GpuLinks | None) -> None:
     status, remote = _STATUS.fullmatch(line), _REMOTE.fullmatch(line)
     match = status or remote
     if match is None:
-        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is no link")
+        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is not a link")
     if here is None:
         raise TopologyError(f"line {number}: a link without a GPU above it")
     link = _checks.integer(int(match[1]), f"line {number}: link", TopologyError, low=0, high=_MAX_LINK - 1)
     to_device = status is None and match[2] is not None
     if link in (here.remotes if to_device else here.rates):
-        raise TopologyError(f"line {number}: link {link} of {here.gpu.name} is there twice")
+        raise TopologyError(f"line {number}: link {link} of {here.gpu.name} appears twice")
     if to_device:
         here.remotes[link] = _bus_id(match[2])
     else:
@@ -179,18 +179,18 @@ def _payload(number: int, rate: str) -> float:
     plain = rate.rstrip("0").rstrip(".") if "." in rate else rate
     if plain not in PAYLOAD_GB_PER_S:
         known = ", ".join(PAYLOAD_GB_PER_S)
-        raise TopologyError(f"line {number}: what {rate} GB/s carries is not known; known: {known}")
+        raise TopologyError(f"line {number}: the payload of a rate of {rate} GB/s is unknown; known: {known}")
     return PAYLOAD_GB_PER_S[plain]
 
 
 def _bus_id(word: str) -> str:
-    """A PCI address in lower case, its domain in four digits where they do."""
+    """Return a PCI address in lower case, its domain with at least four digits."""
     domain, _, rest = word.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
 
 
 def _check_numbers(links: GpuLinks) -> None:
-    """No link may be missing below the last, and as many work as lead somewhere."""
+    """Refuse a gap in the numbers of links, and active links that do not match those with another end."""
     where, name = f"line {links.gpu.line}", links.gpu.name
     active = sum(rate is not None for rate in links.rates.values())
     listed = (set(links.rates), set(links.remotes)) if active else ({*links.rates, *links.remotes},)
@@ -198,7 +198,9 @@ def _check_numbers(links: GpuLinks) -> None:
         last = max(numbers, default=-1)
         missing = min(set(range(last)) - numbers, default=None)
         if missing is not None:
-            raise TopologyError(f"{where}: link {missing} of {name} is missing, and link {last} is there")
+            raise TopologyError(
+                f"{where}: link {missing} of {name} is missing, although link {last} is listed"
+            )
     if active and links.remotes and active != len(links.remotes):
         raise TopologyError(
             f"{where}: {active} links of {name} are active, but {len(links.remotes)} lead somewhere"
@@ -214,20 +216,20 @@ def _described(i: int, links: GpuLinks, model: str | None, machine: str) -> Gpu:
 
 
 def _speed(links: GpuLinks, model: str | None, lane_gb_per_s: float | None) -> LinkSpeed:
-    """The kind and speed of the links of one GPU, the slowest where they differ."""
+    """Return the kind and speed of the links of one GPU, the slowest if they differ."""
     known = nvlink_of(model or links.gpu.model) or _UNKNOWN
     rates = [rate for rate in links.rates.values() if rate is not None]
     gb_per_s = lane_gb_per_s or min(rates, default=known.gb_per_s)
     if not gb_per_s and links.remotes:
         of = _checks.shown(model or links.gpu.model)
         raise TopologyError(
-            f"line {links.gpu.line}: the speed of the NVLinks of {of} is not known; lane_gb_per_s= tells it"
+            f"line {links.gpu.line}: the speed of the NVLinks of {of} is unknown; give lane_gb_per_s="
         )
     return LinkSpeed(known.kind, gb_per_s, None, "direct", _MAX_LINK)
 
 
 def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, int]:
-    """The GPUs by the bus ids given."""
+    """Return the GPUs by the bus ids given."""
     words = _checks.sequence(bus_ids, "bus_ids", TopologyError)
     numbered = {_checked_bus_id(word): i for i, word in enumerate(words)}
     if len(words) != len(links) or len(numbered) != len(links):
@@ -238,26 +240,29 @@ def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, 
 
 
 def _inferred(links: Sequence[GpuLinks]) -> dict[str, int]:
-    """The GPUs by the bus ids that only GPUs can have; {} where all links lead to switches."""
+    """Return the GPUs by the bus ids that only GPUs can have; {} if all links lead to switches."""
     leading = [i for i, gpu in enumerate(links) if gpu.remotes]
     ends = sorted({bus_id for i in leading for bus_id in links[i].remotes.values()}, key=_address)
     if len(ends) == len(leading):
         guess = dict(zip(ends, leading, strict=True))
         if _is_both_ways(links, guess):
             return guess
-    _refuse_what_is_no_switch([links[i] for i in leading])
+    _refuse_non_switches([links[i] for i in leading])
     return {}
 
 
-def _refuse_what_is_no_switch(links: Sequence[GpuLinks]) -> None:
-    """A GPU shares its switches with another, and then all of them, but for links that failed."""
+def _refuse_non_switches(links: Sequence[GpuLinks]) -> None:
+    """Refuse other ends that cannot be switches.
+
+    A GPU shares its switches with another GPU, and then all of them, except for failed links.
+    """
     ends = [set(gpu.remotes.values()) for gpu in links]
     for gpu, own in zip(links, ends, strict=True):
         shared = [other for other in ends if own & other]
         if len(links) > 1 and (len(shared) == 1 or not all(own <= other or other <= own for other in shared)):
             raise TopologyError(
-                f"line {gpu.gpu.line}: which GPUs the links of {gpu.gpu.name} lead to cannot be told from this text; "
-                "bus_ids= tells it"
+                f"line {gpu.gpu.line}: the text does not show to which GPUs the links of {gpu.gpu.name} lead; "
+                "give bus_ids="
             )
 
 
@@ -272,7 +277,7 @@ def _address(bus_id: str) -> list[int]:
 
 
 def _lanes(links: Sequence[GpuLinks], numbered: Mapping[str, int]) -> Counter[tuple[int, int]]:
-    """How many links each GPU has to each other."""
+    """Count the links from each GPU to each other."""
     return Counter(
         (i, numbered[bus_id])
         for i, gpu in enumerate(links)
@@ -303,7 +308,7 @@ def _pairs(
 
 
 def _unknown_pairs(links: Sequence[GpuLinks], pcie_gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
-    """The pairs that may be joined by links of which only the state is told."""
+    """Yield the pairs that may be linked, if only the state of links is known."""
     if any(gpu.remotes for gpu in links):
         return
     active = [i for i, gpu in enumerate(links) if gpu.active]

@@ -1,7 +1,7 @@
-"""NVIDIA's management library, NVML, as a Topology: the module `pynvml` of nvidia-ml-py is asked, not a process.
+"""Reader of NVIDIA's management library, NVML, through the module `pynvml` of nvidia-ml-py.
 
-Of every GPU: model, UUID, PCI address, memory, near CPUs, whether its memory has rows that could not be repaired, its
-active NVLinks and what is at their other ends, and its MIG slices.
+Read of every GPU: model, UUID, PCI address, memory, near CPUs, whether its memory has rows that could not be repaired,
+its active NVLinks with their other ends, and its MIG slices.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
 
 @dataclass(frozen=True)
 class _Device:
-    """A whole GPU as the library has it."""
+    """A whole GPU as the library describes it."""
 
     handle: Any
     gpu: Gpu
     lane: Link
     pcie_gb_per_s: float | None
     remote: Counter[tuple[int, str]]
-    """The active NVLinks by the kind and address of what is at their other end."""
+    """The active NVLinks by the kind and address of their other end."""
     slices: tuple[Gpu, ...]
 
 
 def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
-    """The topology of the host that `library`, an initialised `pynvml` or its like, speaks for.
+    """Return the topology of the host that `library`, an initialised `pynvml` or equivalent, describes.
 
-    NVLinks have the nominal speed of their generation, PCIe paths that of the slowest GPU's slot; where a driver
-    does not tell, 12 GB/s, and a note says so. The slices of a GPU stand for it, and reach all others through the host.
-    Raises TopologyError where there is no GPU.
+    NVLinks have the nominal speed of their generation, PCIe paths that of the slowest GPU's slot. Unknown PCIe speeds
+    count as 12 GB/s, with a note. The slices of a GPU replace it, and reach all others through the host. Raises
+    TopologyError if there is no GPU.
     """
     ask = _Questions(library)
     devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
@@ -66,7 +66,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     for i, j, link in (
         *ask.paths(devices, default),
         *_direct(devices, notes),
-    ):  # a direct link stands for the path
+    ):  # a direct link replaces the path
         if {i, j} <= first.keys() and not {first[i], first[j]} <= switched:
             links[first[i], first[j]] = link
     return Topology(
@@ -81,7 +81,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
 
 
 def _placed(devices: Sequence[_Device]) -> tuple[list[Gpu], dict[int, int]]:
-    """All GPUs and slices, and where each whole GPU stands among them: one that is cut in slices stands nowhere."""
+    """Return all GPUs and slices, and the index of each whole GPU among them; GPUs cut in slices have none."""
     gpus: list[Gpu] = []
     first: dict[int, int] = {}
     for i, device in enumerate(devices):
@@ -97,7 +97,7 @@ def _placed(devices: Sequence[_Device]) -> tuple[list[Gpu], dict[int, int]]:
 def _switches(
     devices: Sequence[_Device], first: Mapping[int, int], num_gpus: int
 ) -> tuple[list[str], list[tuple[int, int, Link]]]:
-    """The addresses of the NVSwitches, and the NVLinks into them."""
+    """Return the addresses of the NVSwitches, and the NVLinks into them."""
     addresses = sorted(
         {address for device in devices for kind, address in device.remote if kind == _REMOTE_SWITCH}
     )
@@ -110,7 +110,7 @@ def _switches(
 
 
 def _direct(devices: Sequence[_Device], notes: list[str]) -> Iterator[tuple[int, int, Link]]:
-    """The NVLinks between two GPUs: as many as both of them tell."""
+    """Yield the NVLinks between two GPUs: as many as both ends report."""
     for (i, first), (j, second) in combinations(enumerate(devices), 2):
         there = first.remote[_REMOTE_GPU, second.gpu.bus_id or ""]
         back = second.remote[_REMOTE_GPU, first.gpu.bus_id or ""]
@@ -127,7 +127,7 @@ def _lanes(device: _Device, count: int) -> Link:
 
 
 class _Questions:
-    """What the library is asked; what a driver does not support it does not tell."""
+    """Queries to the library; those that a driver does not support return None."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -195,7 +195,7 @@ class _Questions:
                 )
 
     def paths(self, devices: Sequence[_Device], gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
-        """How each pair hangs together over PCIe."""
+        """Yield the PCIe path of each pair."""
         for j, second in enumerate(devices):
             for i, first in enumerate(devices[:j]):
                 level = self._try("nvmlDeviceGetTopologyCommonAncestor", first.handle, second.handle)
@@ -209,5 +209,5 @@ def _text(value: str | bytes) -> str:
 
 
 def _mask(words: Sequence[int] | None) -> int:
-    """64-bit words, lowest first, as one number."""
+    """Combine 64-bit words, lowest first, to one number."""
     return sum(word << _WORD_BITS * i for i, word in enumerate(words or ()))

@@ -1,11 +1,10 @@
-"""The matrix that `nvidia-smi topo -m` prints, as a Topology.
+"""Reader of the matrix that `nvidia-smi topo -m` prints.
 
-The text has a header of device names and affinity titles, one row per device with a label per column, and a
-legend. Columns are separated by tabs or aligned by blanks, where a narrow column may touch the next; affinity cells
-may be empty, and the rows of network adapters missing. Labels: X for the device itself, NV# for # NVLinks side by
-side, and the paths PIX and PXB (PCIe switches only), PHB and NODE (through a host bridge), SYS, in old drivers SOC
-(across sockets). The text tells neither the speed of an NVLink nor that of PCIe; that of `nvidia-smi topo -mp` does
-not tell of NVLinks at all.
+The text has a header of device names and affinity titles, one row per device with a label per column, and a legend.
+Columns are separated by tabs or aligned by blanks, and a narrow column may touch the next. Affinity cells may be empty,
+and the rows of network adapters missing. Labels: X for the device itself; NV# for # parallel NVLinks; PIX and PXB (PCIe
+switches only), PHB and NODE (through a host bridge), SYS (across sockets, SOC in old drivers) for paths. The text
+contains no speeds, neither of NVLinks nor of PCIe; `nvidia-smi topo -mp` omits NVLinks altogether.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from topoplace.topology.links.link_catalogue import (
 )
 from topoplace.topology.topology import Topology
 
-# Where no model is given: 25 GB/s a lane, as in generations 2, 3 and 4, and the most lanes any GPU has.
+# Without a model: 25 GB/s a lane, as in generations 2, 3 and 4, and the largest number of lanes of any GPU.
 _ANY_PORT = LinkSpeed(LinkKind.NVLINK, 25.0, None, "direct", 18)
 
 _PATHS = {
@@ -72,11 +71,11 @@ _MAX_WORD = 4096
 _TAB_WIDTH = 8
 
 Word = tuple[str, int, int]
-"""A word of a line, where it starts, and where it ends."""
+"""A word of a line, its start, and its end."""
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like this matrix: below a header of GPUs, the row of one has a label of a path."""
+    """Return whether `text` looks like this matrix: a header of GPUs, and below it a GPU's row with a path label."""
     lines = _clean_lines(text[:65536])
     header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
@@ -95,15 +94,15 @@ def parse(
     name: str = "nvidia-smi",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology that `text`, printed by `nvidia-smi topo -m`, shows.
+    """Read the topology from the output of `nvidia-smi topo -m`.
 
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, which is 25 GB/s without.
-    pcie_gb_per_s: the speed assumed of every path that is no NVLink.
-    assume_no_nvlink: the text of `topo -mp`, known by its legend without NV#, hides NVLinks and is refused; True reads
-    it as the text of a machine that has none.
-    Sockets follow the NUMA affinity, or the CPU affinity where that is not known. NVLinks are taken to lead to a
-    switch where a GPU has more of them than it could have wired directly. What had to be assumed is in `notes`.
-    Raises TopologyError naming the line and the cell.
+    pcie_gb_per_s: GB/s assumed for every path that is not an NVLink.
+    assume_no_nvlink: the text of `topo -mp`, recognised by its legend without NV#, omits NVLinks and is refused; True
+    reads it as the text of a machine without NVLinks.
+    Sockets follow the NUMA affinity, or the CPU affinity if that is unknown. NVLinks are assumed to lead to a switch if
+    a GPU has more of them than it could have wired directly. `notes` lists all assumptions. Raises TopologyError naming
+    the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
@@ -139,7 +138,7 @@ class _Header:
 
     @cached_property
     def column(self) -> Mapping[str, int]:
-        """The place of each device."""
+        """Return the index of each device."""
         return {device: i for i, device in enumerate(self.devices)}
 
     @cached_property
@@ -177,7 +176,7 @@ def _as_header(index: int, line: str) -> _Header | None:
 
 
 def _devices(word: str) -> list[str]:
-    """The name or, where narrow columns touch, the names that a word of the header is."""
+    """Return the device name in a word of the header, or the names if narrow columns touch."""
     return _DEVICE.findall(word) if _GLUED_DEVICES.fullmatch(word) else [word]
 
 
@@ -191,13 +190,13 @@ def _find_header(lines: Sequence[str]) -> _Header:
     seen: set[str] = set()
     for device in header.devices:
         if device in seen:
-            raise TopologyError(f"{where}: column {device} is there twice")
+            raise TopologyError(f"{where}: column {device} appears twice")
         seen.add(device)
     return header
 
 
 def _read_rows(lines: Sequence[str], header: _Header) -> dict[str, _Row]:
-    """The rows by device; all GPUs have one, network adapters may have none."""
+    """Return the rows by device; every GPU has one, network adapters may have none."""
     rows: dict[str, _Row] = {}
     missing = set(header.gpus)
     for number, line in _matrix_lines(lines, header):
@@ -205,7 +204,7 @@ def _read_rows(lines: Sequence[str], header: _Header) -> dict[str, _Row]:
         device = words[0][0]
         if device in rows:
             raise TopologyError(
-                f"line {number}: row {device} is there twice, first in line {rows[device].line}"
+                f"line {number}: row {device} appears twice, first in line {rows[device].line}"
             )
         if device in header.column:
             rows[device] = _read_row(number, line, words[1:], header)
@@ -213,7 +212,7 @@ def _read_rows(lines: Sequence[str], header: _Header) -> dict[str, _Row]:
         elif _GPU.fullmatch(device) or missing:
             raise TopologyError(f"line {number}: {_checks.shown(device)} is not a column of the header")
         else:
-            break  # a prompt, or whatever else was copied along
+            break  # a prompt, or other text copied along
     for device in header.gpus:
         if device in missing:
             raise TopologyError(f"row {device} is missing, column {device} is in line {header.index + 1}")
@@ -241,7 +240,7 @@ def _read_row(number: int, line: str, words: Sequence[Word], header: _Header) ->
 
 
 def _affinity(number: int, line: str, words: Sequence[Word], header: _Header) -> dict[str, str]:
-    """The cells after the labels by title: all there, or else by their tab, or else by their place in the line."""
+    """Return the cells after the labels by title: in order if complete, else by tab, else by position in the line."""
     titles = header.titles
     if len(words) > len(titles):
         raise TopologyError(f"line {number}: {len(words)} affinities, the header has {len(titles)}")
@@ -253,7 +252,7 @@ def _affinity(number: int, line: str, words: Sequence[Word], header: _Header) ->
             title: cell.strip() for (title, _, _), cell in zip(titles, cells, strict=False) if cell.strip()
         }
     if words and len(words) == len(titles) - 1 and words[0][1] >= titles[0][1] + _TAB_WIDTH:
-        # An empty cell was one tab, and its title two: the cells behind it stand below the titles before their own.
+        # An empty cell was one tab, and its title two: the following cells are below the titles before their own.
         return {title: word for (title, _, _), (word, _, _) in zip(titles[1:], words, strict=True)}
     return {min(titles, key=lambda t: max(t[1] - end, start - t[2]))[0]: word for word, start, end in words}
 
@@ -262,7 +261,7 @@ def _affinity(number: int, line: str, words: Sequence[Word], header: _Header) ->
 
 
 def _words(number: int, line: str, header: _Header) -> list[Word]:
-    """The words of a row, cut where narrow columns touch: "GPU0X", "NV18NV18", "SYS0-23"."""
+    """Return the words of a row, cut where narrow columns touch: "GPU0X", "NV18NV18", "SYS0-23"."""
     words: list[Word] = []
     for match in _WORD.finditer(line):
         at, word = match.start(), match[0]
@@ -276,7 +275,7 @@ def _words(number: int, line: str, header: _Header) -> list[Word]:
 
 
 def _row_name(word: str, header: _Header) -> list[str]:
-    """The first word of a row as the name of a device and what touches it."""
+    """Split the first word of a row into the name of a device and the text that touches it."""
     if word in header.column:
         return [word]
     names = [device for device in header.devices if word.startswith(device)]
@@ -285,7 +284,7 @@ def _row_name(word: str, header: _Header) -> list[str]:
 
 
 def _cells(number: int, word: str) -> list[str]:
-    """`word` cut into labels and at most one affinity; whole where it is not made of such."""
+    """Cut `word` into labels and at most one affinity; return it whole if that fails."""
     cells: list[str] = []
     rest = word if len(word) <= _MAX_WORD else ""
     while rest and not _AFFINITY.fullmatch(rest):
@@ -298,7 +297,7 @@ def _cells(number: int, word: str) -> list[str]:
 
 
 def _first_label(number: int, word: str) -> int:
-    """How long the label is that `word` begins with; 0 where it does not."""
+    """Return the length of the label at the start of `word`; 0 if there is none."""
     if match := _PATH.match(word):
         return match.end()
     match = _GREEDY_NVLINKS.match(word)
@@ -336,7 +335,7 @@ def _check_symmetry(header: _Header, rows: Mapping[str, _Row]) -> None:
 
 
 def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, LinkSpeed]:
-    """The name of the model and its NVLinks; a model whose NVLinks are not known is one without, or refused."""
+    """Return the model's name and its NVLinks; refuse a model with unknown NVLinks if the text has any."""
     if gpu_model is None:
         return None, _ANY_PORT
     speed = nvlink_of(gpu_model)
@@ -363,7 +362,7 @@ def _notes(
 
 
 def _hidden(lines: Sequence[str], header: _Header) -> list[str]:
-    """What a matrix without NVLinks leaves open; TopologyError where its legend tells that it hides them."""
+    """Return notes on a matrix without NVLinks; TopologyError if its legend shows that NVLinks were omitted."""
     legends = [i for i, line in enumerate(lines) if i > header.index and _LEGEND.match(line)]
     if not legends:
         return [
@@ -399,7 +398,7 @@ def _gpus(header: _Header, rows: Mapping[str, _Row], model: str | None, machine:
 
 
 def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
-    """A number from 0 for each different affinity, in the order of the GPUs; None for all where one is unknown."""
+    """Number the distinct affinities from 0, in the order of the GPUs; all are None if one is unknown."""
     for title in ("NUMA Affinity", "CPU Affinity"):
         cells = [affinity.get(title, "N/A") for affinity in affinities]
         if "N/A" not in cells:

@@ -1,8 +1,8 @@
-"""The matrix that `nvidia-smi topo -p2p` prints: which pairs of GPUs may reach each other's memory directly.
+"""Reader of the matrix that `nvidia-smi topo -p2p` prints: the pairs of GPUs with direct access to each other's memory.
 
-It asks for one capability (r: reads, w: writes, n: NVLink, a: atomics, p: PCIe) and does not repeat which. Status OK
-says that a direct path is there, and neither what it is made of nor how fast; any other that data goes through the
-memory of the host.
+The caller asks for one capability (r: reads, w: writes, n: NVLink, a: atomics, p: PCIe), which the text does not
+repeat. Status OK means that a direct path exists, of unknown kind and speed; with any other status data goes through
+the memory of the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATUSES = {
     "NS": "not supported",
     "U": "unknown",
 }
-"""What each status means."""
+"""The meaning of each status."""
 
 _SELF = "X"
 _GPU = re.compile(r"GPU[0-9]+")
@@ -48,12 +48,12 @@ class PeerAccess:
     """(n, n) of the keys of `STATUSES`, X on the diagonal; the same in both directions."""
 
     def ok(self, u: int, v: int) -> bool:
-        """Whether GPUs u and v may reach each other's memory."""
+        """Return whether GPUs u and v have direct access to each other's memory."""
         return self.statuses[u][v] == "OK"
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like this matrix: below a header of GPUs only, a row of statuses."""
+    """Return whether `text` looks like this matrix: below a header of GPUs only, a row of statuses."""
     lines = [line.split() for _, line in decode.numbered_lines(text[:65536])]
     header = next((i for i, words in enumerate(lines) if _as_header(words)), len(lines))
     row = next((words for words in lines[header + 1 :] if words), [""])
@@ -61,14 +61,14 @@ def recognised(text: str) -> bool:
 
 
 def read(data: str | bytes) -> PeerAccess:
-    """The statuses in `data`. Raises TopologyError naming the line and the cell."""
+    """Return the statuses in `data`. Raises TopologyError naming the line and the cell."""
     lines = decode.numbered_lines(decode.decoded(data, "the peer matrix"))
     gpus, where = _header(lines)
     rows: dict[str, tuple[str, ...]] = {}
     for number, line in _rows(lines):
         gpu, *words = line.split()
         if gpu in rows:
-            raise TopologyError(f"line {number}: row {gpu} is there twice")
+            raise TopologyError(f"line {number}: row {gpu} appears twice")
         if gpu in gpus:
             rows[gpu] = _row(number, words, len(gpus))
         elif _GPU.fullmatch(gpu) or len(rows) < len(gpus):
@@ -89,9 +89,9 @@ def parse(
     name: str = "nvidia-smi -p2p",
     machine: str = "machine0",
 ) -> Topology:
-    """The topology that `data`, printed by `nvidia-smi topo -p2p`, allows to say.
+    """Read a topology from the output of `nvidia-smi topo -p2p`.
 
-    A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gb_per_s is assumed of
+    A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gb_per_s is assumed for
     both. gpu_model: the model of every GPU. Raises TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -123,13 +123,13 @@ def _as_header(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _header(lines: Iterator[tuple[int, str]]) -> tuple[tuple[str, ...], int]:
-    """The columns, and the line they are in."""
+    """Return the columns, and the number of their line."""
     for number, line in lines:
         gpus = _as_header(line.split()) if "GPU" in line else ()
         if len(gpus) > _MAX_GPUS:
             raise TopologyError(f"line {number}: more than {_MAX_GPUS} GPUs")
         if len(set(gpus)) < len(gpus):
-            raise TopologyError(f"line {number}: a GPU is there twice")
+            raise TopologyError(f"line {number}: a GPU appears twice")
         if gpus:
             return gpus, number
     raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")

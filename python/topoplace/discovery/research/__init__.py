@@ -1,1 +1,1 @@
-"""Formats of published research code."""
+"""Readers of formats of published research code."""

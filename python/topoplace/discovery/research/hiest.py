@@ -1,7 +1,7 @@
-"""The JSON in which the authors of SC'17 (Amaral et al.) describe the machines of their experiments, as a Topology.
+"""Reader of the JSON in which the authors of SC'17 (Amaral et al.) describe the machines of their experiments.
 
-An object `machines` has, by name, lists per socket (GPUs, GB of a GPU's memory) and a distance for every pair of
-GPUs: 0 to itself, 1 where they are linked directly, 20 across sockets. The distances tell no speeds.
+An object `machines` has, by name, lists per socket (GPUs, GB of a GPU's memory) and a distance for every pair of GPUs:
+0 to itself, 1 if they are linked directly, 20 across sockets. The distances imply no speeds.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MAX_GPUS = 4096
 MAX_OBJECTS = 500_000
 
 DUAL_NVLINK1 = Link(LinkKind.NVLINK1, 2, 40.0)
-"""Two NVLinks of the first generation side by side, which the machines of the paper have inside a socket."""
+"""Two parallel NVLinks of the first generation, as inside a socket of the paper's machines."""
 _DIRECT, _ACROSS = 1, 20
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like the JSON of SC'17's machines."""
+    """Return whether `text` looks like the JSON of SC'17's machines."""
     return text.lstrip()[:1] == "{" and '"gpu_per_socket"' in text and '"gpu_distance"' in text
 
 
@@ -39,16 +39,16 @@ def parse(
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "hiest",
 ) -> Topology:
-    """The topology of all machines that `data` describes.
+    """Read all machines that `data` describes as one topology.
 
-    direct: what a distance of 1 stands for. pcie_gb_per_s: the speed of every pair without such a link.
+    direct: the link of a pair with distance 1. pcie_gb_per_s: GB/s of every pair without such a link.
     Raises TopologyError naming the machine, the field and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     _checks.instance(direct, Link, "direct", TopologyError)
     machines = _field(_json(decode.decoded(data)), "machines", dict, "the text")
     if not 1 <= len(machines) <= MAX_MACHINES:
-        raise TopologyError(f"machines has {len(machines)} entries; 1 to {MAX_MACHINES} are read")
+        raise TopologyError(f"machines has {len(machines)} entries: must have 1 to {MAX_MACHINES}")
     gpus: list[Gpu] = []
     links: list[tuple[int, int, Link]] = []
     crooked = 0
@@ -81,13 +81,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise TopologyError(f"{_checks.shown(key)} is there twice in an object")
+            raise TopologyError(f"{_checks.shown(key)} appears twice in an object")
         found[key] = value
     return found
 
 
 def _field(record: Any, key: str, kind: type, where: str) -> Any:
-    """`record[key]`, which has to be there and of a kind."""
+    """Return `record[key]`, which must exist and be of type `kind`."""
     if not isinstance(record, dict):
         raise TopologyError(f"{where} = {_checks.shown(record)} is not an object")
     value = cast("dict[str, Any]", record).get(key)
@@ -97,7 +97,7 @@ def _field(record: Any, key: str, kind: type, where: str) -> Any:
 
 
 def _gpus(fields: Any, machine: str, first: int, where: str) -> Iterator[Gpu]:
-    """The GPUs of one machine, socket by socket, numbered from `first`."""
+    """Yield the GPUs of one machine, socket by socket, numbered from `first`."""
     counts = _field(fields, "gpu_per_socket", list, where)
     memory = _list(fields.get("mem_per_gpu", [None] * len(counts)))
     if memory is None or len(memory) != len(counts):
@@ -117,7 +117,7 @@ def _gpus(fields: Any, machine: str, first: int, where: str) -> Iterator[Gpu]:
 def _links(
     fields: Any, first: int, count: int, direct: Link, pcie_gb_per_s: float, where: str
 ) -> Iterator[tuple[int, int, Link]]:
-    """The links of one machine whose `count` GPUs are numbered from `first`."""
+    """Yield the links of one machine whose `count` GPUs are numbered from `first`."""
     rows = _field(fields, "gpu_distance", dict, where)
     where = f"{where}.gpu_distance"
     if sorted(rows) != sorted(map(str, range(count))):
@@ -150,7 +150,7 @@ def _list(value: object) -> Sequence[Any] | None:
 
 
 def _is_symmetric(matrix: object) -> bool:
-    """Whether a matrix as JSON equals its transpose; whatever is no matrix does not."""
+    """Return whether a matrix in JSON equals its transpose; False for a value that is not a matrix."""
     rows = [_list(row) or [] for row in _list(matrix) or []]
     square = all(len(row) == len(rows) for row in rows)
     return square and all(

@@ -1,1 +1,1 @@
-"""Slurm's configuration files: gres.conf, topology.conf and topology.yaml."""
+"""Readers of Slurm's configuration files: gres.conf, topology.conf and topology.yaml."""

@@ -1,4 +1,4 @@
-"""Slurm configuration text as records of keys and values, with the lines they are in."""
+"""Slurm configuration text as records of keys and values, with their line numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topoplace import _checks
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 
-# Shorter lines, and so many of them, would take much more memory than text.
+# More records than these, of shorter lines, would need much more memory than the text.
 _ALWAYS_RECORDS = 16_384
 _MIN_CHARACTERS = 48
 _PAIR = re.compile(r'\s*([A-Za-z_]+)\s*=\s*("[^"]*"|[^\s"]\S*|(?=\s|$))(?:\s+|$)')
@@ -19,33 +19,33 @@ _PAIR = re.compile(r'\s*([A-Za-z_]+)\s*=\s*("[^"]*"|[^\s"]\S*|(?=\s|$))(?:\s+|$)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line, with those that continue it."""
+    """One line, with its continuation lines."""
 
     line: int
     """Its number, from 1."""
     values: dict[str, str]
-    """By key in lower case: Slurm does not tell Name from NAME."""
+    """By key in lower case: Slurm does not distinguish Name from NAME."""
 
     def get(self, key: str) -> str | None:
-        """The value of `key`, None where there is none."""
+        """Return the value of `key`, None if it is missing."""
         return self.values.get(key)
 
     @property
     def where(self) -> str:
-        """How a message begins."""
+        """Return the start of messages about this line."""
         return f"line {self.line}"
 
 
 def records(text: str, known: frozenset[str]) -> Iterator[Record]:
-    """The records of `text`: comments and blank lines left out, continued lines joined.
+    """Yield the records of `text`: without comments and blank lines, continued lines joined.
 
     The hyphens of a manual page's source, written as backslash and hyphen, are read as hyphens. known: the keys, in
-    lower case. Raises TopologyError for anything else than KEY=VALUE, for a key that is not known or there twice.
+    lower case. Raises TopologyError for anything other than KEY=VALUE, and for an unknown or duplicate key.
     """
-    most = max(_ALWAYS_RECORDS, len(text) // _MIN_CHARACTERS)
-    for count, (line, content) in enumerate(_joined(text)):
-        if count == most:
-            raise TopologyError(f"line {line}: more than {most} lines that say something")
+    limit = max(_ALWAYS_RECORDS, len(text) // _MIN_CHARACTERS)
+    for count, (line, content) in enumerate(_joined_lines(text)):
+        if count == limit:
+            raise TopologyError(f"line {line}: more than {limit} lines with content")
         values: dict[str, str] = {}
         place = 0
         while place < len(content):
@@ -60,14 +60,14 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
             if key not in known:
                 raise TopologyError(f"line {line}: {_checks.shown(match[1])} is not a key of this file")
             if key in values:
-                raise TopologyError(f"line {line}: {match[1]} is there twice")
+                raise TopologyError(f"line {line}: {match[1]} appears twice")
             values[key] = match[2].strip('"')
             place = match.end()
         yield Record(line, values)
 
 
-def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something: number of the first, and the text without comments and troff's hyphens."""
+def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with content: the number of the first line and the text, without comments and troff's hyphens."""
     begun, parts = 0, list[str]()
     for number, line in decode.numbered_lines(text):
         content = line.partition("#")[0].replace("\\-", "-").rstrip()

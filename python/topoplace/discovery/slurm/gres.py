@@ -1,9 +1,9 @@
-"""Slurm's `gres.conf` as the Topology of one machine.
+"""Reader of Slurm's `gres.conf`, the devices of one machine.
 
 A line is one or several devices: `[NodeName=…] Name=gpu [Type=…] [File=/dev/nvidia[0-3]] [Count=…] [Cores=0-15]
 [Links=-1,4,…]`. Links are the NVLinks (or xGMI links) to every device of the machine *in the order of their PCI
-addresses*, and -1 stands at the device's own place, which need not be that of its line. Cores are Slurm's own
-numbers of cores, not those of Linux. AutoDetect says that Slurm asks the driver: then the file does not tell.
+addresses*. The device's own place has -1, and need not be that of its line. Cores are in Slurm's own numbering, not in
+that of Linux. With AutoDetect, Slurm queries the driver, and the file does not describe the GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from topoplace.topology.links.link_catalogue import (
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256
-"""More GPUs than this in one machine are refused, as a mistake."""
+"""Limit on the GPUs of one machine; more are refused as a mistake."""
 
 _DEVICE_KEYS = ("name", "type", "file", "multiplefiles", "count", "cores", "cpus", "links", "flags", "ignore")
 _KEYS = frozenset({"nodename", "autodetect", *_DEVICE_KEYS})
@@ -43,12 +43,12 @@ _CORES = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like a `gres.conf` that has GPUs."""
+    """Return whether `text` looks like a `gres.conf` with GPUs."""
     return _RECOGNISED.search(text) is not None
 
 
 def machines(data: str | bytes) -> list[str]:
-    """The machines that lines of `data` name, in its order: each can be the `node` of `parse`."""
+    """Return the machines that lines of `data` name, in their order: each can be the `node` of `parse`."""
     return list(dict.fromkeys(name for line in _lines(data) for name in line.nodes))
 
 
@@ -61,13 +61,13 @@ def parse(
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "slurm-gres",
 ) -> Topology:
-    """The machine that `data`, the text of a `gres.conf`, describes.
+    """Read the machine that `data`, the text of a `gres.conf`, describes.
 
-    node: which machine, where lines name several that are not alike. gpu_model: such as "V100"; it sets the speed of
-    the links, where the Type does not tell it. assume_no_nvlink: that lines without Links mean that there are none;
-    otherwise all pairs are of kind UNKNOWN. pcie_gb_per_s: the speed assumed of every pair without links.
-    GPUs whose Cores are the same share a socket. Raises TopologyError naming the line: anything malformed, links that
-    contradict each other, links whose speed nothing tells, GPUs that only AutoDetect could list.
+    node: the machine to read, if the lines describe different ones. gpu_model: such as "V100"; it sets the speed of the
+    links, which otherwise follows from Type. assume_no_nvlink: read lines without Links as having none, instead of
+    giving all pairs kind UNKNOWN. pcie_gb_per_s: GB/s assumed for every pair without links.
+    GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, of contradictory
+    links, of links of unknown speed, and of GPUs that only AutoDetect could list.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if gpu_model is not None:
@@ -94,7 +94,7 @@ def parse(
 @dataclass(frozen=True, slots=True)
 class _Line:
     record: Record
-    nodes: tuple[str, ...]  # that it is about; () where it names none
+    nodes: tuple[str, ...]  # the machines it applies to; () for all
 
     @property
     def is_gpu(self) -> bool:
@@ -102,7 +102,7 @@ class _Line:
 
     @property
     def autodetect(self) -> str:
-        """What finds the GPUs: "" for nothing."""
+        """Return the method that detects the GPUs, "" for none."""
         found = (self.record.get("autodetect") or "").lower()
         return "" if found == "off" else _checks.shown(found).strip("'")
 
@@ -128,7 +128,7 @@ def _lines(data: str | bytes) -> list[_Line]:
 
 
 def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line], list[str]]:
-    """The machine that is meant, its lines, and what to note about the choice."""
+    """Return the machine to read, its lines, and notes about the choice."""
     groups = _groups(lines)
     named = [name for members in groups for name in members]
     if node is not None:
@@ -137,7 +137,7 @@ def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line]
             raise TopologyError(f"node = {_checks.shown(node)} is none of {_listed(groups)}")
         return node, [line for line in lines if not line.nodes or node in line.nodes], []
     if len(groups) > 1:
-        raise TopologyError(f"the machines {_listed(groups)} are not alike: node= says which one is meant")
+        raise TopologyError(f"the machines {_listed(groups)} are not alike: choose one with node=")
     chosen = named[0] if named else "machine0"
     notes = (
         [f"This is {chosen}, and {len(named) - 1} more machines are described alike."] if named[1:] else []
@@ -146,7 +146,7 @@ def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line]
 
 
 def _groups(lines: Sequence[_Line]) -> list[list[str]]:
-    """The machines that are named, those together that the same lines are about."""
+    """Return the machines that are named, grouped by the lines that apply to them."""
     about: dict[str, list[int]] = {}
     for i, line in enumerate(lines):
         for node in line.nodes:
@@ -210,7 +210,7 @@ def _devices(lines: Iterable[_Line], notes: list[str]) -> Iterator[_Device]:
 
 
 def _files(line: _Line, left: int) -> Sequence[str | None]:
-    """The device file of each GPU of a line, None where the line only counts them."""
+    """Return the device file of each GPU of a line, None for GPUs that the line only counts."""
     record = line.record
     files: Sequence[str | None] = ()
     if record.get("multiplefiles"):
@@ -221,7 +221,7 @@ def _files(line: _Line, left: int) -> Sequence[str | None]:
         return files or (None,)
     match = _COUNT.fullmatch(text)
     if match is None:
-        raise TopologyError(f"{record.where}: Count = {_checks.shown(text)} is no number")
+        raise TopologyError(f"{record.where}: Count = {_checks.shown(text)} is not a number")
     count = int(match[1]) * {"": 1, "k": 1024, "m": 1 << 20}[match[2].lower()]
     if files and count != len(files):
         raise TopologyError(f"{record.where}: Count is {count}, but there are {len(files)} files")
@@ -231,13 +231,13 @@ def _files(line: _Line, left: int) -> Sequence[str | None]:
 
 
 def _names(devices: Sequence[_Device]) -> list[str]:
-    """The last part of each device file, where that tells the devices apart."""
+    """Return the last part of each device file if these are distinct, else GPU0, GPU1 and so on."""
     names = [(device.file or "").rpartition("/")[2] for device in devices]
     return names if all(names) and len(set(names)) == len(names) else [f"GPU{i}" for i in range(len(devices))]
 
 
 def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
-    """A number from 0 for each different set of cores; None for all where one has none, or sets overlap."""
+    """Number the distinct sets of cores from 0; all are None if one is missing or sets overlap."""
     cells = [_cores(device.line.record) for device in devices]
     for device, cell in zip(devices, cells, strict=True):
         if cell is not None and not _CORES.fullmatch(cell):
@@ -254,7 +254,7 @@ def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
 
 
 def _cores(record: Record) -> str | None:
-    """The list of cores, which may be in brackets as in a host list."""
+    """Return the list of cores, without the brackets it may have as a host list."""
     cell = record.get("cores") or record.get("cpus")
     return cell[1:-1] if cell and cell[0] + cell[-1] == "[]" else cell
 
@@ -276,7 +276,7 @@ def _spans(cores: str) -> Iterator[tuple[int, int]]:
 def _unknown_links(
     devices: Sequence[_Device], pcie_gb_per_s: float, notes: list[str]
 ) -> list[tuple[int, int, Link]]:
-    """All pairs, where no line has Links."""
+    """Return a link of kind UNKNOWN for every pair if no line has Links."""
     if len(devices) == 1 or any("links" in device.line.record.values for device in devices):
         return []
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
@@ -289,7 +289,7 @@ def _links(
 ) -> Iterator[tuple[int, int, Link]]:
     rows = _link_rows(devices)
     place = _places(rows)
-    total = [sum(row) + 1 for _, row in rows]  # the -1 is no link
+    total = [sum(row) + 1 for _, row in rows]  # the -1 is not a link
     speeds = [
         _speed(gpu.model, where, model_given) if count else None
         for gpu, (where, _), count in zip(gpus, rows, total, strict=False)
@@ -308,7 +308,7 @@ def _links(
 
 
 def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
-    """So many links side by side; a GPU with more links in all than it can have is taken to have a switch."""
+    """Return a link of `width` lanes; `switched` means a GPU has more links than its model and so has a switch."""
     if width > speed.most_links:
         raise TopologyError(f"{where}: {width} links, but {speed.most_links} are the most of a GPU")
     kind = LinkKind.NVSWITCH if switched and speed.kind is not LinkKind.XGMI else speed.kind
@@ -316,13 +316,13 @@ def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
 
 
 def _link_rows(devices: Sequence[_Device]) -> list[tuple[str, list[int]]]:
-    """Where each device's Links are, and they; [] where no line has any."""
-    told = [device for device in devices if "links" in device.line.record.values]
-    if not told:
+    """Return for each device the position and the numbers of its Links; [] if no line has any."""
+    linked = [device for device in devices if "links" in device.line.record.values]
+    if not linked:
         return []
-    if len(told) < len(devices):
+    if len(linked) < len(devices):
         missing = next(device for device in devices if "links" not in device.line.record.values)
-        raise TopologyError(f"{missing.line.record.where}: no Links, which {told[0].line.record.where} has")
+        raise TopologyError(f"{missing.line.record.where}: no Links, which {linked[0].line.record.where} has")
     return [_link_row(device.line.record, len(devices)) for device in devices]
 
 
@@ -333,12 +333,12 @@ def _link_row(record: Record, count: int) -> tuple[str, list[int]]:
         raise TopologyError(f"{where} has {len(words)} numbers for {count} GPUs")
     for word in words:
         if not re.fullmatch(r"-1|[0-9]{1,3}", word):
-            raise TopologyError(f"{where}: {_checks.shown(word)} is no number of links")
+            raise TopologyError(f"{where}: {_checks.shown(word)} is not a number of links")
     return where, [int(word) for word in words]
 
 
 def _places(rows: Sequence[tuple[str, list[int]]]) -> list[int]:
-    """Where in the PCI order each device is: where its own row has -1."""
+    """Return each device's place in the PCI order, which has -1 in its row."""
     first: dict[int, str] = {}
     places: list[int] = []
     for where, row in rows:
@@ -355,8 +355,8 @@ def _places(rows: Sequence[tuple[str, list[int]]]) -> list[int]:
 def _speed(model: str | None, where: str, model_given: bool) -> LinkSpeed:
     speed = (nvlink_of(model) or xgmi_of(model)) if model else None
     if speed is None:
-        told = f"gpu_model = {_checks.shown(model)}" if model_given else f"Type = {_checks.shown(model)}"
+        given = f"gpu_model = {_checks.shown(model)}" if model_given else f"Type = {_checks.shown(model)}"
         raise TopologyError(
-            f"{where}: {told} does not tell the speed of a link; gpu_model= does, such as {', '.join(NVLINK_MODELS)}"
+            f"{where}: {given} has no known link speed; give gpu_model=, such as {', '.join(NVLINK_MODELS)}"
         )
     return speed

@@ -1,11 +1,11 @@
-"""Slurm's `topology.conf` as a Fabric: a tree of switches, blocks, or rings.
+"""Reader of Slurm's `topology.conf` as a Fabric: a tree of switches, blocks, or rings.
 
-A line is `SwitchName=… Switches=…` or `SwitchName=… Nodes=…` (both may be there), `BlockName=… Nodes=…`, `RingName=…
-Nodes=…`, or `BlockSizes=…`; a file has one of the three kinds. Names are host lists. The file tells no speed of any
+A line is `SwitchName=… Switches=…` or `SwitchName=… Nodes=…` (both may be present), `BlockName=… Nodes=…`, `RingName=…
+Nodes=…`, or `BlockSizes=…`; a file has one of the three kinds. Names are host lists. The file contains no speed of any
 network: the unit of LinkSpeed is arbitrary.
 
-What `scontrol show topology` prints is read too. There a switch has its Level, and Nodes are all below it; a block has
-its BlockSize, and an AggregatedBlock is what Slurm plans with as a larger one.
+The output of `scontrol show topology` is read too. There a switch has its Level, and Nodes are all machines below it. A
+block has its BlockSize, and an AggregatedBlock is a larger block that Slurm plans with.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ _RECOGNISED = re.compile(r"^[ \t]*(?:SwitchName|BlockName|RingName)[ \t]*=", re.
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like a `topology.conf`."""
+    """Return whether `text` looks like a `topology.conf`."""
     return _RECOGNISED.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = False) -> Fabric:
-    """The fabric that `data`, the text of a `topology.conf`, describes.
+    """Read the fabric that `data`, the text of a `topology.conf`, describes.
 
-    Levels: of switches "leaf", "spine", "core" and so on; of blocks "block", and "blocks_4" for what a larger block
-    size makes of 4 neighbouring blocks; of rings "ring". Switches that have the same children count as one.
-    allow_dangling: `Switches=` may name switches that the file does not describe; they are left out with a note.
-    Raises TopologyError naming the line: what is no such file, is no tree, or names a machine twice.
+    Levels of switches are "leaf", "spine", "core" and so on; of rings "ring"; of blocks "block". A larger block size
+    that joins 4 neighbouring blocks adds a level "blocks_4". Switches that have the same children count as one.
+    allow_dangling: leave out switches in `Switches=` that the file does not describe, with a note, instead of refusing
+    them.
+    Raises TopologyError naming the line of text that is not a topology.conf, forms no tree, or names a machine twice.
     """
     text = decode.decoded(data, "topology.conf")
     lines = _as_written(list(conf_records.records(_PROMPT.sub("", text), _KEYS | _SHOWN_KEYS)))
@@ -50,7 +51,7 @@ def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = Fals
 def of_records(
     lines: Sequence[Record], name: str, file: str, notes: Sequence[str] = (), *, allow_dangling: bool
 ) -> Fabric:
-    """The fabric of the records of a `file`, with more notes; `parse` tells the rest."""
+    """Return the fabric of the records of a `file`, with additional notes; see `parse` for levels and errors."""
     kind, named, sizes = _sorted_out(lines)
     switches = _switches(named, kind)
     if kind == "switchname":
@@ -59,7 +60,7 @@ def of_records(
         word = kind.removesuffix("name")
         _refuse_switches(named, kind)
         tree = switch_tree.from_tree(switches, word=word, names={0: word})
-        tree.notes.clear()  # that nothing joins blocks, or rings, is what they are
+        tree.notes.clear()  # separate trees are normal for blocks and rings
     if sizes is not None:
         tree.levels += _larger_blocks(sizes, [switch.name for switch in switches], tree)
     if kind == "ringname":
@@ -70,7 +71,7 @@ def of_records(
 
 
 def _as_written(lines: list[Record]) -> list[Record]:
-    """What `scontrol` shows as a file would say it; the lines of a file as they are."""
+    """Return the output of `scontrol` as a file would have it; the lines of a file are unchanged."""
     written = [record for record in lines if "aggregatedblock" not in record.values]
     sizes = {record.get("blocksize"): record.line for record in lines if "blocksize" in record.values}
     if len(written) < len(lines):
@@ -80,7 +81,7 @@ def _as_written(lines: list[Record]) -> list[Record]:
 
 
 def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | None]:
-    """The key that names the things of this file, their records, and the one of block sizes."""
+    """Return the key that names the entries of this file, their records, and the record of block sizes."""
     named: list[Record] = []
     sizes: Record | None = None
     kind = ""
@@ -101,7 +102,7 @@ def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | No
             )
         if "blocksizes" in record.values:
             if sizes is not None:
-                raise TopologyError(f"{record.where}: BlockSizes is there twice, first in {sizes.where}")
+                raise TopologyError(f"{record.where}: BlockSizes appears twice, first in {sizes.where}")
             sizes = record
     if not named:
         raise TopologyError(f"no line has {', '.join(_NAMES.values())}")
@@ -131,7 +132,7 @@ def _switches(named: Sequence[Record], kind: str) -> list[switch_tree.Switch]:
 
 
 def _drop_those_below(named: Sequence[Record], switches: Sequence[switch_tree.Switch]) -> None:
-    """Leaves each switch, of those with a Level, the machines that none of a lower level has."""
+    """Remove from each switch with a Level the machines that a switch of a lower level has."""
     levels = [_level(record) for record in named]
     below: set[str] = set()
     for level in sorted(set(levels)):
@@ -145,7 +146,7 @@ def _level(record: Record) -> int:
     text = record.get("level") or ""
     if not re.fullmatch(r"[0-9]{1,3}", text):
         raise TopologyError(
-            f"{record.where}: Level = {_checks.shown(text)} is no number, as other lines have"
+            f"{record.where}: Level = {_checks.shown(text)} is not a number, but other lines have one"
         )
     return int(text)
 
@@ -157,7 +158,7 @@ def _refuse_switches(named: Sequence[Record], kind: str) -> None:
 
 
 def _larger_blocks(sizes: Record, blocks: Sequence[str], tree: switch_tree.Tree) -> tuple[Level, ...]:
-    """One level per block size after the first: so many neighbouring blocks, in the order of the file."""
+    """Return one level per block size after the first; it joins neighbouring blocks in the order of the file."""
     numbers = _block_sizes(sizes)
     block_of = tree.levels[0].domains
     members = Counter(block_of)
@@ -169,10 +170,10 @@ def _larger_blocks(sizes: Record, blocks: Sequence[str], tree: switch_tree.Tree)
     place = {block: i for i, block in enumerate(blocks)}
     levels: list[Level] = []
     for size in numbers[1:]:
-        many = size // numbers[0]
-        first = {block: blocks[i // many * many] for block, i in place.items()}
+        ratio = size // numbers[0]
+        first = {block: blocks[i // ratio * ratio] for block, i in place.items()}
         domains = tuple(None if block is None else f"{first[block]} and on" for block in block_of)
-        levels.append(Level(f"blocks_{many}", domains))
+        levels.append(Level(f"blocks_{ratio}", domains))
     return tuple(levels)
 
 
@@ -181,7 +182,9 @@ def _block_sizes(sizes: Record) -> list[int]:
     numbers: list[int] = []
     for word in text.split(","):
         if not re.fullmatch(r"[1-9][0-9]{0,6}", word):
-            raise TopologyError(f"{sizes.where}: BlockSizes: {_checks.shown(word)} is no number of machines")
+            raise TopologyError(
+                f"{sizes.where}: BlockSizes: {_checks.shown(word)} is not a number of machines"
+            )
         times, rest = divmod(int(word), numbers[0] if numbers else int(word))
         if rest or times & (times - 1) or (numbers and int(word) <= numbers[-1]):
             raise TopologyError(

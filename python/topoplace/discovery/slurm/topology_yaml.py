@@ -1,8 +1,8 @@
-"""Slurm's `topology.yaml` as a Fabric: one of the topologies it lists, a tree of switches, blocks, or rings.
+"""Reader of Slurm's `topology.yaml` as a Fabric: one of its topologies, a tree of switches, blocks, or rings.
 
-The text is a list; each entry has a name, `cluster_default`, and what a `topology.conf` would say: `tree` with
-`switches`, `block` with `blocks` and `block_sizes`, or `ring` with `rings`. A `flat` topology tells nothing, and a
-`torus3d` is not read: its distances are none of levels.
+The text is a list. Each entry has a name, `cluster_default`, and the content of a `topology.conf`: `tree` with
+`switches`, `block` with `blocks` and `block_sizes`, or `ring` with `rings`. Two kinds are refused: `flat`, which has no
+switches, and `torus3d`, whose distances do not form levels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.fabric import Fabric
 
 _TREE, _BLOCK, _RING = "tree", "block", "ring"
-_UNREAD = {"flat": "has no switches", "torus3d": "is a torus, whose distances no levels can tell"}
+_UNREAD = {"flat": "has no switches", "torus3d": "is a torus, whose distances do not form levels"}
 # Of each kind: its list, the name of a member there, and the key of that name in a topology.conf.
 _MEMBERS = {
     _TREE: ("switches", "switch", "switchname"),
@@ -32,17 +32,17 @@ _KIND = re.compile(r"^[ \t]+(?:tree|block|ring|flat|torus3d):", re.MULTILINE)
 
 
 def recognised(text: str) -> bool:
-    """Whether `text` looks like a `topology.yaml`."""
+    """Return whether `text` looks like a `topology.yaml`."""
     return _NAMED.search(text) is not None and _KIND.search(text) is not None
 
 
 def parse(
     data: str | bytes, *, topology: str | None = None, name: str = "slurm", allow_dangling: bool = False
 ) -> Fabric:
-    """The fabric that one of the topologies in `data`, the text of a `topology.yaml`, describes.
+    """Read the fabric of one of the topologies in `data`, the text of a `topology.yaml`.
 
-    topology: its name; None: the only one, or the first with `cluster_default: true`, as Slurm takes it. The levels
-    and allow_dangling are those of `slurm_topology`. Raises TopologyError naming the line.
+    topology: its name; None means the only one, or the first with `cluster_default: true`, as in Slurm. The levels and
+    allow_dangling are those of `topology_conf.parse`. Raises TopologyError naming the line.
     """
     if topology is not None:
         _checks.text(topology, "topology", TopologyError)
@@ -70,7 +70,7 @@ def _entries(text: str) -> Iterator[Fields]:
             raise TopologyError(f"{yaml_tree.at(entry)}an entry has no topology, its name")
         if entry["topology"] in seen:
             raise TopologyError(
-                f"{yaml_tree.at(entry)}topology {_checks.shown(entry['topology'])} is there twice"
+                f"{yaml_tree.at(entry)}topology {_checks.shown(entry['topology'])} appears twice"
             )
         seen.add(entry["topology"])
         yield entry
@@ -84,7 +84,7 @@ def _chosen(entries: list[Fields], names: list[str], topology: str | None) -> Fi
         return (defaults or entries)[0]
     if topology is None:
         raise TopologyError(
-            f"none of {switch_tree.some(names)} has cluster_default: topology= says which one is meant"
+            f"none of {switch_tree.some(names)} has cluster_default: choose one with topology="
         )
     if topology not in names:
         raise TopologyError(f"topology = {_checks.shown(topology)} is none of {switch_tree.some(names)}")
@@ -104,7 +104,7 @@ def _kind(entry: Fields) -> str:
 
 
 def _records(entry: Fields, kind: str) -> Iterator[Record]:
-    """What the lines of a `topology.conf` would be."""
+    """Yield the records that the lines of a `topology.conf` would give."""
     members, named, key = _MEMBERS[kind]
     body = yaml_tree.fields(entry[kind], kind)
     sizes = yaml_tree.items(body, "block_sizes")

@@ -1,1 +1,1 @@
-"""What several formats are made of: encodings, XML, YAML, archives, lists of CPUs and hosts."""
+"""Building blocks of several formats: encodings, XML, YAML, archives, lists of CPUs and hosts."""

@@ -1,4 +1,4 @@
-"""Sets of CPUs as Linux lists them, such as "0-23,48-71"."""
+"""Sets of CPUs in Linux notation, such as "0-23,48-71"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 def list_of(numbers: Iterable[int]) -> str:
-    """Ascending numbers as a list such as "0-3,8"; "" for none."""
+    """Return ascending numbers as a list such as "0-3,8"; "" for none."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:
@@ -21,11 +21,11 @@ def list_of(numbers: Iterable[int]) -> str:
 
 @lru_cache(maxsize=64)
 def bits_of(mask: int) -> Sequence[int]:
-    """The numbers of the bits that are set, ascending."""
+    """Return the numbers of the bits that are set, ascending."""
     return array("L", (match.start() for match in re.finditer("1", f"{mask:b}"[::-1])))
 
 
 @lru_cache(maxsize=64)
 def list_of_mask(mask: int) -> str | None:
-    """The CPUs of a set of bits as a list; None where there are none."""
+    """Return the CPUs of a bit mask as a list such as "0-3,8"; None for an empty mask."""
     return list_of(bits_of(mask)) or None

@@ -1,7 +1,7 @@
-"""Host lists as Slurm writes them: `node[01-03,11],login` are the hosts node01, node02, node03, node11 and login.
+"""Host lists as Slurm writes them: `node[01-03,11],login` is the hosts node01, node02, node03, node11 and login.
 
-A number in brackets keeps the width it is written with. Several brackets in one name give every combination, the
-last one counting fastest. `folded` is the inverse of `expanded`: names come back exactly, in their order.
+A number in brackets keeps the width it is written with. Several brackets in one name give every combination, the last
+one counting fastest. `folded` is the inverse of `expanded`: names come back exactly, in their order.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from topoplace import _checks
 from topoplace.errors import TopologyError
 
 MAX_HOSTS = 1_000_000
-"""More hosts than this in one list are refused, as a mistake."""
+"""Limit on the hosts of one list; more are refused as a mistake."""
 MAX_NAME = 255
-"""More characters than this are no host's name."""
+"""Limit on the characters of a host's name."""
 
 _ITEM = re.compile(r"(?:[^,\[\]]++|\[[^\[\]]*+\])++")
 _PART = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
@@ -26,11 +26,11 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
 
 
 def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> list[str]:
-    """The names that `text` stands for, in its order; a name that is there twice comes twice.
+    """Return the names that `text` lists, in its order; duplicates are kept.
 
-    what: how messages call the list. limit: the most names that are made.
-    Raises TopologyError naming the item: empty, unbalanced brackets, a range that is none or runs backwards, a name
-    that is too long, too many names.
+    what: the list's name in messages. limit: on the number of names.
+    Raises TopologyError naming the item if it is empty, has unbalanced brackets, an invalid or descending range, a name
+    that is too long, or too many names.
     """
     _checks.text(text, what, TopologyError)
     names: list[str] = []
@@ -51,10 +51,10 @@ def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> l
 
 
 def folded(names: Iterable[str]) -> str:
-    """The shortest list of one bracket per name that `expanded` turns into exactly these names again.
+    """Return the shortest list, with at most one bracket per name, that `expanded` turns into exactly these names.
 
-    Neighbours that differ in their last number alone share a bracket. Raises TopologyError for a name that no host
-    list can hold: empty, too long, or with a comma, bracket or blank in it.
+    Neighbours that differ only in their last number share a bracket. Raises TopologyError for a name that no host list
+    can hold: empty, too long, or with a comma, bracket or blank.
     """
     runs: list[_Run] = []
     for name in names:
@@ -67,14 +67,14 @@ def folded(names: Iterable[str]) -> str:
 
 
 class _Run:
-    """Names that differ in their last number alone, as the ranges between one pair of brackets."""
+    """Names that differ only in their last number, as the ranges between one pair of brackets."""
 
     def __init__(self, name: str) -> None:
         self.prefix, number, self.suffix = _split(name)
         self.ranges = [[number, number]]
 
     def takes(self, name: str) -> bool:
-        """Whether `name` could be added at the end."""
+        """Add `name` at the end and return True, or return False if it does not fit."""
         prefix, number, suffix = _split(name)
         if (prefix, suffix) != (self.prefix, self.suffix) or not number or not self.ranges[0][0]:
             return False
@@ -93,13 +93,13 @@ class _Run:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """`name` as what is before its last number, the number ("" for none), and what is after it."""
+    """Split `name` into the text before its last number, the number ("" for none), and the text after it."""
     match = _LAST_NUMBER.fullmatch(name)
     return (match[1], match[2], match[3]) if match else (name, "", "")
 
 
 def _items(text: str, what: str) -> Iterator[str]:
-    """The items between the commas that are outside of brackets."""
+    """Yield the items between the commas outside brackets."""
     place = 0
     while True:
         match = _ITEM.match(text, place)
@@ -119,7 +119,7 @@ def _items(text: str, what: str) -> Iterator[str]:
 
 
 def _choices(match: re.Match[str], item: str, what: str, limit: int) -> list[str]:
-    """What one part of an item stands for: itself, or the numbers between its brackets."""
+    """Return the names of one part of an item: itself, or the numbers between its brackets."""
     if match[1] is None:
         return [match[2]]
     numbers: list[str] = []
@@ -127,7 +127,7 @@ def _choices(match: re.Match[str], item: str, what: str, limit: int) -> list[str
         found = _RANGE.fullmatch(part)
         if found is None:
             raise TopologyError(
-                f"{what}: {_checks.shown(part)} in {_checks.shown(item)} is no range of numbers"
+                f"{what}: {_checks.shown(part)} in {_checks.shown(item)} is not a range of numbers"
             )
         low, high = found[1], found[2] or found[1]
         if int(high) < int(low):

@@ -1,7 +1,7 @@
-"""The regular files of an uncompressed tar archive in memory; nothing is extracted, and nothing followed.
+"""Regular files of an uncompressed tar archive in memory; nothing is extracted, and no link is followed.
 
-Each member is a header of 512 bytes and its content padded to 512. Names too long for a header come in a member
-of their own before it, as GNU and POSIX tar write them. The archive ends with blocks of zeros.
+Each member is a header of 512 bytes and its content padded to 512. Names too long for a header come in a member of
+their own before it, as GNU and POSIX tar write them. The archive ends with blocks of zeros.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _EXTENDED = b"x"
 
 
 def is_tar(data: bytes) -> bool:
-    """Whether `data` begins like a tar archive."""
+    """Return whether `data` begins like a tar archive."""
     return data[257:262] == b"ustar"
 
 
 def files(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """(path, content) of every regular file, in the order of the archive.
+    """Yield (path, content) of every regular file, in the order of the archive.
 
-    Raises TopologyError naming the byte where the archive is too large, cut off or damaged.
+    Raises TopologyError naming the byte at which the archive is too large, truncated or damaged.
     """
     if len(data) > MAX_BYTES:
-        raise TopologyError(f"the archive has {len(data)} bytes; at most {MAX_BYTES} are read")
+        raise TopologyError(f"the archive has {len(data)} bytes, more than {MAX_BYTES}")
     place, long_name, members = 0, "", 0
     while not data.startswith(_END, place):
         members += 1
@@ -53,7 +53,7 @@ def files(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _size(header: bytes, place: int) -> int:
-    """The size of a member, once its header is complete and its checksum right."""
+    """Return the size of a member, after checking that its header is complete and its checksum right."""
     if len(header) < _BLOCK:
         raise TopologyError(f"byte {place}: the archive ends inside a header")
     checksum = sum(header) - sum(header[148:156]) + 8 * ord(" ")
@@ -78,7 +78,7 @@ def _name(header: bytes) -> str:
 
 
 def _long_name(kind: bytes, content: bytes) -> str:
-    """The name in a member that only carries one; "" where it carries something else."""
+    """Return the name in a member that only carries a name; "" if it carries something else."""
     if kind == _LONG_NAME:
         return content.split(b"\0")[0].decode("utf-8", "replace")
     for record in content.split(b"\n"):

@@ -1,7 +1,7 @@
-"""XML text as a tree of small elements that know their lines; hostile XML is refused, not followed.
+"""XML text as a tree of small elements that know their lines; hostile XML is refused.
 
-A DOCTYPE may be there, as hwloc writes one; entities of a document's own and anything outside of it are refused,
-and so is a document of more elements, or deeper, than any machine needs.
+A DOCTYPE is allowed, as hwloc writes one. A document's own entities and references outside it are refused, and so is a
+document with more elements, or deeper nesting, than any machine needs.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Element:
     attributes: Mapping[str, str]
     children: tuple[Element, ...]
     text: str
-    """The characters directly inside it, without blanks around them."""
+    """The characters directly inside it, without surrounding blanks."""
     line: int
-    """The line its tag begins in, from 1."""
+    """The line in which its tag begins, from 1."""
 
     def get(self, name: str, default: str = "") -> str:
-        """The attribute `name`, or else `default`."""
+        """Return the attribute `name`, or else `default`."""
         return self.attributes.get(name, default)
 
     def children_of(self, tag: str) -> Iterator[Element]:
-        """The children with this tag, in their order."""
+        """Yield the children with this tag, in their order."""
         return (child for child in self.children if child.tag == tag)
 
     def walk(self) -> Iterator[Element]:
-        """The element and all below it, parents before children, in the order of the text."""
+        """Yield the element and all its descendants, parents before children, in the order of the text."""
         left: list[Element] = [self]
         while left:
             element = left.pop()
@@ -57,10 +57,10 @@ class Element:
 
 
 def read(text: str, what: str) -> Element:
-    """The root element of the XML document in `text`; what was copied along around it, such as a prompt, is skipped.
+    """Return the root element of the XML document in `text`; skip text around it, such as a shell prompt.
 
-    what: how messages call the document. Raises TopologyError naming the line of the first thing that is wrong,
-    and ModuleNotFoundError where defusedxml is not installed.
+    what: the document's name in messages. Raises TopologyError naming the line of the first fault, and
+    ModuleNotFoundError if defusedxml is not installed.
     """
     try:
         import defusedxml.sax
@@ -69,7 +69,7 @@ def read(text: str, what: str) -> Element:
             f"reading {what} needs defusedxml: pip install 'topoplace[discovery]'"
         ) from None
     parser: Any = defusedxml.sax.make_parser()
-    parser.forbid_dtd = parser.forbid_external = False  # a DOCTYPE may name a file, which is never looked at
+    parser.forbid_dtd = parser.forbid_external = False  # a DOCTYPE may name a file, which is never opened
     parser.setFeature(feature_external_ges, False)
     max_elements = min(MAX_ELEMENTS, len(text) // _MIN_CHARACTERS + _ALWAYS_ELEMENTS)
     document, skipped = _document(text)
@@ -93,7 +93,7 @@ def read(text: str, what: str) -> Element:
 
 
 def _document(text: str) -> tuple[str, int]:
-    """From the first line that begins with a tag to the last tag, and how many lines are before that."""
+    """Return the text from the first line that begins with a tag to the last tag, and the number of lines before it."""
     first = _FIRST_TAG.search(text)
     start = first.end() - 1 if first else 0
     return text[start : text.rfind(">") + 1] or text, text.count("\n", 0, start)
@@ -101,7 +101,7 @@ def _document(text: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class _Open:
-    """An element whose end is still to come."""
+    """An element whose end tag is still to come."""
 
     tag: str
     attributes: Mapping[str, str]
@@ -111,7 +111,7 @@ class _Open:
 
 
 class _Builder(ContentHandler):
-    """Receives a document piece by piece and puts its tree together."""
+    """A SAX handler that builds the tree of a document."""
 
     root: Element
 
@@ -124,7 +124,7 @@ class _Builder(ContentHandler):
 
     @property
     def line(self) -> int:
-        """Where in the document the parser is."""
+        """Return the parser's current line in the document."""
         return self._line()
 
     def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802 - the name is SAX's
@@ -159,7 +159,7 @@ class _Builder(ContentHandler):
 
 
 def integer(element: Element, name: str, *, low: int = 0, high: int = 1 << 62) -> int:
-    """The attribute `name` of `element` as an integer within low..high; TopologyError where it is none."""
+    """Return the attribute `name` of `element` as an integer within low..high; TopologyError if it is not one."""
     word = element.get(name)
     if word.isascii() and word.isdigit() and len(word) < 20 and low <= int(word) <= high:
         return int(word)

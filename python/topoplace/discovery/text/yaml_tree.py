@@ -1,8 +1,8 @@
 """YAML and JSON text as plain trees that know their lines; nothing is constructed, resolved or expanded.
 
-Every scalar stays the text it is written as, so that a host called `0x10` or `no` keeps its name; null is None.
-Anchors may be there, aliases are refused, and so are a document that is nested deeper than any machine needs and a
-mapping that has a key twice.
+Every scalar stays the text it is written as, so that a host called `0x10` or `no` keeps its name; null is None. Anchors
+are allowed. Aliases are refused, and so are documents nested deeper than any machine needs and mappings with a
+duplicate key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_DEPTH = 64
 # Denser text than this would take much more memory than its length.
 _MIN_CHARACTERS = 3
 _CONTAINER = 4
-"""So many plain values is a mapping or a list worth."""
+"""The memory of a mapping or a list, in plain values."""
 _ALWAYS_VALUES = 4096
 
 Value = Any
@@ -33,7 +33,7 @@ class Items(list[Value]):
     __slots__ = ("line",)
 
     line: int
-    """The line it begins in, from 1; not there where lines are not known (JSON)."""
+    """The line in which it begins, from 1; absent if lines are unknown (JSON)."""
 
 
 class Fields(dict[str, Value]):
@@ -42,14 +42,14 @@ class Fields(dict[str, Value]):
     __slots__ = ("line",)
 
     line: int
-    """The line it begins in, from 1; not there where lines are not known (JSON)."""
+    """The line in which it begins, from 1; absent if lines are unknown (JSON)."""
 
 
 def documents(text: str, what: str) -> Iterator[Value]:
-    """The documents of `text`: one of JSON where it begins with a brace or a bracket, or else those of YAML.
+    """Yield the documents of `text`: one of JSON if it begins with a brace or a bracket, else those of YAML.
 
-    what: how messages call the text. Raises TopologyError naming the line of the first thing that is wrong, and
-    ModuleNotFoundError where YAML is to be read and PyYAML is not installed.
+    what: the text's name in messages. Raises TopologyError naming the line of the first fault, and ModuleNotFoundError
+    if YAML is to be read and PyYAML is not installed.
     """
     if text.lstrip()[:1] in ("{", "["):
         yield _json(text, what)
@@ -58,61 +58,61 @@ def documents(text: str, what: str) -> Iterator[Value]:
 
 
 def line_of(value: Value) -> int:
-    """The line that `value` begins in, 0 where that is not known."""
+    """Return the line in which `value` begins, 0 if unknown."""
     return getattr(value, "line", 0)
 
 
 def at(value: Value) -> str:
-    """ "line 7: " for a value that begins in line 7, "" where that is not known."""
+    """Return "line 7: " for a value that begins in line 7, "" if its line is unknown."""
     line = line_of(value)
     return f"line {line}: " if line else ""
 
 
 def objects(text: str, what: str) -> Iterator[Fields]:
-    """The Kubernetes objects of `text`: each document, or each of the `items` of one that is a list."""
+    """Yield the Kubernetes objects of `text`: each document, or each of the `items` of one that is a list."""
     for document in documents(text, what):
         for one in document if isinstance(document, Items) else [document]:
             if one is None:
                 continue
             if not isinstance(one, Fields):
-                raise TopologyError(f"{at(one)}{_checks.shown(one)} is no object of {what}")
+                raise TopologyError(f"{at(one)}{_checks.shown(one)} is not an object of {what}")
             yield from (fields(item, "an item") for item in items(one, "items")) if "items" in one else [one]
 
 
 def fields(value: Value, what: str) -> Fields:
-    """`value` as a mapping; an empty one for None."""
+    """Return `value` as a mapping; an empty one for None."""
     if value is None:
         return Fields()
     if not isinstance(value, Fields):
-        raise TopologyError(f"{at(value)}{what} = {_checks.shown(value)} is no mapping")
+        raise TopologyError(f"{at(value)}{what} = {_checks.shown(value)} is not a mapping")
     return value
 
 
 def items(parent: Fields, key: str) -> Items:
-    """The sequence `parent[key]`; an empty one where there is none."""
+    """Return the sequence `parent[key]`; an empty one if there is none."""
     value = parent.get(key)
     if value is None:
         return Items()
     if not isinstance(value, Items):
-        raise TopologyError(f"{at(parent)}{key} = {_checks.shown(value)} is no list")
+        raise TopologyError(f"{at(parent)}{key} = {_checks.shown(value)} is not a list")
     return value
 
 
 def scalar(parent: Fields, key: str) -> str | None:
-    """The text `parent[key]`; None where there is none, or an empty one."""
+    """Return the text `parent[key]`; None if it is missing or empty."""
     value = parent.get(key)
     if value is not None and not isinstance(value, str):
-        raise TopologyError(f"{at(parent)}{key} = {_checks.shown(value)} is no plain value")
+        raise TopologyError(f"{at(parent)}{key} = {_checks.shown(value)} is not a plain value")
     return value or None
 
 
 def number(parent: Fields, key: str, low: int, high: int) -> int | None:
-    """The whole number `parent[key]` within low..high; None where there is none."""
+    """Return the whole number `parent[key]` within low..high; None if it is missing."""
     text = scalar(parent, key)
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 18 or not low <= int(text) <= high:
-        raise TopologyError(f"{at(parent)}{key} = {_checks.shown(text)} is no number in {low}..{high}")
+        raise TopologyError(f"{at(parent)}{key} = {_checks.shown(text)} is not a number in {low}..{high}")
     return int(text)
 
 
@@ -124,7 +124,7 @@ def _json(text: str, what: str) -> Value:
         found = Fields(pairs)
         if len(found) < len(pairs):
             twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-            raise TopologyError(f"{what}: key {_checks.shown(twice)} is there twice in one object")
+            raise TopologyError(f"{what}: key {_checks.shown(twice)} appears twice in one object")
         return found
 
     decoder = json.JSONDecoder(
@@ -140,7 +140,7 @@ def _json(text: str, what: str) -> Value:
 
 
 def _plain(root: Value, what: str) -> Value:
-    """`root` with lists as `Items` and booleans as text, refused where it is too deep."""
+    """Return `root` with lists as `Items` and booleans as text; refuse it if it is nested too deep."""
     holder: Items = Items([root])
     left: list[tuple[Items | Fields, int]] = [(holder, 0)]
     while left:
@@ -186,17 +186,17 @@ def _yaml(text: str, what: str) -> Iterator[Value]:
 
 
 class _Builder:
-    """Puts the trees together from the events of a parser, without recursion."""
+    """A builder of trees from the events of a parser, without recursion."""
 
     def __init__(self, what: str, max_values: int) -> None:
         self._done: list[Value] = []
         self._what = what
         self._left = max_values
         self._open: list[Items | Fields] = []
-        self._keys: list[str | None] = []  # of each open mapping, the key whose value is to come
+        self._keys: list[str | None] = []  # of each open mapping, the key whose value comes next
 
     def take(self, kind: str, event: Any) -> None:
-        """One event of the parser."""
+        """Process one event of the parser."""
         if kind == "ScalarEvent":
             null = event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL")
             self._add(None if null else event.value, event)
@@ -211,7 +211,7 @@ class _Builder:
             self._refuse(event, f"alias *{event.anchor} is not read; write out what it stands for")
 
     def finished(self) -> list[Value]:
-        """The document that has come to its end with the last event, if any."""
+        """Return the document that the last event completed, in a list that is otherwise empty."""
         if self._open or not self._done:
             return []
         done, self._done = self._done, []
@@ -247,7 +247,7 @@ class _Builder:
             self._refuse(event, "a key that is itself a mapping or a list")
         key = value or ""
         if key in parent:
-            self._refuse(event, f"key {_checks.shown(key)} is there twice")
+            self._refuse(event, f"key {_checks.shown(key)} appears twice")
         return key
 
     def _refuse(self, event: Any, why: str) -> NoReturn:

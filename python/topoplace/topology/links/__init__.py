@@ -1,1 +1,1 @@
-"""Links between two accelerators: their kinds, their published speeds, their weight in a distance."""
+"""Links between two GPUs: their kinds, their published speeds, their weight in a distance."""

@@ -14,13 +14,13 @@ from topoplace.topology.links.link import Link, LinkKind
 
 @dataclass(frozen=True, slots=True)
 class DistanceWeights:
-    """What each level of the hierarchy adds to, or is worth in, a distance.
+    """Weights of the levels of the hierarchy, whose sum is a distance.
 
     Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI, unknown), `pcie`,
-    `host` or `system`. Between machines it has the sum of the weights of all levels that its path climbs, up to
-    the first that the two machines share: of `levels` by name, `network` for any other. The defaults are those of
-    SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of a machine; the
-    network, which SC'17 does not number, follows in the same ratio.
+    `host` or `system`. Between machines it has the sum over all levels that its path climbs, up to the first that the
+    two machines share. A level's weight is that of its name in `levels`, or `network`.
+    The defaults are those of SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of
+    a machine. SC'17 gives no number for the network; 400 continues the same ratio.
     """
 
     direct: float = 1.0
@@ -51,7 +51,7 @@ class DistanceWeights:
         return type(self), (*plain, dict(self.levels))
 
     def of(self, link: Link) -> float:
-        """The distance between the two ends of `link`: 0 (itself), its weight, or infinity where there is no path."""
+        """Return the distance between the two ends of `link`: its weight, 0 for SELF, infinity if there is no path."""
         kind = link.kind
         if kind is LinkKind.SELF:
             return 0.0

@@ -1,4 +1,4 @@
-"""A link between two accelerators and its kind."""
+"""A link between two GPUs and its kind."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from topoplace.errors import warn_deprecated
 
 
 class LinkKind(enum.Enum):
-    """The slowest part of the best path between two accelerators; the value is its name in JSON."""
+    """The kind of the slowest part of the best path between two GPUs; the value is its name in JSON."""
 
     SELF = "self"
     """A GPU and itself."""
     NVLINK = "nvlink"
-    """Direct NVLinks of a generation that is not known."""
+    """Direct NVLinks of an unknown generation."""
     NVLINK1 = "nvlink1"
     """Direct NVLinks of the first generation (P100)."""
     NVLINK2 = "nvlink2"
@@ -44,22 +44,22 @@ class LinkKind(enum.Enum):
     NONE = "none"
     """No path at all."""
     UNKNOWN = "unknown"
-    """What connects the pair is not known; the speed is that of the path that is known to be there."""
+    """Unknown connection; the speed is that of the path that is known to exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A connection: its kind, its lanes side by side, and the speed of all lanes together."""
+    """A connection: its kind, its number of parallel lanes, and the speed of all lanes together."""
 
     kind: LinkKind
     lanes: int
-    """NVLinks or xGMI links side by side; 1 where lanes have no meaning, 0 for no link."""
+    """Parallel NVLinks or xGMI links; 1 where lanes have no meaning, 0 for no link."""
     gb_per_s: float
     """GB/s (1e9 bytes per second) in one direction, all lanes together."""
 
     @property
     def gbps(self) -> float:
-        """Deprecated name of `gb_per_s`, which is in gigabytes, not gigabits."""
+        """Return `gb_per_s`: a deprecated name, as the value is in gigabytes, not gigabits."""
         warn_deprecated("Link.gbps", "Link.gb_per_s")
         return self.gb_per_s
 
@@ -69,12 +69,12 @@ NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 
 _DECIMALS = 6
 MAX_GB_PER_S = 1e15
-"""Faster links are refused, as a mistake; sums over all links of a machine stay finite."""
+"""Limit on a link's speed; faster ones are refused as a mistake, so that sums over a machine stay finite."""
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)
 
 
 def rounded(gb_per_s: float) -> float:
-    """A sum or product of speeds without the last digits that only rounding made: 18 x 20.6 GB/s is 370.8 GB/s."""
+    """Return a sum or product of speeds without rounding errors in the last digits: 18 x 20.6 GB/s is 370.8 GB/s."""
     return round(gb_per_s, _DECIMALS) or gb_per_s

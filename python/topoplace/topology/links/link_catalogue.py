@@ -1,4 +1,4 @@
-"""Published speeds of links by kind and generation, each with its source, and which GPU model has which links."""
+"""Published speeds of links by kind and generation, each with its source, and the links of each GPU model."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Literal
 from topoplace.topology.links.link import LinkKind
 
 Latency = Literal["package", "direct", "bus", "socket", "network"]
-"""How far a link reaches, nearest first: what a message over it pays at least."""
+"""Latency class of a link, lowest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkSpeed:
-    """What one link of a kind and generation carries, in GB/s (1e9 bytes per second) in one direction."""
+    """Bandwidth of one link of a kind and generation, in GB/s (1e9 bytes per second) in one direction."""
 
     kind: LinkKind
     nominal_gb_per_s: float | None
-    """The vendor's payload figure of one link (of sixteen lanes, for PCIe); None where there is none."""
+    """The vendor's payload figure for one link (for sixteen lanes of PCIe); None if there is none."""
     achievable_gb_per_s: float | None
-    """What collective libraries measure or model; None where they have no figure."""
+    """The figure that collective libraries measure or model; None if they have none."""
     latency: Latency
     most_links: int = 1
-    """The most links one GPU has."""
+    """The number of links of a GPU that has all of them."""
 
     @property
     def gb_per_s(self) -> float:
-        """The nominal figure, or the achievable one where there is no other."""
+        """Return the nominal figure, or the achievable one if there is no other."""
         return self.nominal_gb_per_s or self.achievable_gb_per_s or 0.0
 
 
@@ -110,7 +110,7 @@ _NVLINK_OF_MODEL = {
 
 
 NVLINK_MODELS = tuple(_NVLINK_OF_MODEL)
-"""The GPU models whose NVLinks are known."""
+"""The GPU models with known NVLinks."""
 
 
 _NVLINK_OF_CAPABILITY = {
@@ -125,25 +125,25 @@ _NVLINK_OF_CAPABILITY = {
 
 
 def model_known(name: str) -> str | None:
-    """The model of `NVLINK_MODELS` that a product name such as "NVIDIA A100-SXM4-40GB" contains, or None."""
+    """Return the model of `NVLINK_MODELS` that a product name such as "NVIDIA A100-SXM4-40GB" contains, or None."""
     words = re.split(r"[^A-Z0-9]+", name.upper())
     return next((model for model in NVLINK_MODELS if model in words), None)
 
 
 def nvlink_of(model: str) -> LinkSpeed | None:
-    """The NVLinks of a GPU model, given by any product name of it; None for a model that is not known."""
+    """Return the NVLinks of a GPU model, given by any of its product names; None for an unknown model."""
     known = model_known(model)
     return SPEEDS[_NVLINK_OF_MODEL[known]] if known else None
 
 
 def xgmi_of(model: str) -> LinkSpeed | None:
-    """The xGMI links of an AMD model such as "AMD Instinct MI250X"; None for a model that is not known."""
+    """Return the xGMI links of an AMD model such as "AMD Instinct MI250X"; None for an unknown model."""
     found = re.search(r"MI([0-9]{3})", model.upper())
     return SPEEDS.get(f"xgmi-mi{found[1][0]}00") if found else None
 
 
 def nvlink_of_capability(capability: int) -> LinkSpeed | None:
-    """The NVLinks of a CUDA compute capability, times ten: 80 for 8.0; None for one without or unknown."""
+    """Return the NVLinks of a CUDA compute capability times ten, such as 80 for 8.0; None if it has none known."""
     name = _NVLINK_OF_CAPABILITY.get(capability)
     return SPEEDS[name] if name else None
 
@@ -152,12 +152,12 @@ _PCIE_GENERATIONS = {2.5: "pcie1", 5.0: "pcie2", 8.0: "pcie3", 16.0: "pcie4", 32
 
 
 def pcie_gb_per_s(gigatransfers: float, width: int) -> float | None:
-    """Nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
+    """Return nominal GB/s of `width` PCIe lanes at a rate of 2.5, 5, 8, 16, 32 or 64 GT/s; None for any other rate."""
     generation = _PCIE_GENERATIONS.get(gigatransfers)
     return SPEEDS[generation].gb_per_s * width / 16 if generation else None
 
 
-# What a PCIe 3.0 x16 path achieves in one direction; MAPA, table 1.
+# Achievable GB/s of a PCIe 3.0 x16 path in one direction; MAPA, table 1.
 PCIE3_X16_GB_PER_S = 12.0
 
 
@@ -166,5 +166,5 @@ NETWORK_GB_PER_S = 12.5
 
 
 def direct(u: int, v: int, kind: LinkKind, lanes: int = 1) -> tuple[int, int, float, LinkKind, int]:
-    """(u, v, gb_per_s, kind, lanes) of `lanes` direct NVLinks between u and v, at their nominal speed."""
+    """Return (u, v, gb_per_s, kind, lanes) of `lanes` direct NVLinks between u and v, at their nominal speed."""
     return u, v, lanes * LANE_GB_PER_S[kind], kind, lanes
