@@ -363,7 +363,7 @@ def test_policies_of_gpus_set_a_job_without_gpus_aside(name: str) -> None:
     assert policy.place(job, cluster) is None
     deferred = policy.explain(job, cluster).refusal
     assert deferred is not None
-    assert deferred.reason == "never fits: it needs no GPU, and this policy gives nothing else"
+    assert deferred.reason == "never fits: it needs no GPU, and this policy places jobs on GPUs only"
     plan = policy.plan([QueuedJob("p", job), QueuedJob("q", tp.JobGraph.ring(2))], cluster, 0.0)
     assert [job_id for job_id, _ in plan.reject] == ["p"]
     assert [job_id for job_id, _ in plan.start] == ["q"]

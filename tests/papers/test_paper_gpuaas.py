@@ -173,7 +173,7 @@ def test_sizes_without_whole_controllers_are_refused(nodes: tuple[int, ...], mes
 def test_sizes_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["papers", "gpuaas", "--nodes", "5,many"])
-    assert "'5,many' is not numbers between commas" in capsys.readouterr().err
+    assert "'5,many' is not a list of whole numbers such as 5,10" in capsys.readouterr().err
 
 
 def test_a_run_is_made_once(study: Study) -> None:

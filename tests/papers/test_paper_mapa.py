@@ -119,7 +119,7 @@ def test_times_are_those_of_a_clock_that_ticks(rows: list[tuple[int, int, int, i
         ("1 1 25 Single", "greedy", JOBS, "line 1: '1 1 25 Single': two GPUs of 1..64"),
         ("1 2 25 Single\n2 1 25 Single", "greedy", JOBS, "line 2: the pair 1 2 occurs twice"),
         ("", "greedy", JOBS, "no edge lines"),
-        ("dgx-v", "greedy", "9,ring,0,1,0,x\n", "job 0: never fits: 9 GPUs needed"),
+        ("dgx-v", "greedy", "9,ring,0,1,0,x\n", "job 0: never fits: needs 9 GPUs"),
         ("dgx-v", "greedy", "6,ring,0,1,0,x\n", "rings, stars and cliques of 1 to 5 tasks"),
         ("dgx-v", "greedy", "2,ring,0,1\n", "line 1: 4 columns, 6 needed"),
     ],

@@ -280,7 +280,7 @@ def test_jobs_that_ask_for_something_else_have_their_turn() -> None:
     )
     assert [job_id for job_id, _ in plan.start] == ["2", "3", "5"]
     assert [job_id for job_id, _ in plan.reject] == ["0", "1", "4"]
-    assert "largest machine has 10 and" in plan.reject[0][1].reason
+    assert "largest machine has 10 CPUs and" in plan.reject[0][1].reason
 
 
 def test_older_jobs_go_first() -> None:
@@ -367,17 +367,17 @@ def test_explain_names_what_is_missing() -> None:
 
     assert (
         reason(one_gpu())
-        == "does not fit now: no machine has the CPUs and memory it needs free beside the GPUs it needs"
+        == "cannot start now: no machine has the CPUs and memory it needs free beside the GPUs it needs"
     )
     assert reason(tp.JobGraph.ring(5)).startswith("never fits: 5 GPUs needed on one machine")
-    assert reason(tp.JobGraph.without_gpus(memory_gb=600)).startswith("never fits: a process of 0 CPUs")
+    assert reason(tp.JobGraph.without_gpus(memory_gb=600)).startswith("never fits: a process needs 0 CPUs")
     assert reason(tp.JobGraph.ring(5).with_(single_machine=True)).startswith(
-        "never fits: 5 GPUs on one machine"
+        "never fits: needs 5 GPUs on one machine"
     )
     assert reason(tp.JobGraph.independent(2).with_(anti_affinity=True)).startswith(
         "never fits: anti_affinity"
     )
-    assert reason(tp.JobGraph.without_gpus(cpus=11)).startswith("never fits: a process of 11 CPUs")
+    assert reason(tp.JobGraph.without_gpus(cpus=11)).startswith("never fits: a process needs 11 CPUs")
     explained = DRMaestro().explain(one_gpu(), cluster)
     assert explained.refusal is None
     assert [candidate.gpus for candidate in explained.candidates] == [(0,)]

@@ -173,20 +173,20 @@ def test_requirements_choose_the_gpus(name: str) -> None:
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
-        (tp.JobGraph.ring(9), "never fits: 9 GPUs needed, the topology has 8"),
+        (tp.JobGraph.ring(9), "never fits: needs 9 GPUs, the topology has 8"),
         (
             tp.JobGraph.ring(5).with_(single_machine=True),
-            "never fits: 5 GPUs on one machine needed, the topology has 4",
+            "never fits: needs 5 GPUs on one machine, the topology has 4",
         ),
         (
             tp.JobGraph.ring(3).with_(anti_affinity=True),
-            "never fits: 3 GPUs on different machines needed, the topology has 2",
+            "never fits: needs 3 GPUs on different machines, the topology has 2",
         ),
-        (tp.JobGraph.ring(2).with_(gpu_model="H100"), "never fits: 2 H100 GPUs needed, the topology has 0"),
-        (tp.JobGraph.ring(4).with_(gpu_model="V100"), "does not fit now: 4 V100 GPUs needed, free are 3"),
+        (tp.JobGraph.ring(2).with_(gpu_model="H100"), "never fits: needs 2 H100 GPUs, the topology has 0"),
+        (tp.JobGraph.ring(4).with_(gpu_model="V100"), "cannot start now: needs 4 V100 GPUs, 3 are free"),
         (
             tp.JobGraph.ring(2).with_(gpu_memory_gb=80.0),
-            "never fits: 2 GPUs of 80 GB or more needed, the topology has 0",
+            "never fits: needs 2 GPUs of 80 GB or more, the topology has 0",
         ),
     ],
 )

@@ -251,7 +251,7 @@ def test_memory_bandwidth_is_shared_by_the_jobs_of_a_machine() -> None:
     assert policy.place(job, cluster) is not None
     too_much = policy.explain(job_of(2).with_(memory_bandwidth=300.0, single_machine=True), cluster).refusal
     assert too_much is not None
-    assert too_much.reason.startswith("never fits: 300 GB/s")
+    assert too_much.reason.startswith("never fits: needs 300 GB/s")
 
 
 @pytest.mark.parametrize("name", SC17)

@@ -81,7 +81,7 @@ def test_completions_come_before_submissions_and_those_before_starts() -> None:
 
 def test_what_never_fits_is_rejected_and_the_queue_goes_on() -> None:
     result = simulate(tp.machines.get("summit"), queue_of(1, 7, 1), tp.policies.Baseline())
-    assert result.jobs["rejected"].tolist() == ["", "never fits: 7 GPUs needed, the topology has 6", ""]
+    assert result.jobs["rejected"].tolist() == ["", "never fits: needs 7 GPUs, the topology has 6", ""]
     assert result.jobs["start"].tolist()[::2] == [0.0, 0.0]
     assert result.summary()["rejected"] == 1
 

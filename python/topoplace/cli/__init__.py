@@ -1,7 +1,7 @@
-"""The command `topoplace`. Exit codes: 0 done, 1 nothing could be placed, 2 wrong input (one line says what).
+"""The command `topoplace`. Exit codes: 0 success, 1 a negative result such as no placement, 2 wrong input.
 
-A command is a module here: `add` says what arguments it takes, `_run` does it and imports what it needs only then, so
-that `--help` stays quick. What several commands share is in `options` (arguments) and `reading` (files and text).
+Each command is a module in `commands`: `add` declares its arguments, `_run` executes it. `_run` imports the library
+only when it runs, so that `--help` stays quick. Commands share `options` (arguments), `reading` and `writing`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from topoplace.cli.commands import (
 from topoplace.cli.options import WRONG_INPUT, Parser, one_line
 
 _INTERRUPTED = 130
-_BROKEN_PIPE = 141  # what a shell reports for a program whose reader went away
+_BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by SIGPIPE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command with `arguments`, by default those of the process, and return its exit code."""
     _prepare_output()
     try:
         try:
@@ -48,15 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except (ValueError, OSError, ImportError, MemoryError) as error:
         print(f"topoplace: {_one_line(error)}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(f"  {one_line(note)}", file=sys.stderr)
         _discard_output()
         return WRONG_INPUT
     return code
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog="topoplace", description="Which accelerators should this job get, now, on this machine?"
-    )
+    parser = Parser(prog="topoplace", description="Choose GPUs for jobs by the links between them.")
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (
@@ -78,7 +78,7 @@ def _parser() -> Parser:
 
 
 def _prepare_output() -> None:
-    """A terminal that cannot show a character shows its code; output that was closed before we started is dropped."""
+    """Make standard output escape characters it cannot show; replace it with a null device if it is closed."""
     output: object = sys.stdout
     if output is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
@@ -87,7 +87,7 @@ def _prepare_output() -> None:
 
 
 def _discard_output() -> None:
-    """What could not be written would fail again, with a traceback, when the interpreter flushes it at its end."""
+    """Redirect standard output to a null device, so that the final flush of unwritable output cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

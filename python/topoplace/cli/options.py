@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and how wrong ones are reported."""
+"""Arguments that several commands share, and the report of wrong ones."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 WRONG_INPUT = 2
-_MOST = 1_000_000
-_LONGEST_MESSAGE = 400
+_MAX_COUNT = 1_000_000
+_MAX_MESSAGE_LENGTH = 400
 
 Run = Callable[[argparse.Namespace], int | None]
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong arguments like all wrong input, in one line."""
+    """An argument parser that reports wrong arguments in one line, like all wrong input."""
 
     def error(self, message: str) -> NoReturn:
-        """Print it and exit."""
+        """Print `message` in one line and exit with code 2."""
         self.exit(WRONG_INPUT, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
 
 
 def one_line(message: str) -> str:
-    """A message as one line of bearable length, whatever the input it quotes."""
+    """Return `message` in one line of limited length, even if it quotes long input."""
     line = " ".join(message.split())
-    return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 1]}…"
+    return line if len(line) <= _MAX_MESSAGE_LENGTH else f"{line[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 
 def command(commands: Any, name: str, summary: str, run: Run | None = None) -> argparse.ArgumentParser:
-    """A new command among `commands`, done by `run`."""
+    """Add a command to `commands` that `run` executes, and return its parser."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
     parser.set_defaults(run=run)
     return parser
 
 
 def add_topology(parser: argparse.ArgumentParser) -> None:
-    """TOPO and what it takes to read it."""
+    """Add the argument TOPO and the options that its readers take."""
     parser.add_argument(
         "topology",
         metavar="TOPO",
@@ -46,70 +46,72 @@ def add_topology(parser: argparse.ArgumentParser) -> None:
 
 
 def add_assumptions(parser: argparse.ArgumentParser) -> None:
-    """What some formats do not tell."""
-    parser.add_argument("--gpu-model", help="model, such as V100, where the text does not tell")
+    """Add options for facts that some formats do not contain."""
+    parser.add_argument("--gpu-model", help="GPU model, such as V100, if the text does not name it")
     parser.add_argument(
         "--assume-no-nvlink",
         action="store_true",
-        help="where the text hides NVLinks, take it that there are none",
+        help="assume that there are no NVLinks if the text cannot show them",
     )
     parser.add_argument(
         "--assume",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="any other argument of the format's parser, such as node=gpu7, allow_dangling=true, "
+        help="pass any other argument to the format's parser, such as node=gpu7, allow_dangling=true, "
         "levels.rack=example.com/rack",
     )
 
 
 def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
-    """What a log in the Standard Workload Format does not tell."""
+    """Add the number of GPUs per node, which a log in the Standard Workload Format does not contain."""
     parser.add_argument(
         "--gpus-per-node",
         type=count,
         default=1,
         metavar="N",
-        help="that jobs of a log in the Standard Workload Format have (default: 1)",
+        help="GPUs per node for the jobs of a log in the Standard Workload Format (default: 1)",
     )
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
-    """What every machine has besides GPUs."""
-    parser.add_argument("--cpus", type=count, metavar="N", help="of each machine (default: no limit)")
+    """Add the CPUs and memory of each machine."""
+    parser.add_argument("--cpus", type=count, metavar="N", help="CPUs of each machine (default: no limit)")
     parser.add_argument(
         "--memory-gb",
         type=float,
         metavar="X",
-        help="of each machine, 1e9 bytes each: the 22gb of a PBS log are 23.63 (default: no limit)",
+        help="memory of each machine in GB of 1e9 bytes; 22gb in a PBS log are 23.63 (default: no limit)",
     )
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Which policy decides."""
-    parser.add_argument("--policy", default="mapa-preserve", help="default: %(default)s")
+    """Add the policy that decides."""
+    parser.add_argument(
+        "--policy", default="mapa-preserve", help="policy that decides (default: %(default)s)"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """JSON instead of tables."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    """Add the option to print JSON instead of tables."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Where pictures go."""
+    """Add the directory for pictures."""
     parser.add_argument(
         "-o", dest="output", metavar="DIR", type=Path, help="write pictures into this directory"
     )
 
 
 def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
-    """The seed `of` something."""
-    parser.add_argument("--seed", type=_seed, default=0, help=f"of {of} (default: 0)")
+    """Add the seed of what `of` names."""
+    parser.add_argument("--seed", type=_seed, default=0, help=f"seed of {of} (default: 0)")
 
 
 def count(text: str) -> int:
-    """The type of an argument that is a number of things."""
-    return _whole(text, 1, _MOST)
+    """Read an argument that counts something: 1 or more."""
+    return _whole(text, 1, _MAX_COUNT)
 
 
 def _seed(text: str) -> int:

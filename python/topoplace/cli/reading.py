@@ -1,4 +1,4 @@
-"""From a word of the command line to what it names: text, a topology, a place to write to."""
+"""Readers of what command-line arguments name: texts, topologies, logs, profiles, output directories."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _MAX_UNPACKED = 256 << 20
 _NO_LIMIT = 1 << 30
-"""The most CPUs, or GB of memory, that a machine can have."""
+"""Upper limit of the CPUs, or GB of memory, of a machine."""
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def topology(arguments: argparse.Namespace) -> Topology:
-    """TOPO: a built-in machine, or a file whose content tells what it is."""
+    """Return the topology that the argument TOPO names, as `described` does."""
     return described(arguments.topology, arguments)
 
 
 def described(source: str, arguments: argparse.Namespace) -> Topology:
-    """What the word `source` names: a built-in machine, or a file whose content tells what it is."""
+    """Return the topology that `source` names: a built-in machine, or a file in a format recognised by its content."""
     from topoplace import machines
 
     if is_built_in(source):
@@ -46,7 +46,7 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
 
 
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:
-    """The jobs of a batch system's log; None for a text that is none, ValueError for one without jobs."""
+    """Return the jobs in the log of a batch system; None if `text` is no such log. Raises ValueError without jobs."""
     from topoplace.simulate import Workload
     from topoplace.simulate.workloads import pbs, swf
 
@@ -60,12 +60,12 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
     else:
         return None
     if not len(jobs):
-        raise ValueError("a log without any job that ran and had GPUs")
+        raise ValueError("the log has no job that ran and had GPUs")
     return jobs
 
 
 def hosts(arguments: argparse.Namespace) -> HostResources | None:
-    """What each machine has besides GPUs; without limit where only the other is told, None where neither is."""
+    """Return the CPUs and memory of each machine, unlimited if not given; None if neither is given."""
     from topoplace.cluster.hosts import HostResources
 
     cpus, memory_gb = arguments.cpus, arguments.memory_gb
@@ -75,14 +75,14 @@ def hosts(arguments: argparse.Namespace) -> HostResources | None:
 
 
 def is_built_in(source: str) -> bool:
-    """Whether `source` is the name of a built-in machine."""
+    """Return whether `source` is the name of a built-in machine."""
     from topoplace import machines
 
     return source in machines.names()
 
 
 def with_gpus(found: Any, source: str) -> Topology:
-    """`found` in `source` as a Topology; ValueError for what describes no machines with GPUs."""
+    """Return `found`, read from `source`, if it is a Topology; raise ValueError if it describes anything else."""
     from topoplace.topology.topology import Topology
 
     if not isinstance(found, Topology):
@@ -97,15 +97,15 @@ def with_gpus(found: Any, source: str) -> Topology:
         )
         raise ValueError(
             f"{_shown(source)}: describes {what}, not machines with GPUs; "
-            f"`topoplace discover {ways.get(kind, '')}` makes use of it"
+            f"`topoplace discover {ways.get(kind, '')}` can use it"
         )
     return found
 
 
 def parsed(source: str, arguments: argparse.Namespace, template: Topology | None = None) -> Any:
-    """What a file, or standard input for `-`, describes: a Topology, or what else its format tells.
+    """Return what a file, or standard input for `-`, describes: a Topology or another object of its format.
 
-    template: what the machines are like of a file that does not tell; ValueError for one that does.
+    template: the machine that a file without machines refers to; raises ValueError if the file describes machines.
     """
     from topoplace import discovery
     from topoplace.topology.topology import Topology
@@ -126,7 +126,7 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
 
 
 def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
-    """The arguments that `--assume` names, as what the parser of the format takes."""
+    """Return the arguments given by `--assume`, converted to the types that the parser of the format takes."""
     options: dict[str, Any] = {}
     for pair in pairs:
         key, _, value = pair.partition("=")
@@ -136,13 +136,15 @@ def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
             known = ", ".join(
                 name for name, type_ in found.options.items() if _as_type(type_, "0") is not None
             )
-            raise ValueError(f"--assume {pair}: not NAME=VALUE for {found.name}, which takes {known}")
+            raise ValueError(
+                f"--assume {pair}: must be NAME=VALUE for {found.name}, with NAME one of {known}"
+            )
         options[key] = options.get(key, {}) | {entry: value} if entry else read
     return options
 
 
 def _as_type(type_: str, value: str) -> Any:
-    """`value` as an argument whose type is written `type_`; None where it is none, {} where each entry has a value."""
+    """Return `value` converted to the annotation `type_`; None if it does not fit, {} if each entry has a value."""
     if "Topology" in type_:
         return None
     if "Mapping[str, str]" in type_:
@@ -161,7 +163,7 @@ def _as_type(type_: str, value: str) -> Any:
 
 @contextmanager
 def errors_of(source: str) -> Generator[None]:
-    """A block whose ValueErrors are about the file `source`."""
+    """Prefix the ValueErrors of a block with the name of the file `source`."""
     try:
         yield
     except ValueError as error:
@@ -169,7 +171,7 @@ def errors_of(source: str) -> Generator[None]:
 
 
 def content(source: str) -> bytes:
-    """The bytes of a file, or of standard input for `-`; ValueError where there are none."""
+    """Return the bytes of a file, or of standard input for `-`; raise ValueError if there are none."""
     if source != "-":
         data = Path(source).read_bytes()
     elif sys.stdin:
@@ -182,12 +184,12 @@ def content(source: str) -> bytes:
 
 
 def unpacked(source: str) -> bytes:
-    """As `content`, or what it holds if it is gzipped."""
+    """Return `content` of `source`, unpacked if it is gzipped."""
     return _unpacked(content(source), _shown(source))
 
 
 def profile(source: str) -> PerformanceProfile:
-    """A performance profile from a file of either form, or from standard input for `-`."""
+    """Read a performance profile, JSON or CSV, from a file or from standard input for `-`."""
     from topoplace.jobs.performance_profile import PerformanceProfile
 
     described = text(source)
@@ -197,7 +199,7 @@ def profile(source: str) -> PerformanceProfile:
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
-    """`data`, or what it holds if it is gzipped, in one member or several."""
+    """Return `data`, unpacked if it is gzipped in one or more members."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
@@ -213,7 +215,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 
 def text(source: str) -> str:
-    """The text of a file, gzipped or not, or of standard input for `-`; ValueError where there is none."""
+    """Return the text of a file, gzipped or not, or of standard input for `-`; raise ValueError if there is none."""
     where, data = _shown(source), unpacked(source)
     try:
         decoded = data.decode("utf-8-sig")
@@ -227,7 +229,10 @@ def text(source: str) -> str:
 
 
 def output(directory: Path | None, name: str = "") -> Path | None:
-    """Where to write `name`, refused before the work is done; None without a directory."""
+    """Return the path of `name` in `directory`, or None without a directory; raise ValueError if it is unwritable.
+
+    Call it before the work, so that nothing is computed for an output that cannot be written.
+    """
     if directory is None:
         return None
     if not directory.is_dir():
@@ -235,7 +240,7 @@ def output(directory: Path | None, name: str = "") -> Path | None:
             f"-o {directory}: {'not a directory' if directory.exists() else 'no such directory'}"
         )
     if not os.access(directory, os.W_OK):
-        raise ValueError(f"-o {directory}: cannot be written to")
+        raise ValueError(f"-o {directory}: no permission to write")
     return directory / name
 
 

@@ -1,4 +1,4 @@
-"""What several commands print."""
+"""Output that several commands share: JSON and the names of pictures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def as_json(value: Any) -> None:
-    """Print `value`; JSON has no NaN and no infinity, what is not finite becomes null."""
+    """Print `value` as JSON; NaN and infinities, which JSON lacks, become null."""
     print(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 
 def wrote(picture: Path, *, beside_json: bool) -> None:
-    """Tell where the picture is, where it cannot mix with JSON."""
+    """Print the path of `picture`, to standard error if standard output carries JSON."""
     print(f"wrote {picture}", file=sys.stderr if beside_json else sys.stdout)
 
 

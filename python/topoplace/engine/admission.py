@@ -1,4 +1,4 @@
-"""Admission: which free GPUs may serve a job, and the reason where none do, now or ever."""
+"""Admission: select the free GPUs that may serve a job; say why none can, now or ever."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MAX_SEARCHED_GPUS = 4096
 def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
     """Return the sets of free GPUs that `job` may be placed in.
 
-    One set of all that meet its requirements, or for `single_machine` one of each machine. For `anti_affinity` one GPU
-    of each machine, the lowest. The choice does not matter to links between machines, but another GPU might be better
-    to give away.
+    There is one set of all GPUs that meet its requirements; for `single_machine`, one set per machine. For
+    `anti_affinity`, the set has the lowest GPU of each machine: links between machines are the same for all its GPUs.
+    Another GPU of the machine might still be the better one to use up.
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
@@ -33,7 +33,7 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
 
 
 def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
-    """Return `candidate_gpu_sets` of a cluster whose free GPUs are `gpus`, ascending."""
+    """Return `candidate_gpu_sets` for the free GPUs `gpus`, in ascending order."""
     if not job.num_tasks:
         return []
     if job.gpu_model or job.gpu_memory_gb:
@@ -53,7 +53,7 @@ def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[i
 
 
 def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
-    """Return the test for one GPU to have the model and the memory that `job` needs; unknown memory fails it."""
+    """Return a test whether a GPU has the model and memory that `job` needs; a GPU of unknown memory fails it."""
 
     def suits(gpu: Gpu) -> bool:
         return suits_model(job, gpu.model, gpu.memory_gb)
@@ -79,20 +79,20 @@ def never(reason: str) -> Refusal:
 def why_never(job: JobGraph, topology: Topology) -> Refusal | None:
     """Return why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
     if not job.num_tasks:
-        return never("it needs no GPU, and this policy gives nothing else")
+        return never("it needs no GPU, and this policy places jobs on GPUs only")
     most = _largest(candidate_gpu_sets_among(job, topology, range(topology.num_gpus)))
-    return never(_shortage(job, most, "the topology has")) if most < job.num_tasks else None
+    return never(f"{_needs(job)}, the topology has {most}") if most < job.num_tasks else None
 
 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
-    """Return why some process (CPUs, MB) fits no machine; None if all fit, or if resources are unknown."""
+    """Return why some process (CPUs, MB) fits no machine; None if all fit or no machine is described."""
     cpus = max((machine.cpus for machine in machines), default=0)
     memory = int(max((machine.memory_gb for machine in machines), default=0.0) * 1000)
     for process in needs:
         if machines and not any(_holds(machine, process) for machine in machines):
             return never(
-                f"a process of {process[0]} CPUs and {process[1]} MB, "
-                f"and the largest machine has {cpus} and {memory}"
+                f"a process needs {process[0]} CPUs and {process[1]} MB, "
+                f"the largest machine has {cpus} CPUs and {memory} MB"
             )
     return None
 
@@ -100,31 +100,31 @@ def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostReso
 def why_no_memory_bandwidth(
     job: JobGraph, available: float | None, max_tasks: int, suitable: Iterable[int]
 ) -> Refusal | None:
-    """Return why all machines together lack the memory bandwidth for a job; None if they have it.
+    """Return why the machines together can never provide the memory bandwidth; None if they can.
 
-    available: GB/s of each machine, enough for `max_tasks` of the job. suitable: number of suitable GPUs by machine.
+    available: GB/s per machine, enough for `max_tasks` tasks; suitable: number of suitable GPUs on each machine.
     """
     room = sum(min(max_tasks, count) for count in suitable)
     if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
         return None
-    return never(f"{job.memory_bandwidth:g} GB/s of memory bandwidth needed, a machine has {available:g}")
+    return never(f"needs {job.memory_bandwidth:g} GB/s of memory bandwidth, a machine has {available:g}")
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
-    """Return whether enough free GPUs meet the requirements of `job`, whatever their links."""
+    """Return whether enough free GPUs meet the requirements of `job`; their links may still be insufficient."""
     return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
 
 
-def why_not_now(job: JobGraph, cluster: Cluster, besides: str | None = None) -> Refusal:
-    """Return why `job`, which could run on an idle cluster, does not fit now.
+def why_not_now(job: JobGraph, cluster: Cluster, lack: str | None = None) -> Refusal:
+    """Return why `job`, which could run on an idle cluster, cannot start now.
 
-    besides: the reason if enough free GPUs are suitable; by default, that links between them are missing.
+    lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
     """
     most = _largest(candidate_gpu_sets(job, cluster))
     if most < job.num_tasks:
-        return Refusal(f"does not fit now: {_shortage(job, most, 'free are')}")
+        return Refusal(f"cannot start now: {_needs(job)}, {most} {'is' if most == 1 else 'are'} free")
     links = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
-    return Refusal(f"does not fit now: {besides or links}")
+    return Refusal(f"cannot start now: {lack or links}")
 
 
 # ---- inside --------------------------------------------------------------------------------------------------
@@ -134,15 +134,15 @@ def _largest(sets: Iterable[GpuSet]) -> int:
     return max(map(len, sets), default=0)
 
 
-def _shortage(job: JobGraph, most: int, where: str) -> str:
-    wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPUs"]
+def _needs(job: JobGraph) -> str:
+    wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPU" if job.num_tasks == 1 else " GPUs"]
     if job.gpu_memory_gb:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
     if job.single_machine:
         wishes.append(" on one machine")
     if job.anti_affinity:
         wishes.append(" on different machines")
-    return f"{job.num_tasks}{''.join(wishes)} needed, {where} {most}"
+    return f"needs {job.num_tasks}{''.join(wishes)}"
 
 
 def _holds(machine: HostResources, process: tuple[int, int]) -> bool:
@@ -164,9 +164,9 @@ def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[in
 
 
 def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
-    """Return the partitions in `gpus` that have the size of `job`.
+    """Return the partitions in `gpus` that are as large as `job`.
 
-    If there is none, return the union of the largest partitions of several machines, up to the size of the job.
+    If there is none, return the union of the largest partitions of machines, in machine order, if it has that size.
     """
     free = [
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus

@@ -1,1 +1,1 @@
-"""One file a command; each reads its arguments, calls the library and prints."""
+"""One module per command; each reads its arguments, calls the library and prints."""

@@ -1,4 +1,4 @@
-"""`topoplace capacity` decides once: which virtual machines to let, and which jobs run there on how many GPUs."""
+"""`topoplace capacity` makes one plan: which VMs to rent, which jobs run there, and on how many GPUs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ if TYPE_CHECKING:
     from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
 
 _SHOWN = 20
-"""Waiting jobs that are named in the table; --json has all of them."""
+"""Limit on the waiting jobs named in the table; `--json` lists all of them."""
 PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `capacity`."""
     parser = options.command(
-        commands, "capacity", "which virtual machines to let, and which jobs run there, by due dates", _run
+        commands,
+        "capacity",
+        "plan which virtual machines to rent, and which jobs run there, by due dates",
+        _run,
     )
     parser.add_argument(
         "jobs", metavar="JOBS", help="CSV: job_id, due (hours from now), weight ($/h of tardiness)"
     )
     parser.add_argument(
-        "times", metavar="TIMES", help="CSV: job_id, vm_type, gpus, hours; a line for each way to run"
+        "times", metavar="TIMES", help="CSV: job_id, vm_type, gpus, hours; a row for each way to run"
     )
     parser.add_argument(
         "--catalogue",
@@ -36,11 +39,18 @@ def add(commands: Any) -> None:
         help="CSV: name, gpu_model, gpus, cost_per_hour (default: the paper's table II)",
     )
     parser.add_argument(
-        "--nodes", type=options.count, default=5, metavar="N", help="at most (default: %(default)s)"
+        "--nodes",
+        type=options.count,
+        default=5,
+        metavar="N",
+        help="rent at most N virtual machines (default: %(default)s)",
     )
-    parser.add_argument("--planner", choices=PLANNERS, default="milp", help="default: %(default)s")
+    parser.add_argument("--planner", choices=PLANNERS, default="milp", help="method (default: %(default)s)")
     parser.add_argument(
-        "--gap", type=float, default=0.05, help="to be proven by a model (default: %(default)s)"
+        "--gap",
+        type=float,
+        default=0.05,
+        help="stop a model once this relative gap is proven (default: %(default)s)",
     )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then take the best plan so far")
     options.add_json(parser)
@@ -132,16 +142,16 @@ def _show(facts: dict[str, Any]) -> None:
         )
         for node in facts["nodes"]
     ]
-    tables.show(("VM type", "GPUs used", "job: GPUs"), nodes, f"{len(nodes)} nodes to let")
+    tables.show(("VM type", "GPUs used", "job: GPUs"), nodes, f"{len(nodes)} virtual machines to rent")
     cost = {f"{part} $": value for part, value in facts["cost"].items()}
     rows = [("jobs that wait", _some(facts["postponed"])), *cost.items()]
-    if facts["bound"] or facts["status"] == "optimal":  # some planners know of none
+    if facts["bound"] or facts["status"] == "optimal":  # some planners have no bound
         rows += [("no plan costs less than $", facts["bound"]), ("gap %", 100 * facts["gap"])]
     rows.append(("time ms", 1e3 * facts["seconds"]))
     tables.show(("", "value"), rows, f"{facts['planner']}: {facts['status']}")
 
 
 def _some(jobs: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """Return the names of the first jobs and the number of the others."""
     more = f" and {len(jobs) - _SHOWN} more" if len(jobs) > _SHOWN else ""
     return (", ".join(jobs[:_SHOWN]) or "none") + more

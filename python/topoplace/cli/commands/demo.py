@@ -1,4 +1,4 @@
-"""`topoplace demo`: what topoplace does, on three machines."""
+"""`topoplace demo` places and simulates jobs on three machines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from topoplace.cli import options
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `demo`."""
     summary = "place and simulate jobs on three machines; pictures go to ./out"
     parser = options.command(commands, "demo", summary, _run)
     parser.add_argument(
-        "-o", dest="output", type=Path, default=Path("out"), help="directory, made if need be"
+        "-o",
+        dest="output",
+        type=Path,
+        default=Path("out"),
+        help="write pictures into this directory, created if missing (default: out)",
     )
 
 

@@ -1,4 +1,4 @@
-"""`topoplace diff` tells what changed between two topologies."""
+"""`topoplace diff` lists the differences between two topologies."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DIFFERENT = 1
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `diff`."""
     diff = options.command(
-        commands, "diff", "what changed between two topologies; exit code 1 where anything did", _run
+        commands, "diff", "list the differences between two topologies; exits with 1 if there is any", _run
     )
     diff.add_argument("before", metavar="A", help="a topology, as in `topoplace show`")
-    diff.add_argument("after", metavar="B", help="the one to compare with it")
+    diff.add_argument("after", metavar="B", help="the topology to compare it with")
     options.add_assumptions(diff)
     options.add_json(diff)
 

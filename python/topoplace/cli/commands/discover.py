@@ -1,4 +1,4 @@
-"""`topoplace discover` reads what machines say about themselves: this one, or files in any format that is known."""
+"""`topoplace discover` reads the topology of this machine, or of files in any known format."""
 
 from __future__ import annotations
 
@@ -17,38 +17,40 @@ SUSPICIOUS = 1
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `discover`."""
     discover = options.command(
-        commands, "discover", "this machine's GPUs and links, or those that files describe", _run
+        commands, "discover", "show this machine's GPUs and links, or those that files describe", _run
     )
     discover.add_argument(
         "--from",
         dest="files",
         metavar="FILE",
         nargs="+",
-        help="read this instead, in any known format; several files are the machines of a cluster",
+        help="read FILE instead, in any known format; several files are the machines of a cluster",
     )
     discover.add_argument(
-        "--machine", metavar="TOPO", help="what the machines of a file about the network are like"
+        "--machine", metavar="TOPO", help="the machine that every host of a file about the network is"
     )
     discover.add_argument(
-        "--numa", metavar="FILE", help="text of `numactl --hardware`: sockets and CPUs of the GPUs"
+        "--numa",
+        metavar="FILE",
+        help="take sockets and CPUs of the GPUs from the output of `numactl --hardware`",
     )
     discover.add_argument(
         "--measured",
         metavar="FILE",
-        help="speeds that p2pBandwidthLatencyTest or nccl-tests measured, instead",
+        help="use the speeds measured by p2pBandwidthLatencyTest or nccl-tests",
     )
     discover.add_argument(
         "--speeds",
         choices=("nominal", "achievable"),
-        help="of NVLink and xGMI links, from the table of the library",
+        help="use the library's nominal or achievable speeds of NVLink and xGMI links",
     )
-    discover.add_argument("--formats", action="store_true", help="list the formats that are known")
+    discover.add_argument("--formats", action="store_true", help="list the known formats")
     discover.add_argument(
         "--check",
         action="store_true",
-        help="exit with code 1 where there is something to look at, and say what",
+        help="print suspicious findings, and exit with 1 if there is any",
     )
     options.add_assumptions(discover)
     options.add_json(discover)
@@ -71,10 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
         print(topology.to_json())
     else:
         topology_text.show(topology)
-        for finding in serious:  # the others are notes, which are shown already
+        for finding in serious:  # the others are notes, which `show` has printed
             print(f"{finding.where}: {finding.why}")
         if arguments.check and not serious:
-            print("nothing to look at")
+            print("nothing suspicious")
     return SUSPICIOUS if serious else 0
 
 
@@ -84,8 +86,8 @@ def _found(arguments: argparse.Namespace) -> Topology:
 
     if not arguments.files:
         if arguments.machine:
-            raise ValueError("--machine says what the machines of a file are like; name the file with --from")
-        return Topology.discover()
+            raise ValueError("--machine describes the machines of a file; name the file with --from")
+        return _this_host()
     machine = reading.described(arguments.machine, arguments) if arguments.machine else None
     if len(arguments.files) > 1:
         if machine is not None:
@@ -99,14 +101,29 @@ def _found(arguments: argparse.Namespace) -> Topology:
         if machine is None:
             raise ValueError(
                 f"{source}: describes a network of {len(found.machines)} machines; "
-                "say what they are like with --machine"
+                "describe them with --machine TOPO"
             )
         return Topology.cluster(machine, fabric=found, name=found.name)
     return reading.with_gpus(found, source)
 
 
+def _this_host() -> Topology:
+    """Return the topology of this host; an error lists each source's reason as a note of its own."""
+    from topoplace.errors import TopologyError
+    from topoplace.topology.topology import Topology
+
+    try:
+        return Topology.discover()
+    except TopologyError as error:
+        message, *reasons = str(error).splitlines()
+        lines = TopologyError(message)
+        for reason in reasons:
+            lines.add_note(reason)
+        raise lines from None
+
+
 def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
-    """`topology` with what further files add to it, and at the speeds that are wanted."""
+    """Return `topology` with the NUMA nodes and link speeds that the arguments ask for."""
     from topoplace.discovery.linux import numactl
     from topoplace.discovery.measurements import p2p_and_nccl_tests
 
@@ -124,7 +141,7 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
 
 
 def _joined(arguments: argparse.Namespace) -> Topology:
-    """The machines of several files, each called as its file is, or as its path where files are called alike."""
+    """Return the cluster of several files' machines, named by their files, or by paths if file names repeat."""
     from topoplace.topology.topology import Topology
 
     stems = [Path(source).stem for source in arguments.files]
@@ -133,6 +150,6 @@ def _joined(arguments: argparse.Namespace) -> Topology:
     for source, stem in zip(arguments.files, stems, strict=True):
         name = str(Path(source).with_suffix("")) if alike else stem
         if name in named:
-            raise ValueError(f"{source}: a second machine called {name}")
+            raise ValueError(f"{source}: a second machine is called {name}")
         named[name] = reading.described(source, arguments)
     return Topology.cluster(named)

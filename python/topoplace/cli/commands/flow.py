@@ -15,17 +15,21 @@ if TYPE_CHECKING:
 
 ALGORITHMS = ("auto", "cost_scaling", "network_simplex", "successive_shortest_path", "cycle_canceling")
 _NOT_SOLVED = 1
-_MOST_SHOWN = 20  # nodes or arcs of a proof, in a table
+_MAX_SHOWN = 20  # nodes or arcs of a proof, in a table
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `flow`."""
     parser = options.command(commands, "flow", "send all supplies to the demands at the least cost", _run)
     parser.add_argument(
-        "network", metavar="FILE", help="in DIMACS' format (.min), gzipped or not, or - for standard input"
+        "network",
+        metavar="FILE",
+        help="network in DIMACS' format (.min), gzipped or not, or - for standard input",
     )
-    parser.add_argument("--algorithm", choices=ALGORITHMS, default="auto", help="default: %(default)s")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then give up")
+    parser.add_argument(
+        "--algorithm", choices=ALGORITHMS, default="auto", help="method (default: %(default)s)"
+    )
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after SECONDS")
     parser.add_argument(
         "-o", dest="output", metavar="SOLUTION", type=Path, help="write each arc's flow, in DIMACS' format"
     )
@@ -61,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _facts(file: NetworkFile, found: FlowSolution, seconds: float) -> dict[str, Any]:
-    """Nodes and arcs are numbered from 1, as in the file."""
+    """Return the facts to print, with nodes and arcs numbered from 1 as in the file."""
     solved = found.status == "optimal"
     return {
         "nodes": file.num_nodes,
@@ -89,11 +93,11 @@ def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
     if facts["status"] == "infeasible":
         rows.append(("nodes that supply more than can leave them", _some(facts["cut"])))
     if facts["status"] == "unbounded":
-        rows.append(("arcs around which cost falls for ever", _some(facts["cycle"])))
+        rows.append(("arcs of a cycle around which the cost falls without limit", _some(facts["cycle"])))
     rows += [("time ms", 1e3 * facts["seconds"]), ("algorithm", facts["algorithm"])]
     tables.show(("", "value"), rows, f"{facts['nodes']} nodes, {facts['arcs']} arcs")
 
 
 def _some(numbers: list[int]) -> str:
-    more = len(numbers) - _MOST_SHOWN
-    return ", ".join(map(str, numbers[:_MOST_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    more = len(numbers) - _MAX_SHOWN
+    return ", ".join(map(str, numbers[:_MAX_SHOWN])) + (f" and {more} more" if more > 0 else "")

@@ -9,7 +9,7 @@ from topoplace.cli import options
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `machines`."""
     options.command(commands, "machines", "list the built-in machines", _run)
 
 

@@ -1,4 +1,4 @@
-"""`topoplace papers`: a paper's numbers beside ours, and the log of MAPA's artifact for a job file."""
+"""`topoplace papers` compares a paper's numbers with ours, and writes the log of MAPA's artifact for a job file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """The command and its papers."""
+    """Add the command `papers` with one subcommand per paper."""
     papers = options.command(commands, "papers", "reproduce a paper's numbers")
     which = papers.add_subparsers(metavar="PAPER", required=True)
     _add_mapa(which)
@@ -29,7 +29,10 @@ def add(commands: Any) -> None:
 def _paper(
     papers: Any, name: str, summary: str, run: options.Run, *, quick: str, seed: str
 ) -> argparse.ArgumentParser:
-    """A paper with what all of them take: --quick, and what that leaves out, --seed of something, --json, -o."""
+    """Add the subcommand of a paper with the options of all papers.
+
+    quick: help of `--quick`. seed: what `--seed` is the seed of.
+    """
     parser = options.command(papers, name, summary, run)
     parser.add_argument("--quick", action="store_true", help=quick)
     options.add_json(parser)
@@ -39,7 +42,7 @@ def _paper(
 
 
 def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
-    """Reproduce a paper as the arguments say and print its rows."""
+    """Reproduce a paper with the options of all papers, and `more`, and print its rows."""
     output = reading.output(arguments.output)
     rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, **more)
     if arguments.json:
@@ -62,7 +65,9 @@ def _add_gpuaas(papers: Any) -> None:
         "--nodes", metavar="N,N,...", type=_sizes, help="cluster sizes, multiples of 5 (default: 5,10,20)"
     )
     parser.add_argument(
-        "--times", metavar="FILE", help="measured times to draw jobs from, as its authors publish"
+        "--times",
+        metavar="FILE",
+        help="draw jobs from measured times, in the format that the authors publish",
     )
 
 
@@ -70,7 +75,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not numbers between commas") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 5,10") from None
 
 
 def _gpuaas(arguments: argparse.Namespace) -> None:
@@ -81,7 +86,7 @@ def _gpuaas(arguments: argparse.Namespace) -> None:
     if arguments.times:
         times = reading.text(arguments.times)
         with reading.errors_of(arguments.times):
-            published.tables_of(times)  # errors in it name the file
+            published.tables_of(times)  # here, so that errors name the file
     _show_rows(arguments, gpuaas.reproduce, nodes=arguments.nodes, times=times)
 
 
@@ -93,16 +98,16 @@ def _add_tsubame(papers: Any) -> None:
         summary,
         _tsubame,
         quick="a month of jobs instead of a year",
-        seed="the generated log, and what a given one does not tell",
+        seed="the generated log, and of what a given log does not contain",
     )
     parser.add_argument(
         "--log",
         metavar="FILE",
-        help="a log (Standard Workload Format, PBS accounting) instead of the generated one",
+        help="use this log (Standard Workload Format, PBS accounting) instead of a generated one",
     )
     options.add_gpus_per_node(parser)
     parser.add_argument(
-        "--nodes", type=options.count, default=480, metavar="N", help="of the cluster (default: 480)"
+        "--nodes", type=options.count, default=480, metavar="N", help="nodes of the cluster (default: 480)"
     )
 
 
@@ -148,13 +153,13 @@ def _add_sc17(papers: Any) -> None:
         papers, "sc17", summary, _sc17, quick="fewer lists of jobs", seed="the first list of jobs"
     )
     parser.add_argument(
-        "--profile", metavar="PROFILE", help="a performance profile instead of the published one"
+        "--profile", metavar="PROFILE", help="use this performance profile instead of the published one"
     )
     parser.add_argument(
         "--lists",
         metavar="DIR",
         type=Path,
-        help="directory with the published workloads-*.json, to run them too",
+        help="also run the published workloads-*.json of this directory",
     )
 
 
@@ -174,7 +179,7 @@ def _add_mapa(papers: Any) -> None:
     summary = "MAPA (SC'21), row by row, and its artifact's logs job by job"
     parser = _paper(papers, "mapa", summary, _mapa, quick="fewer seeds", seed="the first job list")
     parser.add_argument(
-        "--artifact", metavar="DIR", type=Path, help="directory with jobs-*.txt and results-*.txt to match"
+        "--artifact", metavar="DIR", type=Path, help="match results-*.txt of the jobs-*.txt in this directory"
     )
     log = parser.add_argument_group("the artifact's log for a job file of your own")
     log.add_argument("--jobs", metavar="FILE", help="the artifact's job lines")
@@ -184,7 +189,7 @@ def _add_mapa(papers: Any) -> None:
         help="its edge lines, or dgx-v, dgx-p, summit, torus-2d, cubeMesh-16",
     )
     log.add_argument("--policy", help="baseline, topoAware, greedy or preserve")
-    log.add_argument("--write", metavar="FILE", default="-", help="where to (default: standard output)")
+    log.add_argument("--write", metavar="FILE", default="-", help="write to FILE (default: standard output)")
 
 
 def _mapa(arguments: argparse.Namespace) -> None:
@@ -217,7 +222,7 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:
-    """Three lines a claim: a table of them would be wider than any screen."""
+    """Print three lines per claim; a table would be wider than any screen."""
     for claim in claims:
         print(f"{claim.verdict:14}  {claim.id}  {claim.quantity}")
         print(f"{'':16}paper: {claim.paper}   ours: {claim.ours}")

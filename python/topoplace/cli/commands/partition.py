@@ -1,4 +1,4 @@
-"""`topoplace partition` halves the graph of a file, as METIS' `gpmetis` does, and says how well."""
+"""`topoplace partition` splits the graph of a file into two sides, as METIS' `gpmetis` does."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ _NOT_FOUND = 1
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `partition`."""
     parser = options.command(
-        commands, "partition", "split a graph's vertices into two sides with little between them", _run
+        commands,
+        "partition",
+        "split a graph's vertices into two sides with little edge weight between them",
+        _run,
     )
     parser.add_argument(
-        "graph", metavar="FILE", help="in METIS' format, gzipped or not, or - for standard input"
+        "graph", metavar="FILE", help="graph in METIS' format, gzipped or not, or - for standard input"
     )
     parser.add_argument(
         "--fraction", type=float, default=0.5, help="share of the weight meant for side 0 (default: 0.5)"
@@ -34,15 +37,25 @@ def add(commands: Any) -> None:
         help="how much more than its share a side may hold (default: 0.03)",
     )
     parser.add_argument(
-        "--starts", type=options.count, default=16, metavar="N", help="on the coarsest level (default: 16)"
+        "--starts",
+        type=options.count,
+        default=16,
+        metavar="N",
+        help="number of starts on the coarsest level (default: 16)",
     )
     parser.add_argument(
-        "--cycles", type=int, default=1, metavar="N", help="more of them cut less (default: 1)"
+        "--cycles",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of refinement cycles; more cut less (default: 1)",
     )
     options.add_seed(parser, "the starts")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then take the best so far")
     parser.add_argument(
-        "-o", dest="output", metavar="SIDES", type=Path, help="write each vertex's side, one a line"
+        "--timeout", type=float, metavar="SECONDS", help="return the best split after SECONDS"
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="SIDES", type=Path, help="write the side of each vertex, one per line"
     )
     options.add_json(parser)
 

@@ -1,4 +1,4 @@
-"""`topoplace place`: GPUs for one job, the runners-up, and how to use them."""
+"""`topoplace place` chooses GPUs for one job and prints the next best, with the environment to start it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `place`."""
     parser = options.command(commands, "place", "choose GPUs for one job and say why", _run)
     options.add_topology(parser)
     parser.add_argument(
         "--pattern",
         default="ring",
-        help="ring, chain, star, tree, clique, allreduce, independent, mesh, torus",
+        help="communication of the tasks (default: ring): "
+        "ring, chain, star, tree, clique, allreduce, independent, mesh, torus",
     )
     parser.add_argument(
-        "--gpus", default="4", metavar="N", help="how many, or 2x4 for a mesh or torus (default: 4)"
+        "--gpus", default="4", metavar="N", help="number of GPUs, or 2x4 for a mesh or torus (default: 4)"
     )
     parser.add_argument("--sensitive", action="store_true", help="the job runs slower on slower links")
     options.add_policy(parser)

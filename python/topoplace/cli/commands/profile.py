@@ -1,4 +1,4 @@
-"""`topoplace profile` makes a performance profile from measurements, and shows one."""
+"""`topoplace profile` builds a performance profile from measurements, or shows one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ _CSV = "CSV with columns kind (solo or collocation), model, batch, gpus, placeme
 
 
 def add(commands: Any) -> None:
-    """The command and what it does with profiles."""
+    """Add the command `profile` with its actions `build` and `show`."""
     profile = options.command(
-        commands, "profile", "performance profiles: make one from measurements, show one"
+        commands, "profile", "build a performance profile from measurements, or show one"
     )
     actions = profile.add_subparsers(metavar="ACTION", required=True)
-    build = options.command(actions, "build", "make a profile from runs, several of each kind", _build)
+    build = options.command(
+        actions, "build", "build a profile from measured runs, several of each kind", _build
+    )
     build.add_argument(
         "measurements", metavar="FILE", help=f"{_CSV}seconds, a row for each run; - for standard input"
     )
@@ -31,15 +33,15 @@ def add(commands: Any) -> None:
         metavar="PROFILE",
         type=Path,
         required=True,
-        help="where to: NAME.csv or NAME.json",
+        help="write NAME.csv or NAME.json",
     )
     build.add_argument(
         "--percentile",
         type=float,
         default=95.0,
-        help="of the runs of a kind (default: 95, as SC'17 takes it)",
+        help="take this percentile of the runs of a kind (default: 95, as in SC'17)",
     )
-    show = options.command(actions, "show", "print times alone, and what other jobs make of them", _show)
+    show = options.command(actions, "show", "print run times alone, and beside other jobs", _show)
     show.add_argument(
         "profile", metavar="PROFILE", help=f"JSON of `profile build`, or {_CSV}seconds; also gzipped"
     )
@@ -104,7 +106,7 @@ def _percent(profile: PerformanceProfile, pair: tuple[str, int, str, int]) -> st
 
 
 def _alone(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:
-    """A row for each job kind."""
+    """Yield the run times of each job kind that runs alone."""
     for name, num_gpus in sorted(profile.kinds, key=_by_batch):
         pack, spread, network = (
             profile.solo.get((name, num_gpus, placement))
@@ -121,14 +123,14 @@ def _alone(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:
 
 
 def _beside(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:
-    """A row for each pair that was measured."""
+    """Yield the slowdown of each measured pair of jobs."""
     for name, num_gpus, other, other_gpus in profile.colocation:
         slowdown = profile.slowdown(name, num_gpus, other, other_gpus)
         yield {"name": name, "gpus": num_gpus, "other": other, "other_gpus": other_gpus, "slowdown": slowdown}
 
 
 def _by_batch(kind: JobKind) -> tuple[str, float, str, int]:
-    """Sorts by model, then by batch size as a number where it is one."""
+    """Return a sort key: by model, then by batch size, as a number if it is one."""
     name, num_gpus = kind
     model, _, batch = name.rpartition("/")
     return model or name, float(batch) if model and batch.isdecimal() else 0.0, name, num_gpus

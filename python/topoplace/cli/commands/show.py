@@ -9,13 +9,13 @@ from topoplace.cli import options, reading, writing
 
 
 def add(commands: Any) -> None:
-    """The command."""
+    """Add the command `show`."""
     show = options.command(
         commands, "show", "print a topology's links by kind and speed; with -o draw it", _run
     )
     options.add_topology(show)
-    show.add_argument("--one", metavar="MACHINE", help="only this machine of it")
-    show.add_argument("--svg", action="store_true", help="draw an SVG, not a PNG")
+    show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
+    show.add_argument("--svg", action="store_true", help="draw an SVG instead of a PNG")
     options.add_output(show)
 
 

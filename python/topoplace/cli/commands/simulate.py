@@ -1,4 +1,4 @@
-"""`topoplace simulate` runs a queue of jobs under one policy; `topoplace compare` under several, side by side."""
+"""`topoplace simulate` runs a queue of jobs under one policy, `topoplace compare` under several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topoplace.simulate import PerformanceModel, Result, Workload
     from topoplace.topology.topology import Topology
 
-# Heading -> key of a row of `Result.compare`.
+# Heading of a column -> key of a row of `Result.compare`.
 _COMPARED = {
     "policy": "policy",
     "makespan s": "makespan",
@@ -21,21 +21,21 @@ _COMPARED = {
     "mean wait s": "mean_wait",
     "sensitive p75 s": "sensitive_run_time_p75",
     "median EffBW": "sensitive_effective_bandwidth_p50",
-    "throughput x": "speedup",
-    "p75 x": "sensitive_p75_speedup",
+    "throughput speed-up": "speedup",
+    "p75 speed-up": "sensitive_p75_speedup",
 }
 
-# The same for logs, whose jobs do not tell how they communicate.
+# The same for logs, which do not contain how jobs communicate.
 _LOGGED = {
     "policy": "policy",
     "makespan s": "makespan",
     "utilization": "utilization",
     "mean wait s": "mean_wait",
     "slowdown": "mean_slowdown",
-    "with wait": "mean_slowdown_with_wait",
+    "slowdown incl. wait": "mean_slowdown_with_wait",
 }
 
-# The same where a profile tells how jobs slow each other down (SC'17).
+# The same with a profile, which contains how jobs slow each other down (SC'17).
 _SERVICE = {
     "policy": "policy",
     "makespan s": "makespan",
@@ -43,23 +43,25 @@ _SERVICE = {
     "NVLink use": "nvlink_use",
     "mean wait s": "mean_wait",
     "slowdown": "mean_slowdown",
-    "with wait": "mean_slowdown_with_wait",
+    "slowdown incl. wait": "mean_slowdown_with_wait",
     "utility": "mean_utility",
     "SLO violations": "slo_violations",
 }
 
 
 def add(commands: Any) -> None:
-    """Both commands."""
+    """Add the commands `simulate` and `compare`."""
     simulate = options.command(commands, "simulate", "run a queue of jobs under one policy", _simulate)
     options.add_topology(simulate)
-    simulate.add_argument("--policy", help="default: mapa-preserve, or topo-aware where there is a --profile")
+    simulate.add_argument(
+        "--policy", help="policy that decides (default: mapa-preserve; topo-aware with --profile)"
+    )
     _add_workload(simulate)
     compare = options.command(
         commands, "compare", "run the same jobs under several policies, side by side", _compare
     )
     options.add_topology(compare)
-    compare.add_argument("--policies", help="comma-separated names (default: all)")
+    compare.add_argument("--policies", help="comma-separated names of policies (default: all)")
     _add_workload(compare)
 
 
@@ -67,28 +69,28 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         metavar="FILE",
-        help="CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), MAPA's job lines or "
-        "SC'17's manifests; default: MAPA's job mix",
+        help="read jobs from FILE: CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), "
+        "MAPA's job lines or SC'17's manifests (default: MAPA's job mix)",
     )
     parser.add_argument(
         "--num-jobs",
         type=options.count,
         default=300,
         metavar="N",
-        help="of the default mix (default: 300)",
+        help="number of jobs of the default mix (default: 300)",
     )
     options.add_gpus_per_node(parser)
     options.add_hosts(parser)
-    options.add_seed(parser, "the mix, the run times, and what a log does not tell")
+    options.add_seed(parser, "the mix, the run times, and of what a log does not contain")
     parser.add_argument(
         "--performance",
         choices=("mapa", "fixed", "profile", "remote-copies"),
-        help="run times (default: mapa; profile where one is given, remote-copies for logs)",
+        help="model of run times (default: mapa; profile with --profile, remote-copies for logs)",
     )
     parser.add_argument(
         "--profile",
         metavar="FILE",
-        help="measured times, also for the policies of SC'17; see topoplace profile",
+        help="use measured times, also in the policies of SC'17; see topoplace profile",
     )
     options.add_json(parser)
     options.add_output(parser)
@@ -121,7 +123,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     names = policies.names() if arguments.policies is None else _listed(arguments.policies)
     study = _Study(topology, arguments)
     for name in names:
-        policies.get(name)  # all names are known before the first run
+        policies.get(name)  # report an unknown name before the first run
     results = [study.run(name) for name in names]
     rows = results[0].compare(results[1:])
     if arguments.json:
@@ -144,7 +146,7 @@ def _listed(names: str) -> list[str]:
 
 
 class _Study:
-    """The runs of one command: the same jobs and run times under any policy."""
+    """The jobs and run times of one command, the same for every policy."""
 
     def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
         self.topology = topology
@@ -152,11 +154,11 @@ class _Study:
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         self.workload = _workload(arguments, self.profile)
         self.is_log = any(self.workload.transfers)
-        """Whether the jobs are from a log of a batch system."""
+        """True if the jobs are from the log of a batch system."""
         self.model = self._model(arguments.performance)
 
     def run(self, name: str) -> Result:
-        """The jobs under the policy of that name; one of SC'17 knows the profile."""
+        """Simulate the jobs under the policy `name`; a policy of SC'17 gets the profile."""
         from topoplace import policies
         from topoplace.simulate import simulate
 

@@ -55,7 +55,7 @@ def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
             return _with_numa(source())
         except (_NotHereError, TopologyError) as reason:
             silent.append(f"{name}: {reason}")
-    raise TopologyError(f"no GPU found; {'; '.join(silent)}")
+    raise TopologyError("\n  ".join(("no GPU found; tried:", *silent)))
 
 
 def _from_nvml() -> Topology:
