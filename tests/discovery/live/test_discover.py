@@ -66,7 +66,7 @@ def test_nothing_there_names_every_source(tools: Path) -> None:
         "kfd: no such directory",
     ):
         assert source in str(caught.value)
-    assert "rocm-smi: is not on the PATH; lstopo: is not on the PATH" in str(caught.value)
+    assert "\n  rocm-smi: is not on the PATH\n  lstopo: is not on the PATH" in str(caught.value)
 
 
 def test_nvidia_smi_tells_links_and_devices(tools: Path) -> None:

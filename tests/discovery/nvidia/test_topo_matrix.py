@@ -417,7 +417,7 @@ def test_models_without_nvlink_are_taken_where_there_is_none() -> None:
     ids=["gpus", "adapters", "one word", "many words", "digits", "blank lines"],
 )
 def test_large_texts_are_refused_quickly(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(tp.TopologyError):
         parse(text)
-    assert time.monotonic() - start < 1.0
+    assert time.process_time() - start < 1.0
