@@ -330,7 +330,7 @@ def test_times_that_are_none_are_refused_with_their_file(tmp_path: Path) -> None
     (tmp_path / "times.csv").write_text("job,hours\n")
     done = run("papers", "gpuaas", "--quick", "--times", "times.csv", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("topoplace: times.csv: line 1: columns ['job', 'hours'], needed")
+    assert done.stderr.startswith("topoplace: times.csv: line 1: columns = ['job', 'hours']: must contain")
 
 
 def test_a_log_without_jobs_is_refused(tmp_path: Path) -> None:
@@ -427,8 +427,8 @@ def odd(tmp_path: Path) -> Path:
         ("show dgx1-v10", "dgx1-v10: no such file, and no built-in machine; did you mean dgx1-v100"),
         ("show no/such/file", "no/such/file: no such file"),
         ("show folder", "folder: Is a directory"),
-        ("show binary", "binary: text is no text: byte 4 is 0xff"),
-        ("show zeros", "zeros: text is no text: character 4 is 0"),
+        ("show binary", "binary: text is not UTF-8: byte 4 is 0xff"),
+        ("show zeros", "zeros: text is binary: character 4 is 0"),
         ("show empty", "empty: empty"),
         ("show prose", "prose: "),
         ("show cut.json", "cut.json: not JSON"),
