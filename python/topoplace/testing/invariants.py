@@ -1,4 +1,4 @@
-"""The contract of a policy as executable checks, for policies of this package and of third parties alike."""
+"""Executable checks of the contract of policies, for this package and for third parties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PolicyFactory = Callable[[], Policy]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `check_policy` did: how many decisions it saw, and how many of them placed the job."""
+    """The counts of `check_policy`: decisions made, and those of them that placed the job."""
 
     policy: str
     decisions: int
@@ -39,14 +39,16 @@ def check_policy(
     states: int = 6,
     seed: int = 0,
 ) -> Report:
-    """Run a policy, or a factory of one, through its contract; AssertionError says what it broke and where.
+    """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    For every topology (default: three built-in machines and a cluster of two), every job (default: patterns of 1 to
-    5 tasks with and without requirements) and `states` random allocations, `place` must return None or a placement
-    that has exactly as many GPUs as the job has tasks, each of them free, none twice, and all as the job requires;
-    the same again when asked again, also of a fresh policy from the factory; and the cluster, topology and job it is
-    shown must stay as they were. `explain` must agree with `place` and rank different GPU sets, and `plan` must
-    start only jobs of the queue, on GPUs that are free one after the other.
+    The clauses are checked for every topology (default: three built-in machines and a cluster of two), every job
+    (default: patterns of 1 to 5 tasks with and without requirements) and `states` random allocations:
+    - `place` returns None or a placement with one GPU per task. Each GPU is free, meets the job's requirements and is
+      listed once.
+    - `place` gives the same answer again, also for a new policy from the factory.
+    - `explain` agrees with `place` and ranks different sets of GPUs.
+    - `plan` starts only jobs of the queue, each on GPUs that are still free.
+    - No method changes the cluster, topology or job.
     """
     build: PolicyFactory = _factory(policy)
     subject = build()
@@ -66,7 +68,7 @@ def check_policy(
 
 
 def _require(holds: object, message: str) -> None:
-    """As `assert`, but also under `python -O`."""
+    """Raise AssertionError with `message` unless `holds`; unlike `assert`, also under `python -O`."""
     if not holds:
         raise AssertionError(message)
 
@@ -80,7 +82,7 @@ def _no_exception(where: str) -> Generator[None]:
 
 
 class _Check:
-    """One job on one state of one cluster."""
+    """The checks of one job on one state of a cluster."""
 
     def __init__(self, policy: Policy, build: PolicyFactory, job: JobGraph, cluster: Cluster) -> None:
         self.policy = policy
@@ -91,7 +93,7 @@ class _Check:
         self.where = f"{policy.name}: {job.name} of {job.num_tasks} on {cluster.topology.name}, busy {busy}"
 
     def place(self) -> Placement | None:
-        """Check every clause and return the placement."""
+        """Check `place` and `explain` against every clause, and return the placement."""
         before = self._shown()
         placement = self._asked(self.policy.place)
         _require(
@@ -220,7 +222,7 @@ def _default_jobs() -> list[JobGraph]:
 
 
 def _clusters(topologies: Sequence[Topology], states: int, rng: random.Random) -> Iterator[Cluster]:
-    """Each topology idle, then with everything busy, then with random parts of it busy."""
+    """Yield, for each topology, an idle cluster, one that is fully busy, and ones with random GPUs busy."""
     for topology in topologies:
         yield Cluster(topology)
         for number in range(states):
