@@ -87,7 +87,7 @@ class Placement:
 
         For a job on several machines, return a dict of variables by machine name, each for the tasks of that machine in
         task order. GPUs have their own machine's numbers: the number in a name such as "GPU3" or "nvidia3", or else
-        their position. If a job has a MIG slice or a GPU that a pool lends to another machine, UUIDs are used instead;
+        their position. MIG slices, and GPUs that a pool lends to another machine, require UUIDs for all GPUs;
         AllocationError if these are unknown.
 
         servers: required for remote GPUs, which are not visible to CUDA. It returns variables for a machine's devices,
@@ -127,9 +127,8 @@ class Placement:
         if len(hosts) > max(len(self.gpus), 1):
             raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
         remote = _checks.sequence(self.remote, "remote", AllocationError)
-        own = (
-            set(self.gpus) if set(map(type, remote)) == {int} else self.gpus
-        )  # other values may not be hashable
+        hashable = set(map(type, remote)) == {int}
+        own = set(self.gpus) if hashable else self.gpus
         if strange := [gpu for gpu in remote if gpu not in own]:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if remote and not hosts:

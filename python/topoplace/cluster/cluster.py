@@ -127,7 +127,7 @@ class Cluster:
         - The job already holds GPUs, or gets nothing.
         - A GPU is unknown, listed twice, drained, or held by another job.
         - The topology has partitions, and the GPUs are not one of them.
-        - A machine has too few free CPUs, drives or too little free memory.
+        - A machine does not have enough free CPUs, memory or drives.
         """
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)

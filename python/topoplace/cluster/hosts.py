@@ -25,7 +25,7 @@ _MANY: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """The resources of one machine besides its GPUs."""
+    """The resources of one machine other than GPUs."""
 
     cpus: int
     """Logical CPUs, as the operating system counts them."""

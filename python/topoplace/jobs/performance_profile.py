@@ -169,12 +169,14 @@ class PerformanceProfile:
         """Return the run time of the first kind beside the second, relative to alone; at least 1.
 
         The time alone is that of the placement class in which the pair was measured. If the class is unknown, it is the
-        time across sockets, or else the first measured of within a socket and across machines. SC'17 ran two 2-GPU jobs
-        on GPUs 0, 2 and 1, 3, so compared with packed GPUs most of the loss would be locality, not interference.
+        time across sockets, or else within a socket, or else across machines. SC'17 ran two 2-GPU jobs on GPUs 0, 2 and
+        1, 3. Compared with packed GPUs most of the loss would be locality, not interference.
 
-        An unmeasured pair gets the median of the first of these groups with a measured pair: the first kind beside any
-        other; its model with any batch or number of GPUs beside any other; any kind beside the second; all pairs. 1 if
-        there is none.
+        An unmeasured pair gets the median of the first of these groups that has a measured pair, or 1 if none has:
+        - the first kind beside any other;
+        - its model, with any batch or number of GPUs, beside any other;
+        - any kind beside the second;
+        - all pairs.
         """
         known = self._slowdowns.get((name, num_gpus, other, other_gpus))
         if known is not None:

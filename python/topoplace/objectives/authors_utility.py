@@ -28,7 +28,7 @@ WEIGHT: Final = 0.3333333333333
 """The weight of each cost in the published configuration."""
 LEAST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 1.0, 3: 41.0})
 WORST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 40.0, 3: 60.0})
-"""By number of GPUs: the value subtracted from the sum over pairs (`LEAST_DISTANCE`), and the divisor of the rest."""
+"""The divisor of the sum of distances over pairs after subtracting `LEAST_DISTANCE`, by number of GPUs."""
 
 
 def communication_cost(

@@ -3,8 +3,8 @@
 The policy gets the waiting jobs in order of submission and decides how far it looks past the head. At equal times
 completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
 
-If the performance model covers neighbours on a machine (`ColocationModel`) or on links (`LinkModel`), the speed of
-running jobs changes whenever a neighbour starts or ends. The total work of each job stays the same.
+With a performance model of neighbours on a machine (`ColocationModel`) or on links (`LinkModel`), the speed of a
+running job changes whenever a neighbour starts or ends. The total work of each job stays the same.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def simulate(
     model of run times, `FixedTime()` by default. seed: of the random generator that the performance model may use.
     progress: show a bar if the run takes over a second and rich is installed.
 
-    A job that can never run is recorded as rejected, and the others continue. It is too large, or the policy refuses it
-    while nothing is running. Raises ValueError if the policy starts a job that is not waiting, or with a wrong number
-    of GPUs. Raises AllocationError if the policy allocates a busy GPU.
+    A job that the policy rejects, or refuses while no job is running, is recorded as rejected, and the others continue.
+    Raises ValueError if the policy starts a job that is not waiting, or with a wrong number of GPUs. Raises
+    AllocationError if the policy allocates a busy GPU.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
@@ -125,7 +125,7 @@ class _Run:
             self._check_waits(job_id)
 
     def _force_head(self, now: float) -> None:
-        """Start the first job as if it had waited for ever, or reject it, as the idle cluster cannot improve."""
+        """Start the first job as if it had been deferred often enough, or reject it, as the cluster is idle."""
         head = next(iter(self.queue.values()))
         plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
         self._follow(plan, now)

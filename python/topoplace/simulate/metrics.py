@@ -52,11 +52,15 @@ class Result:
     def jobs(self) -> NDArray[np.void]:
         """Return a structured array with one row per job of the workload; times are in seconds.
 
-        Columns: job (id), submit, start, end, wait (start - submit), run_time, slowdown (run_time / base time, SC'17's
-        QoS slowdown; 1 means no loss), slowdown_with_wait ((wait + run_time) / base time), min_utility, num_gpus,
-        bandwidth_sensitive, profile, gpus (tuple, task i on gpus[i]), postponed (how often the policy deferred the job
-        although enough suitable GPUs were free), rejected (the reason, empty for jobs that ran). The nested column
-        scores has one field per score of the placements. Jobs that never ran have NaN.
+        - job (id), submit, start, end, wait (start - submit), run_time.
+        - slowdown: run_time / base time, which is SC'17's QoS slowdown; 1 means no loss. slowdown_with_wait: (wait +
+          run_time) / base time.
+        - min_utility, num_gpus, bandwidth_sensitive, profile: properties of the job.
+        - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
+        - postponed: how often the policy deferred the job although enough suitable GPUs were free. rejected: the
+          reason, empty for jobs that ran.
+
+        Jobs that never ran have NaN.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}

@@ -41,8 +41,8 @@ def check_policy(
 ) -> Report:
     """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    The clauses are checked for every topology (default: three built-in machines and a cluster of two), every job
-    (default: patterns of 1 to 5 tasks with and without requirements) and `states` random allocations:
+    topologies: by default three built-in machines and a cluster of two. jobs: by default patterns of 1 to 5 tasks with
+    and without requirements. states: random allocations of each topology. These clauses are checked for each case:
     - `place` returns None or a placement with one GPU per task. Each GPU is free, meets the job's requirements and is
       listed once.
     - `place` gives the same answer again, also for a new policy from the factory.

@@ -12,9 +12,9 @@ Done = TypeVar("Done")
 def map_on(executor: Any, function: Callable[[Item], Done], items: Sequence[Item]) -> list[Done]:
     """Apply `function` to each item and return the results in the same order.
 
-    executor: None to run in this process; a `dask.distributed.Client`; the initialised module `ray`; or an object with
-    `map(function, items)`, such as a `concurrent.futures.Executor` or a pool of `multiprocessing`. Raises ValueError
-    for anything else.
+    executor: None to run in this process, or one of the following; ValueError for anything else.
+    - A `dask.distributed.Client`, or the initialised module `ray`.
+    - An object with `map(function, items)`, such as a `concurrent.futures.Executor` or a pool of `multiprocessing`.
     """
     if isinstance(executor, type):
         raise ValueError(f"executor = {executor.__name__} is a class; an object of it is needed")

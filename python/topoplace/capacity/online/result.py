@@ -69,7 +69,7 @@ class CapacityResult:
         """Return one row per job, in the order of `submitted`.
 
         Fields: job (id), submit, due, weight, controller, start (the first one), end, tardiness (hours), cost (of the
-        tardiness, $), and stops (how often the job was preempted, moved or resized).
+        tardiness, $), stops. The last counts how often the job was preempted, moved or resized.
         """
         ran = [_Ran() for _ in self.submitted]
         rows: list[tuple[float, str, int, int, int, int, int]] = self.events.tolist()

@@ -24,7 +24,7 @@ _LIMIT = 1 << 60
 class SearchPlanner:
     """Plan by large neighbourhood search in C++, guided by prices of jobs. The same seed gives the same plan.
 
-    price_steps: steps of the volume algorithm, whose prices guide the search and bound the cost of any plan; None means
+    price_steps: steps of the volume algorithm, whose prices guide the search and bound the cost of any plan. None means
     8 per job, at least 400. rounds: how often nodes are emptied and filled again; None means 50 per node. A round
     solves a few knapsacks, in microseconds. timeout: seconds in total; a plan is returned in any case.
     """

@@ -5,7 +5,7 @@ cheap, slow node for weeks is then free in the model but expensive in the end.
 
 Here every job is charged its tardiness and, until its own end, its GPUs' share of the node's price. Every rented but
 unused GPU costs `idle`, and only nodes that pay are rented. A waiting job costs its penalty (P1i), its least cost once
-it runs, and twice the idle cost of the largest node's GPUs, so no job waits while a node is free.
+it runs, and twice the idle cost of the largest node's GPUs. So no job waits while a node is free.
 """
 
 from __future__ import annotations

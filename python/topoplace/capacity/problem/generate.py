@@ -12,7 +12,7 @@ sheet. Several GPUs divide them, the third stays as it is, and the exchange of g
 help, but less than proportionally.
 
 The shares reproduce the ratios of single-GPU times that the authors published with a later scheduler. There a Quadro
-P600 takes 3.1 times as long as a GTX 1080Ti for AlexNet, 3.5 to 4.0 for ResNet and 4.7 for VGG; a K80 or M60 takes 1.1
+P600 takes 3.1 times as long as a GTX 1080Ti for AlexNet, 3.5 to 4.0 for ResNet and 4.7 for VGG. A K80 or M60 takes 1.1
 to 1.5 times as long. The numbers of epochs make jobs take one to five days on one GTX 1080Ti. In the published times,
 the fastest configuration of a job takes 12 to 45 hours.
 """

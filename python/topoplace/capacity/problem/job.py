@@ -93,8 +93,8 @@ def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[Capacity
     """Read jobs, in the order of their lines, from two CSV texts with headers.
 
     jobs: columns job_id, due (hours), weight ($/h), and optionally submit (hours). times: columns job_id, vm_type, gpus
-    and hours, with a line for each configuration in which a job can run. ValueError names the line if a time is not
-    above 0, if a type is unknown or has fewer GPUs, if a job is only in one of the texts, or if an entry is repeated.
+    and hours, with a line for each configuration in which a job can run. ValueError names the line of a time that is
+    not above 0, an unknown type, too many GPUs, a job in only one of the texts, or a repeated entry.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     with _errors_of("times"):

@@ -90,8 +90,8 @@ def plan_of(
 ) -> Plan:
     """Build the plan that rents these nodes; jobs on none of them wait.
 
-    There may be fewer nodes than (P1n) requires. ValueError names the node if it has no job, uses more GPUs than it
-    has, or runs a job that also runs elsewhere or cannot run there; also raised for more than `num_nodes` nodes.
+    There may be fewer nodes than (P1n) requires, but not more than `num_nodes`. ValueError names a node without a job,
+    with too few GPUs for its jobs, or with a job that also runs elsewhere or cannot run there.
     """
     given: tuple[Node, ...] = _checks.sequence(nodes, "nodes", ValueError)
     for i, node in enumerate(given):

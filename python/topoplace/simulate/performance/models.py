@@ -71,7 +71,7 @@ class FixedTime:
     """A model in which every placement takes the job's base time, as in the simulator of MAPA's paper."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """The base time."""
+        """Return the base time."""
         return job.base_time
 
 
@@ -79,15 +79,17 @@ class MapaSlowdown:
     """A model whose run time falls with effective bandwidth and is flat above `flat_gb_per_s`, as in MAPA's Fig. 16.
 
     A job that is not bandwidth sensitive, or whose tasks do not communicate, takes its base time. For a sensitive job,
-    the fraction `c` of the base time is communication, which takes `flat_gb_per_s / B` times as long at an effective
-    bandwidth of `B` GB/s: time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s)).
+    the fraction `c` of the base time is communication. At an effective bandwidth of `B` GB/s, this part takes
+    `flat_gb_per_s / B` times as long:
+
+        time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s))
 
     shares: `c` by network. default_share: `c` of other networks. flat_gb_per_s: the paper's knee, 50. floor_gb_per_s:
     10, the value of eq. 2 for a pair on PCIe; for some mixes eq. 2 is lower, but no real all-reduce is.
 
     The figure prints no numbers, so the shares follow from the text. VGG-16 has a factor of 3 between PCIe and double
-    NVLink (Fig. 2b). Section 4.1 has 75th percentiles of Baseline and Topo-aware of 785 and 378 s for VGG-16 and of 511
-    and 374 s for AlexNet, and hardly any difference for Inception.
+    NVLink (Fig. 2b). In section 4.1, the 75th percentiles of Baseline and Topo-aware are 785 and 378 s for VGG-16, 511
+    and 374 s for AlexNet, and hardly differ for Inception.
     """
 
     SHARES: Final[Mapping[str, float]] = {
@@ -183,7 +185,7 @@ class NetworkContention:
         self.profiles = dict(profiles)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """The base time."""
+        """Return the base time, which is the run time while the network is idle."""
         return job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:

@@ -130,11 +130,13 @@ class Workload:
         """Read a CSV trace with a header: job_id, submit_s, num_gpus and optional columns.
 
         duration_s is the run time at full speed. If it is empty, `profile` provides it, or else it is `duration`. These
-        columns are also used if they are not empty: gpu_milli (thousandths of each GPU), gpu_type (one model; several,
-        joined by |, are ignored), cpus, mem_mib, nodes (1 means all on one machine), model and batch (the profile
-        `model/batch`), min_utility. Other columns and jobs without GPUs are skipped.
+        columns are also read if they are not empty:
+        - gpu_milli: thousandths of each GPU. gpu_type: one model; several, joined by |, are ignored.
+        - cpus, mem_mib, min_utility. nodes: 1 means that all tasks must be on one machine.
+        - model, batch: together the profile `model/batch`.
 
-        pattern, bandwidth_sensitive: used for every job, as no trace contains them.
+        Other columns and jobs without GPUs are skipped. pattern, bandwidth_sensitive: used for every job, as no trace
+        contains them.
         """
         _check_profile(profile)
         columns = trace_csv.read_trace(text, pattern, bandwidth_sensitive, profile, duration)
