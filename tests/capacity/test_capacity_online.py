@@ -196,7 +196,7 @@ def test_an_impossible_plan_is_refused_with_the_planners_name():
         (lambda e: e[:-1], "are not returned"),
         (lambda e: e[e["event"] != "end"], "events.*jobs run on node"),
         (lambda e: _with(e, "end", "time", 3.0), r"events\[\d\]: job 0 ends with 0.75"),
-        (lambda e: _with(e, "start", "gpus", 3), r"3 GPUs on node \(0, 0\), 2 are free"),
+        (lambda e: _with(e, "start", "gpus", 3), r"3 GPUs on node \(0, 0\): must be in 1\.\.2"),
         (lambda e: _with(e, "boot", "vm_type", 0), "job 0 cannot run there"),
         (lambda e: _with(e, "submit", "time", -1.0), r"events\[0\]: job 0 is submitted 1 h before its time"),
         (lambda e: _with(e, "submit", "job", -1), "job -1 is unknown: there are 1"),

@@ -228,7 +228,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
-    """Replace float capacities of at least 2**63, infinity included, by `INFINITE`; return others as integers."""
+    """Replace float capacities of at least 2**63, infinity included, by `INFINITE`."""
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array

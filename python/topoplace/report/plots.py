@@ -74,7 +74,7 @@ def gantt(result: Result, path: str | Path) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, end / seconds or 1)
     axes.set_xlabel(f"time ({unit})")
-    title = figures.literal(f"{result.policy} on {result.topology.name}: who has which GPUs")
+    title = figures.literal(f"{result.policy} on {result.topology.name}: jobs on GPUs")
     axes.set_title(f"{title} (dark edge: bandwidth sensitive)", fontsize=11)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -74,7 +74,7 @@ def _show_machine(topology: Topology) -> None:
     title = f"{topology.name}: {topology.num_gpus} x {model}; speeds: {topology.speeds}"
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
     if topology.num_gpus > _MAX_COUNTED:
-        print(f"counted are the pairs of the first {_MAX_COUNTED} GPUs")
+        print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")
     parts = Counter(part.kind.value.replace("_", " ") for part in topology.components)
     for what, count in parts.items():
         print(f"{what}: {count}")
@@ -83,7 +83,7 @@ def _show_machine(topology: Topology) -> None:
     if topology.partitions:
         print(f"only these sets of GPUs may be given to a job: {' '.join(map(str, topology.partitions))}")
     for gpu in topology.unhealthy_gpus:
-        print(f"not healthy: {topology.gpus[gpu].name}")
+        print(f"unhealthy: {topology.gpus[gpu].name}")
     for note in topology.notes:
         print(f"note: {note}")
 

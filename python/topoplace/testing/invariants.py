@@ -125,7 +125,7 @@ class _Check:
         _require(
             len(gpus) == job.num_tasks, f"{self.where}: {len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
         )
-        _require(len(set(gpus)) == len(gpus), f"{self.where}: a GPU twice in {gpus}")
+        _require(len(set(gpus)) == len(gpus), f"{self.where}: {gpus} lists a GPU twice")
         taken = sorted(set(gpus) - set(self.cluster.free_gpus()))
         _require(not taken, f"{self.where}: GPUs {taken} are not free")
         if job.single_machine:
@@ -144,14 +144,12 @@ class _Check:
         explained = self._asked(self.policy.explain)
         if placement is None:
             reason = explained.refusal.reason if explained.refusal else ""
-            _require(reason, f"{self.where}: place gives None and explain no reason")
+            _require(reason, f"{self.where}: place returns None, but explain gives no reason")
             return
-        _require(explained.candidates, f"{self.where}: place gives {placement.gpus}, explain no candidate")
+        answer = f"{self.where}: place returns {placement.gpus}"
+        _require(explained.candidates, f"{answer}, but explain lists no candidate")
         first = explained.candidates[0].gpus
-        _require(
-            first == placement.gpus,
-            f"{self.where}: place gives {placement.gpus}, explain ranks {first} first",
-        )
+        _require(first == placement.gpus, f"{answer}, but explain ranks {first} first")
         sets = [frozenset(candidate.gpus) for candidate in explained.candidates]
         _require(len(set(sets)) == len(sets), f"{self.where}: explain ranks a GPU set twice")
         for candidate in explained.candidates:

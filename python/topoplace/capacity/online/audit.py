@@ -68,7 +68,7 @@ class _Books:
     def enter(
         self, time: float, event: str, controller: int, node: int, vm_type: int, job: int, gpus: int
     ) -> None:
-        _need(time >= self.clock, f"time {time:g} after {self.clock:g}")
+        _need(time >= self.clock, f"time {time:g} is before {self.clock:g}, the time of the row above")
         self.clock = time
         where = (controller, node)
         if event == "submit":
@@ -118,7 +118,9 @@ class _Books:
         _need(job not in self.running, f"job {job} is already running")
         _need(where in self.rented, f"node {where} is not rented")
         node = self.rented[where]
-        _need(1 <= gpus <= node.free, f"{gpus} GPUs on node {where}, {node.free} are free")
+        _need(
+            1 <= gpus <= node.free, f"{gpus} GPUs on node {where}: must be in 1..{node.free}, the free ones"
+        )
         _need(math.isfinite(self.jobs[job].hours[node.vm_type, gpus - 1]), f"job {job} cannot run there")
         node.free -= gpus
         self.running[job] = (where, gpus, self.clock)

@@ -54,7 +54,7 @@ class RoundRobin:
     needs_state: bool = False
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the next controller in turn."""
         return (len(arrived) - 1) % len(controllers)
 
 
@@ -66,7 +66,7 @@ class LeastLoaded:
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the controller with the least work left per node."""
         del arrived
         work = [view.work() for view in controllers]
         return work.index(min(work))
@@ -83,7 +83,7 @@ class DueDateAware:
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the controller with the least work per node due by the last job's due date."""
         due = arrived[-1].due
         work = [(view.work(due), view.work()) for view in controllers]
         return work.index(min(work))
@@ -100,7 +100,7 @@ class SizeAware:
     needs_state: bool = False
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the controller whose interval of sizes contains the last job's size."""
         own = arrived[-1].gpu_hours
         sizes = [job.gpu_hours for job in arrived]
         below = sum(other for other in sizes if other < own) + sizes.count(own) * own / 2

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CompactModel:
-    """The model of one problem, built by its constructor.
+    """The compact model of one problem.
 
     x[n, w] = 1 if node n runs option w (job, type, GPUs). first[n, w] ≤ x[n, w] selects the job that ends first, whose
     deployment cost is the node's. y[n, v] = 1 if node n has type v. Each job has one more column for waiting.

@@ -119,7 +119,7 @@ def _errors_of(text: str) -> Generator[None]:
 
 
 def _jobs(text: str, tables: Tables) -> Iterator[CapacityJob]:
-    """Each with its table, which is taken out of `tables`."""
+    """Yield the jobs of a CSV text, each with its table of times, which is removed from `tables`."""
     line_of: dict[str, int] = {}
     for line, row in records(text, ("job_id", "due", "weight"), ("submit",)):
         job_id = row["job_id"].strip()

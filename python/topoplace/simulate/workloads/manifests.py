@@ -26,7 +26,7 @@ def read_manifests(
     try:
         return _read(text, profile, weights)
     except RecursionError:
-        raise ValueError("the text: nested too deeply") from None
+        raise ValueError("the text is nested too deeply") from None
 
 
 def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]) -> Columns:
