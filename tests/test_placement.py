@@ -34,8 +34,8 @@ def test_env_of_several_machines_is_by_name() -> None:
 @pytest.mark.parametrize(
     ("gpus", "message"),
     [
-        ((0, 0), r"gpus = \(0, 0\) names no GPU, or one twice"),
-        ((), r"gpus = \(\) names no GPU"),
+        ((0, 0), r"gpus = \(0, 0\) lists GPU 0 twice"),
+        ((), r"gpus = \(\) is empty"),
         ((0, 8), r"gpus\[1\] = 8 is not in 0\.\.7"),
         ((-1,), r"gpus\[0\] = -1 is not in 0\.\.7"),
         ((0.5,), r"gpus\[0\] = 0.5 is not an integer"),

@@ -1,4 +1,4 @@
-"""How to start what was placed: environment variables for CUDA and for the middleware, and numactl's arguments."""
+"""Build what a placed job needs to start: environment variables for CUDA and middleware, and the numactl prefix."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ class Device:
     """A GPU as a process sees it."""
 
     machine: str
-    """Where it is."""
+    """Name of the GPU's machine."""
     device: str
-    """What CUDA calls it there."""
+    """CUDA's number or UUID of the GPU on that machine."""
     remote: bool
-    """Whether the process reaches it over the network."""
+    """True if the process reaches the GPU over the network."""
 
 
 Servers = Callable[[Sequence[Device]], Mapping[str, str]]
-"""From the devices of a machine's processes, in task order, to the variables that tell the middleware's client where
-to find those that are remote. Which server listens where is the caller's knowledge."""
+"""A function from the devices of a machine's processes, in task order, to environment variables.
+
+The variables state where the middleware's client finds the remote devices. Only the caller knows these addresses.
+"""
 
 
 def environment(placement: Placement, servers: Servers | None = None) -> Environment | dict[str, Environment]:
     """Return the variables that make process-local device i the GPU of task i; see `Placement.env`."""
     if placement.remote and servers is None:
         raise AllocationError(
-            f"remote = {placement.remote}: env needs servers=, which says where these are served"
+            f"remote = {placement.remote}: env needs servers=, a function that returns their addresses"
         )
     by_machine: dict[str, Environment] = {}
     for machine, gpus in _by_host(placement).items():
@@ -66,7 +68,7 @@ def numactl(placement: Placement) -> tuple[str, ...] | dict[str, tuple[str, ...]
 
 
 def _nodes(placement: Placement, gpus: Sequence[int], machine: str) -> set[int | None]:
-    """The NUMA nodes of the local ones of these GPUs, as `machine` numbers them."""
+    """Return the NUMA nodes of the GPUs that are local to `machine`; None stands for an unknown one."""
     local = [placement.topology.gpus[index] for index in gpus if index not in placement.remote]
     return {
         None if gpu.machine != machine else gpu.socket if gpu.numa_node is None else gpu.numa_node
@@ -75,7 +77,7 @@ def _nodes(placement: Placement, gpus: Sequence[int], machine: str) -> set[int |
 
 
 def _by_host(placement: Placement) -> dict[str, list[int]]:
-    """The GPUs of the processes on each machine, in task order; where there are none, of each machine's own."""
+    """Return the GPUs by the machine of their process, in task order, or by their own machine without processes."""
     found: dict[str, list[int]] = {}
     names = placement.topology.machine_names if placement.hosts else ()
     for share in placement.hosts:
@@ -88,7 +90,7 @@ def _by_host(placement: Placement) -> dict[str, list[int]]:
 
 
 def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> Device:
-    """A GPU as the processes on `machine` see it that have all of `beside`."""
+    """Return a GPU as seen by the processes on `machine`, whose GPUs are `beside`."""
     own = placement.topology.gpus[index].machine
     if index in placement.remote:
         return Device(own, _device(placement, index, [index]), remote=True)
@@ -100,12 +102,12 @@ def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str)
 def _uuid(placement: Placement, index: int) -> str:
     gpu = placement.topology.gpus[index]
     if gpu.uuid is None:
-        raise AllocationError(f"gpus: {gpu.name} has no known UUID, by which slices and lent GPUs are named")
+        raise AllocationError(f"gpus: the UUID of {gpu.name} is unknown; slices and lent GPUs need one")
     return gpu.uuid
 
 
 def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
-    """What CUDA calls a GPU on its machine, for one who sees those `beside`, too."""
+    """Return CUDA's name of a GPU on its machine for a process that also sees the GPUs `beside`."""
     gpu = placement.topology.gpus[index]
     if any(placement.topology.gpus[other].parent for other in beside):
         return _uuid(placement, index)
@@ -119,7 +121,7 @@ def _visible(devices: Sequence[str]) -> Environment:
 
 
 def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:
-    """What the hook returns; AllocationError where that is no environment, or says which GPUs are local."""
+    """Return the variables of `servers`; AllocationError if they are invalid or change which GPUs are visible."""
     if not callable(servers):
         raise AllocationError(f"servers = {_checks.shown(servers)} is not callable")
     returned = servers(devices)
@@ -130,11 +132,9 @@ def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environmen
 def _variable_name(key: object) -> str:
     name = _checks.text(key, "servers: name of a variable", AllocationError)
     if "=" in name or "\0" in name:
-        raise AllocationError(f"servers: name of a variable = {_checks.shown(name)} has '=' or NUL in it")
+        raise AllocationError(f"servers: name of a variable = {_checks.shown(name)} contains '=' or NUL")
     if name in _visible(()):
-        raise AllocationError(
-            f"servers: {name} says which GPUs are local, and is not the middleware's to set"
-        )
+        raise AllocationError(f"servers: must not set {name}, which decides which GPUs are local")
     return name
 
 
@@ -145,7 +145,7 @@ def _variable_value(key: str, value: object) -> str:
     if value:
         _checks.text(value, what, AllocationError)
     if "\0" in value:
-        raise AllocationError(f"{what} = {_checks.shown(value)} has NUL in it")
+        raise AllocationError(f"{what} = {_checks.shown(value)} contains NUL")
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
@@ -14,43 +15,43 @@ from topoplace.topology.topology import Topology
 if TYPE_CHECKING:
     from topoplace.launch import Environment, Servers
 
-_MOST = 1 << 30
+_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class HostShare:
-    """The machine on which a process of a job runs, and what it takes there."""
+    """The machine on which a process of a job runs, and the CPUs and memory it takes there."""
 
     machine: int
-    """Its number: the place of its name in the topology's `machine_names`."""
+    """Number of the machine: the index of its name in the topology's `machine_names`."""
     cpus: int = 0
     memory_gb: float = 0.0
 
     def __post_init__(self) -> None:
-        _checks.integer(self.machine, "machine", AllocationError, low=0, high=_MOST)
-        _checks.integer(self.cpus, "cpus", AllocationError, low=0, high=_MOST)
-        _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_MOST)
+        _checks.integer(self.machine, "machine", AllocationError, low=0, high=_LIMIT)
+        _checks.integer(self.cpus, "cpus", AllocationError, low=0, high=_LIMIT)
+        _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The GPUs a job gets: task i runs on `gpus[i]`."""
+    """The GPUs of a job in task order: task i runs on `gpus[i]`."""
 
     gpus: tuple[int, ...]
     _: KW_ONLY
     topology: Topology = field(repr=False)
     scores: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
-    """Named scores, such as "aggregated_bandwidth" in GB/s; to be read only."""
+    """Named scores, such as "aggregated_bandwidth" in GB/s; read-only."""
     optimal: bool = False
-    """True only where the search proved that no placement is better for the policy's objective."""
+    """True only if the search proved that no placement is better for the policy's objective."""
     job: JobGraph | None = field(default=None, repr=False, compare=False)
-    """The job it was made for; the cluster remembers it, so that later jobs can be kept from disturbing this one."""
+    """The placed job. The cluster stores it, so that policies can keep later jobs from disturbing this one."""
     hosts: tuple[HostShare, ...] = ()
-    """Where each process of the job runs and what it takes there; () where the policy chooses GPUs only."""
+    """Machine and resources of each process of the job; () if the policy chooses only GPUs."""
     remote: tuple[int, ...] = ()
-    """The GPUs that their process reaches over the network: neither on its machine nor in its pool."""
+    """GPUs that their process reaches over the network: neither on its machine nor in its pool."""
     drives: tuple[int, ...] = ()
-    """The machine, by number, of each drive."""
+    """Number of the machine of each drive."""
 
     def __post_init__(self) -> None:
         gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
@@ -61,51 +62,56 @@ class Placement:
                 _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
                 for i, gpu in enumerate(gpus)
             )
-        if not (gpus or self.hosts) or len(set(gpus)) != len(gpus):
-            raise AllocationError(f"gpus = {gpus} names no GPU, or one twice")
+        if not (gpus or self.hosts):
+            raise AllocationError(f"gpus = {gpus} is empty")
+        if len(set(gpus)) != len(gpus):
+            twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
+            raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
         object.__setattr__(self, "gpus", gpus)
         if self.hosts or self.remote or self.drives:
             self._check_hosts()
 
     @property
     def storage(self) -> tuple[int, ...]:
-        """Deprecated name of `drives`."""
+        """Return `drives`, whose deprecated name this is."""
         warn_deprecated("Placement.storage", "Placement.drives")
         return self.drives
 
     def host_of(self, task: int) -> int | None:
-        """The number of the machine on which the process of a task runs; None where the policy chose GPUs only."""
+        """Return the number of the machine that runs a task's process; None if the policy chose only GPUs."""
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
 
     def env(self, servers: Servers | None = None) -> Environment | dict[str, Environment]:
-        """The environment that makes process-local device i the GPU of task i.
+        """Return the environment variables that make process-local device i the GPU of task i.
 
-        On one machine the variables themselves; on several, a dict of them by machine name, each with the
-        tasks of that machine in task order. GPUs are numbered as their own machine numbers them: by the number in a
-        name such as "GPU3" or "nvidia3", or else by their place. Where a slice (MIG) or a GPU that its pool lends to
-        another machine is among them, all are named by their UUIDs; AllocationError where these are not known.
+        For a job on several machines, return a dict of variables by machine name, each for the tasks of that machine in
+        task order. GPUs have their own machine's numbers: the number in a name such as "GPU3" or "nvidia3", or else
+        their position. MIG slices, and GPUs that a pool lends to another machine, require UUIDs for all GPUs;
+        AllocationError if these are unknown.
 
-        servers: for remote GPUs, which are not visible to CUDA: what it returns for a machine's devices is added to
-        its variables. AllocationError where it is missing, or what it returns cannot be added to an environment.
+        servers: required for remote GPUs, which are not visible to CUDA. It returns variables for a machine's devices,
+        which are added to the others. AllocationError if it is missing or its result is not an environment.
         """
         from topoplace import launch
 
         return launch.environment(self, servers)
 
     def server_env(self) -> dict[str, Environment]:
-        """The environment of the middleware's servers by machine name: each sees the GPUs it has to serve."""
+        """Return the environment of the middleware's servers by machine name; each sees only the GPUs it serves."""
         from topoplace import launch
 
         return launch.server_environment(self)
 
     def numactl(self) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
-        """The command to put before a job's own so that it keeps to the NUMA nodes of its GPUs.
+        """Return the command prefix that binds a job to the NUMA node of its GPUs.
 
-        `("numactl", "--cpunodebind=0", "--membind=0")` where all its GPUs share a NUMA node (SC'17 binds such jobs to
-        the socket, section 5.1), () where they do not or where nobody knows theirs: a job across sockets needs both. A
-        GPU whose NUMA node is unknown takes the number of its socket. By machine name where there are several machines
-        with processes; remote GPUs do not count, and nobody knows the NUMA node of a GPU that is lent by the pool.
+        For example `("numactl", "--cpunodebind=0", "--membind=0")` if all GPUs share a NUMA node; SC'17 binds such jobs
+        to the socket (section 5.1). The prefix is () if they do not, as the job needs both sockets, or if the NUMA node
+        is unknown. The number of the socket replaces an unknown NUMA node.
+
+        Returns a dict by machine name if processes run on several machines. Remote GPUs do not count, and the NUMA node
+        of a GPU lent by a pool is unknown.
         """
         from topoplace import launch
 
@@ -121,11 +127,12 @@ class Placement:
         if len(hosts) > max(len(self.gpus), 1):
             raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
         remote = _checks.sequence(self.remote, "remote", AllocationError)
-        own = set(self.gpus) if set(map(type, remote)) == {int} else self.gpus  # not all else can be in a set
+        hashable = set(map(type, remote)) == {int}
+        own = set(self.gpus) if hashable else self.gpus
         if strange := [gpu for gpu in remote if gpu not in own]:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if remote and not hosts:
-            raise AllocationError(f"remote = {remote}: from where, hosts does not say")
+            raise AllocationError(f"remote = {remote}: hosts must name the machines of the processes")
         drives = _checks.sequence(self.drives, "drives", AllocationError)
         for i, machine in enumerate(drives):
             _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
@@ -135,12 +142,12 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """No placement: now, or ever."""
+    """A decision not to place a job, now or ever."""
 
     reason: str
-    """For a person to read."""
+    """Explanation in plain English."""
     permanent: bool = False
-    """Whether waiting cannot help: not even the idle cluster could take the job."""
+    """True if waiting cannot help, as the job does not fit even the idle cluster."""
 
 
 def __getattr__(name: str) -> object:

@@ -69,7 +69,7 @@ def test_a_gpu_without_speed_is_refused():
 
 def test_other_catalogues_need_the_speed_of_their_gpus():
     catalogue = Catalogue([VMType("own", "V100", 4, 3.0)])
-    with pytest.raises(ValueError, match="VM type 'own': the speed of a V100 is not given"):
+    with pytest.raises(ValueError, match="VM type 'own': gpu_speeds has no V100"):
         generate_jobs(1, 1, 0, catalogue)
     speeds = {"V100": GpuSpeed(15.7, 900.0)}
     (job,) = generate_jobs(1, 1, 0, catalogue, gpu_speeds=speeds)

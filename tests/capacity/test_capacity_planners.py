@@ -311,7 +311,8 @@ def test_threads_that_share_tables_get_the_same_plans() -> None:
 
     def ask(_: int) -> object:
         found = _core.search_capacity(tables, 5, [], 200, 100, 7, None, None)
-        return found.nodes, found.cost, found.bound, found.complete, found.rounds, found.improvements
+        counters = found.rounds, found.improvements, found.knapsacks
+        return found.nodes, found.cost, found.bound, found.complete, *counters
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ask, range(8))) == [ask(0)] * 8

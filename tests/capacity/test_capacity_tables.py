@@ -56,7 +56,7 @@ def test_numbers_of_other_kinds_are_written_as_numbers() -> None:
 
 
 def test_a_catalogue_refuses_equal_names_and_emptiness() -> None:
-    with pytest.raises(ValueError, match=r"types\[1\]: 'a' is the name of types\[0\]"):
+    with pytest.raises(ValueError, match=r"types\[1\]: 'a' is also the name of types\[0\]"):
         Catalogue([VMType("a", "x", 1, 1.0), VMType("a", "y", 2, 1.0)])
     with pytest.raises(ValueError, match="types is empty"):
         Catalogue([])
@@ -78,16 +78,16 @@ def test_jobs_are_read_with_their_times() -> None:
 @pytest.mark.parametrize(
     ("jobs", "times", "message"),
     [
-        (JOBS, TIMES + "a,small,1,5\n", "times, line 5: the same job, type and number"),
+        (JOBS, TIMES + "a,small,1,5\n", "times, line 5: repeats the job, type and number"),
         (JOBS, TIMES + "a,huge,1,5\n", "times, line 5: VM type 'huge' is not one of"),
         (JOBS, TIMES + "a,small,2,5\n", "line 5: gpus = '2', not a number 1..1"),
         (JOBS, TIMES + "a,large,1,0\n", "times, line 5: hours = 0.0 is not above 0"),
         (JOBS, TIMES + "a,large,1,-3\n", "line 5: hours = '-3'"),
         (JOBS, TIMES + "a,large,1,nan\n", "line 5: hours = 'nan'"),
-        (JOBS, TIMES + "c,large,1,1\n", "times, line 5: job 'c' is none of the jobs"),
+        (JOBS, TIMES + "c,large,1,1\n", "times, line 5: job 'c' is not in jobs"),
         (JOBS, TIMES + ",large,1,1\n", "times, line 5: job_id is empty"),
         (JOBS + "c,1,1\n", TIMES, "jobs, line 4: job 'c' has no times"),
-        (JOBS + "a,1,1\n", TIMES, "jobs, line 4: job 'a' is in line 2, too"),
+        (JOBS + "a,1,1\n", TIMES, "jobs, line 4: job 'a' is also in line 2"),
         (JOBS + "c,1\n", TIMES, "jobs, line 4: 2 columns, 3 needed"),
         (JOBS, TIMES + "c,1\n", "times, line 5: 2 columns, 4 needed"),
         (JOBS + "c,nan,1\n", TIMES + "c,large,1,1\n", "line 4: due = 'nan'"),
@@ -131,9 +131,9 @@ def test_a_job_that_can_run_nowhere_is_refused() -> None:
 
 
 def test_problems_refuse_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"hours\[0, 0, 1\] = 3: small has no 2 GPUs"):
+    with pytest.raises(ValueError, match=r"hours\[0, 0, 1\] = 3: small has fewer than 2 GPUs"):
         Problem(TWO, 1, [1.0], [1.0], [[[4.0, 3.0], [2.0, 1.0]]])
-    with pytest.raises(ValueError, match=r"weight has shape \(1,\); \(2,\) is needed"):
+    with pytest.raises(ValueError, match=r"weight has shape \(1,\): must be \(2,\)"):
         Problem(TWO, 1, [1.0, 2.0], [1.0], [HOURS, HOURS])
     with pytest.raises(ValueError, match=r"weight\[1\] = nan"):
         Problem(TWO, 1, [1.0, 2.0], [1.0, math.nan], [HOURS, HOURS])
@@ -165,13 +165,13 @@ def test_the_objective_by_hand() -> None:
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([Node(0, ((0, 1),)), Node(0, ((1, 1),))], "nodes: 2 of them, there are 1"),
+        ([Node(0, ((0, 1),)), Node(0, ((1, 1),))], "nodes has 2 entries: must be at most num_nodes = 1"),
         ([Node(0, ())], r"nodes\[0\] has no job"),
         ([cast("Any", (0, ((0, 1),)))], r"nodes\[0\] = .* is not a Node"),
         ([Node(2, ((0, 1),))], r"nodes\[0\].vm_type = 2"),
         ([Node(0, ((0, 2),))], r"nodes\[0\]: GPUs of job 0 = 2"),
-        ([Node(1, ((0, 1), (0, 1)))], r"nodes\[0\]: job 0 runs already"),
-        ([Node(1, ((0, 2), (1, 1)))], r"nodes\[0\]: 3 GPUs given away of 2"),
+        ([Node(1, ((0, 1), (0, 1)))], r"nodes\[0\]: job 0 is already running"),
+        ([Node(1, ((0, 2), (1, 1)))], r"nodes\[0\] uses 3 GPUs: must be at most 2"),
         ([Node(1, ((2, 1),))], r"nodes\[0\]: job = 2"),
     ],
 )

@@ -346,10 +346,8 @@ def test_capacity_names_the_row_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "times.csv").write_text(TIMES + "vgg,NC6,1,0\n")
     done = run("capacity", "jobs.csv", "times.csv", cwd=tmp_path)
     assert done.returncode == 2
-    message = (
-        "topoplace: jobs.csv, times.csv: times, line 6: the same job, type and number of GPUs as before\n"
-    )
-    assert done.stderr == message
+    fault = "times, line 6: repeats the job, type and number of GPUs of an earlier line"
+    assert done.stderr == f"topoplace: jobs.csv, times.csv: {fault}\n"
 
 
 def test_partition_reads_gzip(tmp_path: Path) -> None:

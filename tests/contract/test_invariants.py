@@ -130,7 +130,7 @@ BROKEN: dict[type[Correct], str] = {
     ChangesItsMind: "not deterministic",
     Allocates: "place changed the cluster",
     ChangesTheJob: "place changed the cluster, topology or job",
-    ExplainsNothing: "explain no",
+    ExplainsNothing: "explain lists no candidate",
     ExplainsAnother: "ranks .* first",
     RanksASetTwice: "ranks a GPU set twice",
     Crashes: "place raised RuntimeError: out of cheese",

@@ -323,7 +323,7 @@ def score_of_three(counts):
         (lambda: kernels.best_subgraph(ring(3), COMPLETE16, required=[99]), r"required\[0\] = 99"),
         (
             lambda: kernels.LinkCountScore(np.full((2, 2), 9), score_of_three),
-            r"link_class holds a value outside",
+            r"link_class contains a value outside",
         ),
         (lambda: kernels.LinkCountScore(np.zeros((2, 3)), score_of_three), r"link_class has shape \(2, 3\)"),
         (

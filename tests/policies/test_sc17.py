@@ -316,7 +316,7 @@ def test_the_weights_are_those_of_eq1() -> None:
     utility = tp.objectives.Utility(0.5, 0.3, 0.2)
     assert utility.system(costs) == pytest.approx(1 - 0.5 * 1.0 - 0.3 * 0.25 - 0.2 * 0.5)
     assert utility.job(costs) == pytest.approx(1 - (0.5 * 1.0 + 0.3 * 0.5) / 0.8)
-    with pytest.raises(ValueError, match=r"sum to 1\.1, not 1"):
+    with pytest.raises(ValueError, match=r"sum to 1\.1: must be 1"):
         tp.objectives.Utility(0.5, 0.5, 0.1)
     with pytest.raises(ValueError, match=r"interference = -0\.5"):
         tp.objectives.Utility(1.0, -0.5, 0.5)

@@ -77,7 +77,7 @@ def test_tables_on_a_terminal(
 @pytest.mark.parametrize("has_rich", [True, False])
 def test_a_long_run_shows_a_bar_where_rich_is(has_rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    monkeypatch.setattr(progress, "_PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(progress, "_DELAY_SECONDS", -1.0)
     if has_rich:
         monkeypatch.setattr("rich.progress.Progress.start", lambda bar: opened.append(bar))
     else:

@@ -181,7 +181,7 @@ def test_a_hundred_thousand_gpus_are_small() -> None:
 def test_partitions_are_the_only_sets_that_may_be_given() -> None:
     halves = replace(DGX1, partitions=[(0, 1, 2, 3), (4, 5, 6, 7), (0, 1), (6, 7)])
     cluster = tp.Cluster(halves)
-    with pytest.raises(tp.AllocationError, match=r"gpus = \(0, 2\) is no partition of dgx1-v100"):
+    with pytest.raises(tp.AllocationError, match=r"gpus = \(0, 2\) is not a partition of dgx1-v100"):
         cluster.allocate("x", (0, 2))
     for policy in tp.policies.names():
         placement = tp.policies.get(policy).place(tp.JobGraph.ring(4), cluster)
@@ -257,7 +257,7 @@ def test_partitions_bind_their_machines_alone() -> None:
     cluster = tp.Cluster(mixed)
     cluster.allocate("plain", (8, 9, 10))
     cluster.allocate("both", (*range(4), *range(16, 24)))
-    with pytest.raises(tp.AllocationError, match="is no partition"):
+    with pytest.raises(tp.AllocationError, match="is not a partition"):
         cluster.allocate("part", (4, 5))
     for name in tp.policies.names():
         policy = tp.policies.get(name)

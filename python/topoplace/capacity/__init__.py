@@ -1,6 +1,6 @@
-"""Capacity planning with due dates: which virtual machines to let, and which jobs run there on how many GPUs.
+"""Plan capacity for jobs with due dates: choose which VMs to rent, and which jobs run there on how many GPUs.
 
-After Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems": hours and $ throughout.
+Based on Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems". Units are hours and $.
 """
 
 from __future__ import annotations

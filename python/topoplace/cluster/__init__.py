@@ -1,1 +1,1 @@
-"""The state of a cluster: which job holds which GPUs, CPUs, memory and drives."""
+"""The state of a cluster: the GPUs, CPUs, memory and drives that each job holds."""

@@ -1,4 +1,4 @@
-"""Cluster: which job holds which GPU of a topology, the only thing in the library that changes."""
+"""Cluster: the GPUs of a topology that each job holds. It is the library's only mutable object."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Undo = Callable[[], None]
 
 
 class View(Protocol):
-    """Tables read off a cluster, which have to know when the cluster changes."""
+    """Tables derived from a cluster, which are updated when it changes."""
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Called after the owner or drain state of `gpus` may have changed."""
+        """Update the tables after the owner or drain state of `gpus` may have changed."""
         ...
 
 
@@ -31,20 +31,20 @@ AnyView = TypeVar("AnyView", bound=View)
 
 
 class Cluster:
-    """The state of a topology's GPUs: each is held by at most one job, and healthy or drained.
+    """The state of a topology's GPUs. Each is held by at most one job, and is healthy or drained.
 
-    Where `hosts` are given, also what is left of the CPUs, memory and drives of its machines. Every change is all or
-    nothing: an AllocationError leaves the state untouched. Changes cost O(1) per GPU they name, at any size of the
-    cluster. A cluster is for one thread at a time.
+    With `hosts`, it also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
+    AllocationError leaves the state as it was. A change costs O(1) per GPU it names, at any size of the cluster. Use a
+    cluster from one thread at a time.
     """
 
     __slots__ = ("_hosts", "_jobs", "_log", "_open", "_state", "_topology", "_views")
 
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None) -> None:
-        """All GPUs of `topology` free; those that it calls unhealthy are drained.
+        """Start with all GPUs of `topology` free, and its unhealthy ones drained.
 
-        hosts: what the machines have besides GPUs: one `HostResources` for all of them, one per machine in their
-        order, or by name. Without them nothing but GPUs is counted.
+        hosts: other resources of the machines: one `HostResources` for all, one per machine in order, or one by machine
+        name. Without it, only GPUs are counted.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         names = topology.machine_names
@@ -55,57 +55,57 @@ class Cluster:
 
     @property
     def topology(self) -> Topology:
-        """The topology this is the state of."""
+        """Return the topology of the cluster."""
         return self._topology
 
-    # ---- what it says --------------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------------
 
     def free_gpus(self) -> tuple[int, ...]:
-        """The GPUs that are healthy and held by no job, ascending."""
+        """Return the GPUs that are healthy and held by no job, ascending."""
         return self._state.free_gpus()
 
     @property
     def num_free(self) -> int:
-        """How many GPUs are healthy and held by no job."""
+        """Return the number of GPUs that are healthy and held by no job."""
         return self._state.num_free
 
     def drained_gpus(self) -> tuple[int, ...]:
-        """The GPUs that are drained, ascending, whether a job holds them or not."""
+        """Return the drained GPUs, ascending, whether a job holds them or not."""
         return self._state.drained_gpus()
 
     def owner(self, gpu: int) -> str | None:
-        """The job that holds `gpu`, or None; AllocationError for a GPU that is not there."""
+        """Return the id of the job that holds `gpu`, or None; AllocationError if there is no such GPU."""
         return self._state.owner(self._checked_gpu(gpu, "gpu"))
 
     @property
     def allocations(self) -> Mapping[str, tuple[int, ...]]:
-        """The GPUs of each job in task order, jobs in the order of their allocation: a read-only copy."""
+        """Return a read-only copy of each job's GPUs in task order; jobs are in order of allocation."""
         return MappingProxyType(self._state.allocations())
 
     @property
     def jobs(self) -> Mapping[str, JobGraph]:
-        """The job graphs of the running jobs, of those that were told: a read-only view."""
+        """Return a read-only view of the job graphs by job id, for the running jobs whose graph is known."""
         return MappingProxyType(self._jobs)
 
     def gpus_of(self, job_id: str) -> tuple[int, ...]:
-        """The GPUs of a job in task order; () where it holds none."""
+        """Return the GPUs of a job in task order; () if it holds none."""
         return self._state.gpus_of(_checked_job(job_id))
 
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
-        """Of these GPUs, the free ones, and those that jobs hold by job id, jobs in the order of their ids."""
+        """Return which of `gpus` are free, and which each job holds, by job id in sorted order."""
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
             gpus = [self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)]
         return self._state.occupants(gpus)
 
     @property
     def hosts(self) -> Hosts:
-        """The host resources of the machines: what is left, and which job holds what; to be read only."""
+        """Return the free and held host resources of the machines; read-only."""
         return self._hosts
 
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
         """Return the view made by `build`, creating it once; it gets `changed()` afterwards.
 
-        A copy of the cluster starts without it.
+        A copy of the cluster starts without views.
         """
         known: dict[Callable[[Cluster], Any], Any] = self._views
         if build not in known:
@@ -118,16 +118,16 @@ class Cluster:
     def allocate(
         self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None = None
     ) -> None:
-        """Give the GPUs of `placement`, or those listed in task order, to the job.
+        """Allocate to the job the GPUs of `placement`, or a sequence of GPUs in task order.
 
-        job: what runs there, so that policies can tell how it gets on with others; by default that of `placement`.
+        The job also gets the host resources in `placement.hosts` and `placement.drives`, with which it may have no GPU.
+        job: the job graph, by default that of `placement`; policies use it to predict interference.
 
-        The job also takes the shares of machines that `placement.hosts` and `placement.drives` name; with these, it
-        may do without GPUs.
-
-        Raises AllocationError, and changes nothing, for a job that holds GPUs already, for no GPU at all, and for
-        a GPU that is unknown, named twice, drained, or held by another job, and for GPUs that are no partition of a
-        topology that has partitions, and for more of a machine's CPUs, memory or drives than it has left.
+        Raises AllocationError, and changes nothing, in these cases:
+        - The job already holds GPUs, or gets nothing.
+        - A GPU is unknown, listed twice, drained, or held by another job.
+        - The topology has partitions, and the GPUs are not one of them.
+        - A machine does not have enough free CPUs, memory or drives.
         """
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
@@ -141,34 +141,34 @@ class Cluster:
             status, position = self._state.allocate(job_id, gpus)
             if status != "ok":
                 raise AllocationError(self._reason(job_id, gpus, status, position))
-        self._tell(gpus, job_id, graph, self._hosts.put(job_id, held) if held else None)
+        self._record(gpus, job_id, graph, self._hosts.put(job_id, held) if held else None)
 
     def release(self, job_id: str) -> None:
-        """Take the job's GPUs and shares of machines back; AllocationError for a job that holds nothing."""
+        """Free the job's GPUs and host resources; AllocationError if it holds nothing."""
         gpus = self._state.gpus_of(_checked_job(job_id))
         holds_hosts = job_id in self._hosts.held
         if self._state.release(job_id) != "ok" and not holds_hosts:
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
-        self._tell(gpus, job_id, None, self._hosts.put(job_id, None) if holds_hosts else None)
+        self._record(gpus, job_id, None, self._hosts.put(job_id, None) if holds_hosts else None)
 
     def drain(self, gpu_or_machine: int | str) -> None:
-        """Withdraw a GPU, or all of the machine of that name, from what is free; jobs on them keep them.
+        """Exclude a GPU, or all GPUs of a machine given by name, from new allocations. Running jobs keep theirs.
 
-        A machine then takes no processes either. Draining what is drained changes nothing. AllocationError for a GPU
-        or machine that is not there.
+        A drained machine also accepts no new processes. Draining twice changes nothing. AllocationError if there is no
+        such GPU or machine.
         """
         self._for_each(gpu_or_machine, self._state.drain, on=True)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
-        """Take back a `drain`; of what is not drained, it changes nothing."""
+        """Undo `drain` for a GPU, or for a machine given by name; no effect on GPUs that are not drained."""
         self._for_each(gpu_or_machine, self._state.undrain, on=False)
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """A block whose changes to this cluster are all undone if it ends by an exception of any kind.
+        """Undo all changes to this cluster in the block if it ends with an exception of any kind.
 
-        Transactions nest; the cost is that of the changes. A copy or snapshot made inside holds the state of its
-        moment.
+        Transactions can be nested, and their cost is proportional to the changes. A copy or snapshot made in the block
+        has the state at that time.
         """
         mark, known = self._begin()
         try:
@@ -191,23 +191,23 @@ class Cluster:
             self._roll_back(mark, known)
 
     def trial(self) -> AbstractContextManager[Self]:
-        """Deprecated name of `what_if`."""
+        """Call `what_if`, whose deprecated name this is."""
         warn_deprecated("Cluster.trial()", "Cluster.what_if()")
         return self.what_if()
 
     # ---- copies --------------------------------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """An independent cluster in the same state, on the same topology."""
+        """Return an independent cluster in the same state on the same topology."""
         return self._with_state(self._topology, self._state.copy(), dict(self._jobs), self._hosts.copy())
 
     def snapshot(self) -> bytes:
-        """The state, its topology and its jobs as bytes for `restore`; equal states give equal bytes."""
+        """Return the state, topology and jobs as bytes for `restore`; equal states give equal bytes."""
         return snapshots.written(self._topology, self._state, self._jobs, self._hosts)
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """The cluster that `snapshot` was made of; SnapshotError says what is wrong with any other bytes."""
+        """Restore a cluster from the bytes of `snapshot`; SnapshotError states what is wrong with other bytes."""
         return cls._with_state(*snapshots.parsed(snapshot))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:
@@ -224,7 +224,7 @@ class Cluster:
         cluster._start(topology, state, jobs, hosts)
         return cluster
 
-    # ---- inside --------------------------------------------------------------------------------------------
+    # ---- helpers -------------------------------------------------------------------------------------------
 
     def _start(
         self, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph], hosts: Hosts
@@ -234,16 +234,16 @@ class Cluster:
         self._log: list[tuple[Sequence[int], str | None, JobGraph | None, Undo | None]] = []
         self._open = 0
 
-    def _tell(
+    def _record(
         self,
         gpus: Sequence[int],
         job_id: str | None = None,
         job: JobGraph | None = None,
         undo: Undo | None = None,
     ) -> None:
-        """Note that `job_id`, where given, is now `job`, and tell the views that `gpus` have changed.
+        """Record the job graph of `job_id`, if given, and notify the views that `gpus` have changed.
 
-        undo: takes back what has changed in `hosts`.
+        undo: a function that reverses the change of `hosts`; transactions log it.
         """
         before = None
         if job_id is not None:
@@ -284,7 +284,7 @@ class Cluster:
             listed = _checks.sequence(given, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
         if gpus and not self._topology.is_legal(gpus):
-            raise AllocationError(f"gpus = {gpus!r} is no partition of {self._topology.name}")
+            raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")
         return gpus
 
     def _for_each(self, target: int | str, change: Callable[[int], bool], *, on: bool) -> None:
@@ -298,12 +298,12 @@ class Cluster:
             gpus = (self._checked_gpu(target, "gpu"),)
         for gpu in gpus:
             change(gpu)
-        self._tell(gpus, undo=undo)
+        self._record(gpus, undo=undo)
 
     def _checked_held(self, job_id: str, placement: Placement | Sequence[int]) -> HostAllocation | None:
-        """What the job will hold of machines; None where the placement says nothing of them."""
+        """Return the host resources that the job will hold; None if the placement has none."""
         if job_id in self._hosts.held:
-            raise AllocationError(f"job {_checks.shown(job_id)} holds a share of machines already")
+            raise AllocationError(f"job {_checks.shown(job_id)} already holds host resources")
         if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):
             return None
         if not placement.gpus and self._state.gpus_of(job_id):
@@ -316,7 +316,7 @@ class Cluster:
         if status == "no_gpus":
             return f"gpus = {gpus!r} is empty"
         if status == "job_exists":
-            return f"job {_checks.shown(job_id)} holds GPUs {self.allocations[job_id]} already"
+            return f"job {_checks.shown(job_id)} already holds GPUs {self.allocations[job_id]}"
         where = f"gpus[{position}] = {gpus[position]}"
         if status == "taken_gpu":
             return f"{where} is held by job {self.owner(gpus[position])!r}"

@@ -1,4 +1,4 @@
-"""What machines have besides GPUs: CPUs, memory and drives, and which job holds how much of them."""
+"""The CPUs, memory and drives of machines, and how much of them each job holds."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from topoplace.errors import AllocationError
 from topoplace.placement import HostShare
 
 COLUMNS: Final = ("CPUs", "MB of memory", "drives")
-"""The columns of `Hosts.free`; memory is counted in whole MB, so that what is taken and given back is the same."""
-_MOST: Final = 1 << 30
+"""The columns of `Hosts.free`. Memory is counted in whole MB, so that allocating and releasing is exact."""
+_LIMIT: Final = 1 << 30
 _MANY: Final = 4
-"""From so many processes on, they are counted in columns."""
+"""Number of processes from which array operations are faster than a loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """What one machine has."""
+    """The resources of one machine other than GPUs."""
 
     cpus: int
     """Logical CPUs, as the operating system counts them."""
     memory_gb: float
     drives: int = 0
-    """Storage devices (NVMe) that a job may have to itself, also from another machine."""
+    """Number of storage devices (NVMe) that a job can get exclusively, even from another machine."""
     pool: str | None = None
-    """Machines of the same pool share all their GPUs by hardware (a rack node): each is local to all of them."""
+    """Name of the machine's pool. Machines of a pool share their GPUs by hardware, so each GPU is local to all."""
 
     def __post_init__(self) -> None:
         for name in ("cpus", "drives"):
-            _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_MOST)
-        _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_MOST)
+            _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_LIMIT)
+        _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
         if self.pool is not None:
             _checks.text(self.pool, "pool", AllocationError)
 
 
 @dataclass(frozen=True, slots=True)
 class HostAllocation:
-    """What one job holds of machines: a share per process, the machine of each drive, and its remote GPUs."""
+    """The host resources of one job: a share per process, the machine of each drive, and its remote GPUs."""
 
     shares: tuple[HostShare, ...] = ()
     drives: tuple[int, ...] = ()
     remote: tuple[int, ...] = ()
 
     def needs(self) -> Iterator[tuple[str, int, int, int]]:
-        """(name for messages, machine, column of `Hosts.free`, amount) of all it takes."""
+        """Yield (name for messages, machine, column of `Hosts.free`, amount) for each resource of the job."""
         for i, share in enumerate(self.shares):
             yield f"hosts[{i}]", share.machine, 0, share.cpus
             yield f"hosts[{i}]", share.machine, 1, megabytes(share.memory_gb)
@@ -60,7 +60,7 @@ class HostAllocation:
             yield f"drives[{i}]", machine, 2, 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the allocation as JSON takes it."""
+        """Convert the allocation to a dictionary that JSON can represent."""
         shares = [asdict(share) for share in self.shares]
         return {"shares": shares, "storage": self.drives, "remote": self.remote}
 
@@ -72,10 +72,10 @@ class HostAllocation:
 
 
 class Hosts:
-    """The host resources of a cluster's machines; to be read only, as `Cluster.allocate` is what changes them."""
+    """The host resources of a cluster's machines. Read-only for users: only `Cluster` changes them."""
 
     def __init__(self, names: Sequence[str], resources: Sequence[HostResources]) -> None:
-        """names: of the machines. resources: one per machine, or none at all for no limits."""
+        """Start with all resources free. names: names of the machines. resources: one per machine; () for no limits."""
         self.names = names
         self.resources = tuple(resources)
         self._held: dict[str, HostAllocation] = {}
@@ -84,34 +84,34 @@ class Hosts:
         rows = [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in self.resources]
         self._free = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS))
 
-    # ---- what it says --------------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------------
 
     @property
     def free(self) -> NDArray[np.int64]:
-        """(machines, 3) what is left of each of `COLUMNS`, (0, 3) without limits; a read-only view."""
+        """Return a read-only view (machines, 3) of the free amount of each of `COLUMNS`; (0, 3) without limits."""
         view = self._free.view()
         view.flags.writeable = False
         return view
 
     @property
     def processes(self) -> NDArray[np.int64]:
-        """(machines,) how many processes jobs have on each; a read-only view."""
+        """Return a read-only view (machines,) of the number of processes on each machine."""
         view = self._processes.view()
         view.flags.writeable = False
         return view
 
     @property
     def held(self) -> Mapping[str, HostAllocation]:
-        """What each job holds: a read-only view."""
+        """Return a read-only view of each job's host resources, by job id."""
         return MappingProxyType(self._held)
 
     @property
     def drained(self) -> frozenset[int]:
-        """The machines that take no processes."""
+        """Return the machines that accept no new processes."""
         return frozenset(self._drained)
 
     def pool_of(self) -> NDArray[np.int32]:
-        """(machines,) the number of each machine's pool: equal where GPUs of one are local to the other."""
+        """Return (machines,) pool numbers: equal if the machines' GPUs are local to each other."""
         number: dict[object, int] = {}
         pools = [r.pool for r in self.resources] or [None] * len(self.names)
         keys = (machine if pool is None else pool for machine, pool in enumerate(pools))
@@ -120,7 +120,10 @@ class Hosts:
     # ---- for the cluster -----------------------------------------------------------------------------------
 
     def check(self, held: HostAllocation) -> None:
-        """AllocationError naming the first thing that is short, or a machine that is drained or not there."""
+        """Check that the resources are free.
+
+        AllocationError names the first resource that is short, or a machine that is drained or unknown.
+        """
         if self._fits(held):
             return
         taken: dict[tuple[int, int], int] = {}
@@ -139,7 +142,7 @@ class Hosts:
             taken[machine, column] = before + amount
 
     def put(self, job_id: str, held: HostAllocation | None) -> Callable[[], None]:
-        """From now on the job holds this and nothing else; returns what undoes it. Needs `check` before."""
+        """Set the job's host resources, None for none, and return a function that undoes it. Call `check` before."""
         before = self._held.pop(job_id, None)
         self._add(before, 1)
         self._add(held, -1)
@@ -152,7 +155,7 @@ class Hosts:
         return undo
 
     def drain(self, machine: int, *, on: bool) -> Callable[[], None]:
-        """Take no processes there, or take them again; returns what undoes it."""
+        """Stop (`on`) or resume accepting processes on a machine, and return a function that undoes it."""
         before = machine in self._drained
         (self._drained.add if on else self._drained.discard)(machine)
 
@@ -162,14 +165,14 @@ class Hosts:
         return undo
 
     def copy(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         other = type(self)(self.names, self.resources)
         other._held, other._drained, other._free = dict(self._held), set(self._drained), self._free.copy()
         other._processes = self._processes.copy()
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON takes it, equal for equal states."""
+        """Convert the state to a dictionary that JSON can represent; equal states give equal dictionaries."""
         return {
             "resources": [asdict(r) for r in self.resources],
             "drained": sorted(self._drained),
@@ -178,7 +181,7 @@ class Hosts:
 
     @classmethod
     def from_dict(cls, names: Sequence[str], data: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave; AllocationError, TypeError, KeyError or ValueError for anything else."""
+        """Read the result of `to_dict`; raise AllocationError, TypeError, KeyError or ValueError for anything else."""
         hosts = cls(names, resources_of([HostResources(**r) for r in data["resources"]] or None, names))
         for job_id, held in data["held"].items():
             known = HostAllocation.from_dict(held)
@@ -191,7 +194,7 @@ class Hosts:
         return hosts
 
     def _fits(self, held: HostAllocation) -> bool:
-        """Whether all is well; where False, `check` finds out, which is faster for a few."""
+        """Return True if many processes fit, by a fast test on arrays. On False, `check` has to decide."""
         machines = _machines(held)
         if not machines or max(machines) >= len(self.names) or not self._drained.isdisjoint(machines):
             return False
@@ -213,7 +216,7 @@ class Hosts:
 
 
 def _machines(held: HostAllocation) -> list[int]:
-    """The machines of many processes, if they are all different and nothing else is held; else none."""
+    """Return the machines of the processes if these are many, on different machines, and without drives; else []."""
     if len(held.shares) < _MANY or held.drives:
         return []
     machines = [share.machine for share in held.shares]
@@ -221,17 +224,17 @@ def _machines(held: HostAllocation) -> list[int]:
 
 
 def _amounts(held: HostAllocation) -> NDArray[np.int64]:
-    """(shares, 3) what each takes of the `COLUMNS`."""
+    """Return (shares, 3) the amount of each of `COLUMNS` that each process takes."""
     rows = [(share.cpus, megabytes(share.memory_gb), 0) for share in held.shares]
     return np.array(rows, dtype=np.int64)
 
 
 GivenHosts = HostResources | Sequence[HostResources] | Mapping[str, HostResources]
-"""One for all machines, one per machine in their order, or by name."""
+"""Resources of machines: one for all, one per machine in order, or one by machine name."""
 
 
 def resources_of(given: GivenHosts | None, names: Sequence[str]) -> tuple[HostResources, ...]:
-    """One entry per machine, none for None; AllocationError where the machines and the entries do not match."""
+    """Return one entry per machine, or () for None; AllocationError if the entries do not match the machines."""
     if given is None:
         return ()
     if isinstance(given, HostResources):
@@ -252,11 +255,11 @@ def resources_of(given: GivenHosts | None, names: Sequence[str]) -> tuple[HostRe
 def _refuse_names(given: Mapping[str, HostResources], names: Sequence[str]) -> NoReturn:
     strange = sorted(map(str, given.keys() - set(names)))
     lacking = [name for name in names if name not in given]
-    which = f"{strange[0]!r} is no machine" if strange else f"{lacking[0]!r} is missing"
+    which = f"{strange[0]!r} is not a machine" if strange else f"{lacking[0]!r} is missing"
     raise AllocationError(f"hosts: {which}")
 
 
 @lru_cache(maxsize=1024)
 def megabytes(memory_gb: float) -> int:
-    """Memory as it is counted: whole MB, rounded up."""
+    """Convert GB of memory to whole MB, rounded up, in which memory is counted."""
     return -int(-(memory_gb * 1000 - 1e-6) // 1) if memory_gb > 0 else 0

@@ -1,9 +1,11 @@
-"""Clusters as bytes: a header with a checksum, the topology, what is known of jobs and hosts, and the native state.
+"""Write and read clusters as bytes: a header with a checksum, the topology, jobs and hosts, and the native state.
 
-topoplace-cluster 2 SHA-256 of the next two lines
-the topology as JSON
-the job graphs by id, or [these, host resources], as JSON
-the native state, which has a checksum of its own
+The format is:
+
+    topoplace-cluster 2 SHA-256 of the next two lines
+    the topology as JSON
+    the job graphs by id, or [job graphs, host resources], as JSON
+    the native state, which has a checksum of its own
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ def written(topology: Topology, state: ClusterState, jobs: Mapping[str, JobGraph
 
 
 def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, dict[str, JobGraph], Hosts]:
-    """Return what `written` was given; raise SnapshotError for any other bytes."""
+    """Read the arguments of `written` from its bytes; raise SnapshotError for any other bytes."""
     if not isinstance(snapshot, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SnapshotError(f"snapshot = {_checks.shown(snapshot)} is not bytes")
     header, _, rest = bytes(snapshot).partition(b"\n")
     text, _, rest = rest.partition(b"\n")
     described, _, state = rest.partition(b"\n")
     if not header.startswith(_MAGIC):
-        raise SnapshotError("snapshot: it does not begin as one")
+        raise SnapshotError("snapshot: the header of a topoplace cluster is missing")
     if header != _header(text + b"\n" + described):
-        raise SnapshotError("snapshot: its topology or its jobs are not those it was made of")
+        raise SnapshotError("snapshot: the checksum of its topology and jobs is wrong")
     try:
         return _restored(text, described, state)
     except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:

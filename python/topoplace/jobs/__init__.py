@@ -1,1 +1,1 @@
-"""What runs and what it needs: `JobGraph` and the profiles that predict its run time."""
+"""Jobs and their requirements: `JobGraph`, and the profiles that predict run times."""

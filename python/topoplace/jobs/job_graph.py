@@ -1,4 +1,4 @@
-"""JobGraph: which tasks of a job talk to each other, how much, and what the job needs."""
+"""JobGraph: the tasks of a job, how much they communicate, and what the job requires."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from topoplace.kernels import Graph
 
 MAX_TASKS = 1 << 20
-"""More tasks than this are refused, as a mistake."""
+"""Limit on tasks; more are refused as a mistake."""
 MAX_EDGES = 1 << 23
-"""More edges than this are refused, as a mistake."""
+"""Limit on edges; more are refused as a mistake."""
 
 EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
@@ -32,11 +32,11 @@ EdgeSpec = tuple[int, int] | tuple[int, int, float]
 
 @dataclass(frozen=True)
 class JobGraph:
-    """The tasks of a job, one GPU each, and how much each pair communicates; immutable, hashable, picklable.
+    """The tasks of a job, one GPU each, and how much each pair communicates. Immutable, hashable, picklable.
 
-    Build one from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
-    `independent`; every edge has weight 1) or with `from_edges`, `from_matrix`, `from_networkx`, and add what
-    the job needs with `with_`. JobGraphError names the argument, the index and the value it refuses.
+    Build one from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`, `independent`;
+    every edge has weight 1) or with `from_edges`, `from_matrix` or `from_networkx`. Add requirements with `with_`.
+    JobGraphError names the argument, the index and the value it refuses.
     """
 
     num_tasks: int
@@ -44,42 +44,42 @@ class JobGraph:
     """(a, b, weight) with a < b, sorted; weights are above 0 and relative to each other."""
     name: str = "custom"
     bandwidth_sensitive: bool = False
-    """Whether the job runs slower on slower links (MAPA's distinction)."""
+    """True if the job runs slower on slower links (MAPA's distinction)."""
     min_utility: float = 0.0
-    """The job would rather wait than get a placement of less utility, 0..1 (SC'17)."""
+    """Least utility, 0..1, at which the job starts; below it the job waits (SC'17)."""
     gpu_memory_gb: float | None = None
-    """Memory needed on each GPU."""
+    """Memory needed on each GPU, GB."""
     gpu_model: str | None = None
-    """The model every GPU must be."""
+    """Required model of every GPU."""
     gpu_fraction: float = 1.0
     """Share of each GPU the job uses, above 0 and up to 1."""
     cpus: int | None = None
     """CPU cores needed by the whole job."""
     memory_gb: float | None = None
-    """Host memory needed by the whole job."""
+    """Host memory needed by the whole job, GB."""
     single_machine: bool = False
-    """Whether all tasks must be on one machine."""
+    """True if all tasks must be on one machine."""
     anti_affinity: bool = False
-    """Whether no two tasks may share a machine."""
+    """True if no two tasks may share a machine."""
     profile: str | None = None
-    """The name of its performance profile, such as "alexnet/1"."""
+    """Name of the job's performance profile, such as "alexnet/1"."""
     memory_bandwidth: float | None = None
     """Bandwidth of host memory needed by the whole job, GB/s (SC'17's t_bw)."""
     processes: int = 1
-    """How many host processes drive the GPUs, each with an equal share of `cpus` and `memory_gb`; tasks are dealt to
-    them in blocks: task i belongs to process i * processes // num_tasks."""
+    """Number of host processes that drive the GPUs, each with an equal share of `cpus` and `memory_gb`. They get tasks
+    in blocks: task i belongs to process i * processes // num_tasks."""
     drives: int = 0
-    """How many storage devices the job needs to itself."""
+    """Number of storage devices that the job needs exclusively."""
 
     @property
     def single_node(self) -> bool:
-        """Deprecated name of `single_machine`."""
+        """Return `single_machine`, whose deprecated name this is."""
         warn_deprecated("JobGraph.single_node", "JobGraph.single_machine")
         return self.single_machine
 
     def __post_init__(self) -> None:
-        keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
-        least = 0 if self.cpus or self.memory_gb else 1  # without GPUs it has to need something else
+        keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
+        least = 0 if self.cpus or self.memory_gb else 1  # a job without GPUs must need something else
         size = _checks.integer(self.num_tasks, "num_tasks", JobGraphError, low=least, high=MAX_TASKS)
         keep(self, "num_tasks", size)
         keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
@@ -91,66 +91,75 @@ class JobGraph:
 
     @classmethod
     def ring(cls, k: int) -> Self:
-        """Task i talks to i + 1, the last to the first. `ring(2)` has one edge, `ring(1)` none."""
+        """Build k tasks in a ring: task i communicates with i + 1, the last with the first.
+
+        `ring(2)` has one edge, `ring(1)` none.
+        """
         return cls._pattern("ring", _checked_size(k, "k"))
 
     @classmethod
     def chain(cls, k: int) -> Self:
-        """Task i talks to i + 1."""
+        """Build k tasks in a chain: task i communicates with i + 1."""
         return cls._pattern("chain", _checked_size(k, "k"))
 
     @classmethod
     def star(cls, k: int) -> Self:
-        """Task 0 talks to every other."""
+        """Build k tasks in a star: task 0 communicates with every other."""
         return cls._pattern("star", _checked_size(k, "k"))
 
     @classmethod
     def tree(cls, k: int) -> Self:
-        """A binary tree in heap order: task i talks to its parent (i - 1) // 2."""
+        """Build k tasks in a binary tree in heap order: task i communicates with its parent (i - 1) // 2."""
         return cls._pattern("tree", _checked_size(k, "k"))
 
     @classmethod
     def clique(cls, k: int) -> Self:
-        """Every task talks to every other."""
+        """Build k tasks, each of which communicates with every other."""
         if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
-            raise JobGraphError(f"k = {k}: a clique of more than {MAX_EDGES} edges")
+            raise JobGraphError(f"k = {k}: a clique must have at most {MAX_EDGES} edges")
         return cls._pattern("clique", k)
 
     @classmethod
     def mesh(cls, dims: Sequence[int]) -> Self:
-        """A grid of any dimension: tasks in row-major order talk to their neighbours along every axis."""
+        """Build a grid of any dimension: tasks in row-major order communicate with neighbours along every axis."""
         return cls._pattern("mesh", *_checked_grid(dims))
 
     @classmethod
     def torus(cls, dims: Sequence[int]) -> Self:
-        """A grid whose ends meet; a dimension of 2 has single edges (both ways are one pair), of 1 none."""
+        """Build a grid that wraps around along every axis.
+
+        An axis of length 2 has single edges, as both directions are one pair. An axis of length 1 has none.
+        """
         return cls._pattern("torus", *_checked_grid(dims))
 
     @classmethod
     def allreduce(cls, k: int) -> Self:
-        """`ring(k)` and `tree(k)` joined, the two shapes of a collective; a pair in both is one edge."""
+        """Build the union of `ring(k)` and `tree(k)`, the two shapes of a collective; a pair in both is one edge."""
         return cls._pattern("allreduce", _checked_size(k, "k"))
 
     @classmethod
     def independent(cls, k: int) -> Self:
-        """k tasks that do not talk."""
+        """Build k tasks that do not communicate."""
         return cls._pattern("independent", _checked_size(k, "k"))
 
     @classmethod
     def without_gpus(cls, *, cpus: int | None = None, memory_gb: float | None = None) -> Self:
-        """A job of no task, which needs CPUs or memory only; for clusters whose host resources are known."""
+        """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources."""
         return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
 
     # ---- any graph -----------------------------------------------------------------------------------------
 
     @classmethod
     def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
-        """k tasks and their edges, each pair at most once in either order; weight 1 where none is given."""
+        """Build a job graph of k tasks from (a, b) or (a, b, weight), each pair at most once in either order.
+
+        The default weight is 1.
+        """
         return cls(k, _checks.sequence(edges, "edges", JobGraphError), name)
 
     @classmethod
     def from_matrix(cls, weights: ArrayLike, *, name: str = "custom") -> Self:
-        """A job graph from its (k, k) weights: symmetric, 0 on the diagonal, 0 for no communication."""
+        """Build a job graph from (k, k) weights: symmetric, 0 on the diagonal, 0 for no communication."""
         matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
         a, b = np.nonzero(np.triu(matrix))
         edges = tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True))
@@ -158,7 +167,10 @@ class JobGraph:
 
     @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
-        """Task i is the i-th node of an undirected networkx graph; edges without `weight` weigh 1."""
+        """Build a job graph from an undirected networkx graph, whose i-th node becomes task i.
+
+        weight: the edge attribute with the weights, 1 if missing.
+        """
         _checks.simple_graph(g, "g", JobGraphError)
         index = {node: i for i, node in enumerate(g.nodes)}
         edges = tuple((index[a], index[b], value) for a, b, value in g.edges(data=weight, default=1.0))
@@ -166,7 +178,7 @@ class JobGraph:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> JobGraph:
-        """A job graph as `to_json` writes it."""
+        """Read a job graph from the JSON of `to_json`; JobGraphError names what is wrong."""
         from topoplace.jobs import job_json
 
         return job_json.parsed(text)
@@ -174,7 +186,7 @@ class JobGraph:
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
-        """A copy with other requirements (the fields of this class after `edges`), checked."""
+        """Return a copy with other requirements, which are the fields of this class after `edges`."""
         if "single_node" in requirements:
             warn_deprecated("single_node", "single_machine")
             requirements["single_machine"] = requirements.pop("single_node")
@@ -189,14 +201,14 @@ class JobGraph:
         return copy
 
     def to_json(self) -> str:
-        """Every field as canonical JSON: equal job graphs give equal text."""
+        """Write the job graph as canonical JSON: equal job graphs give equal text."""
         from topoplace.jobs import job_json
 
         return job_json.written(self)
 
     @cached_property
     def graph(self) -> Graph:
-        """The edges as a handle the kernels take, built once."""
+        """Return the edges as a graph of the kernels, which is built once."""
         from topoplace import kernels
 
         return kernels.Graph.from_edges(self.num_tasks, self.edges)
@@ -211,7 +223,7 @@ class JobGraph:
 
     @classmethod
     def _trusted(cls, num_tasks: int, edges: tuple[tuple[int, int, float], ...], name: str) -> Self:
-        """A job graph whose edges need no check: they are sorted, with a < b, and above 0."""
+        """Build a job graph from edges that need no check: sorted, with a < b and weights above 0."""
         job = cls(num_tasks, (), name)
         vars(job)["edges"] = edges
         return job
@@ -220,9 +232,9 @@ class JobGraph:
         if self.single_machine and self.anti_affinity and self.num_tasks > 1:
             raise JobGraphError("single_machine and anti_affinity exclude each other for more than one task")
         if not self.num_tasks and not (self.cpus or self.memory_gb):
-            raise JobGraphError("a job of no task needs cpus or memory_gb")
-        if self.processes > max(self.num_tasks, 1):
-            raise JobGraphError(f"processes = {self.processes} for {self.num_tasks} tasks")
+            raise JobGraphError("a job without tasks needs cpus or memory_gb")
+        if self.processes > (most := max(self.num_tasks, 1)):
+            raise JobGraphError(f"processes = {self.processes}: must be at most {most}, the number of tasks")
 
 
 def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
@@ -231,9 +243,7 @@ def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
 
 
 _MAX_KEPT_TASKS = 256
-_kept_pattern = lru_cache(maxsize=1024)(
-    _made_pattern
-)  # job graphs are immutable, so all askers may share one
+_kept_pattern = lru_cache(maxsize=1024)(_made_pattern)  # job graphs are immutable, so callers can share one
 
 Pairs = Iterable[tuple[int, int]]
 
@@ -275,7 +285,7 @@ def _torus(*sizes: int) -> Pairs:
 
 
 def _along_axes(sizes: Sequence[int], pairs: Callable[[int], Pairs]) -> Pairs:
-    """The pairs of a grid in row-major order whose every line along an axis has `pairs`."""
+    """Yield the pairs of a row-major grid in which every line along an axis has the pairs of `pairs(length)`."""
     index = np.arange(math.prod(sizes)).reshape(sizes)
     for axis, size in enumerate(sizes):
         lines = np.moveaxis(index, axis, 0).reshape(size, -1)
@@ -297,7 +307,7 @@ _PAIRS: dict[str, Callable[..., Pairs]] = {
 PATTERNS: Mapping[str, Callable[[int], JobGraph]] = MappingProxyType(
     {name: getattr(JobGraph, name) for name in _PAIRS if name not in ("mesh", "torus")}
 )
-"""The patterns that take a number of tasks, by name."""
+"""The patterns whose argument is a number of tasks, by name."""
 
 
 def _checked_grid(dims: Sequence[int]) -> tuple[int, ...]:
@@ -327,7 +337,7 @@ def _checked_edges(edges: Iterable[Sequence[Any]], num_tasks: int) -> tuple[tupl
             raise JobGraphError(f"edges[{i}] = ({a}, {b}) joins a task with itself")
         pair = (a, b) if a < b else (b, a)
         if (first := place.setdefault(pair, i)) != i:
-            raise JobGraphError(f"edges[{i}] = ({a}, {b}) is the pair of edges[{first}]")
+            raise JobGraphError(f"edges[{i}] = ({a}, {b}) repeats edges[{first}]")
         checked.append((*pair, weight))
     return tuple(sorted(checked))
 

@@ -1,4 +1,4 @@
-"""The JSON form of a job graph: canonical, versioned, and checked when it is read."""
+"""Write and read job graphs as canonical, versioned JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from topoplace.jobs.job_graph import JobGraph
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _KEY_OF = {"single_machine": "single_node"}
-"""The keys of version 1 that differ from the names of the fields."""
+"""The keys of version 1 that differ from their field's name, by field."""
 
 
 def written(job: JobGraph) -> str:
-    """`job` as canonical JSON: keys sorted, no blanks, ASCII, and no field that has its default."""
+    """Write `job` as canonical JSON: ASCII without blanks, keys sorted, fields with their default omitted."""
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for field in fields(job):
         if (value := getattr(job, field.name)) != field.default:
@@ -26,7 +26,7 @@ def written(job: JobGraph) -> str:
 
 
 def parsed(text: str | bytes) -> JobGraph:
-    """The job graph that `text` describes; JobGraphError says what is wrong with it."""
+    """Read the job graph that `text` describes; JobGraphError states what is wrong with the text."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""PerformanceProfile: measured run times of jobs, alone by how their GPUs are placed, and beside each other.
+"""PerformanceProfile: measured run times of jobs, alone by placement class, and beside each other.
 
-A job kind is (name, number of GPUs); the name is what `JobGraph.profile` holds, such as "alexnet/4": a model and, after
-the last slash, its batch size. Times are seconds. The classes of a placement are SC'17's, and one more for clusters:
-`intra-socket`, `inter-socket`, `inter-machine`.
+A job kind is (name, number of GPUs). The name is the value of `JobGraph.profile`, such as "alexnet/4": a model and,
+after the last slash, its batch size. Times are in seconds. Placement classes are SC'17's `intra-socket` and
+`inter-socket`, and `inter-machine` for clusters.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ __all__ = ["PLACEMENTS", "JobKind", "Measurement", "PerformanceProfile", "read_m
 JobKind = tuple[str, int]
 """(name, number of GPUs)."""
 Solo = tuple[str, int, str]
-"""A job kind and a placement class."""
+"""A job kind and its placement class."""
 Pair = tuple[str, int, str, int]
-"""A job kind and the one beside it."""
+"""A job kind and the kind that ran beside it."""
 
 _PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
-"""Where a pair ran, if nothing tells: SC'17 ran two 2-GPU jobs side by side on GPUs 0, 2 and 1, 3."""
+"""Assumed placement classes of a pair if unknown, likeliest first: SC'17 ran two 2-GPU jobs on GPUs 0, 2 and 1, 3."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerformanceProfile:
-    """Measured seconds of job kinds; immutable, hashable, picklable, equal where all measurements are.
+    """Measured run times of job kinds in seconds. Immutable, hashable, picklable; equal if all measurements are.
 
-    solo: seconds alone by (name, number of GPUs, placement class). colocation: seconds of the first beside the second
-    by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds, like a missing key: not measured.
-    colocation_placement: the class the first was placed in while beside the second, where it is known.
-    ValueError names the entry it refuses.
+    solo: seconds alone by (name, number of GPUs, placement class). colocation: seconds of the first job beside the
+    second by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds means not measured, like a missing
+    key. colocation_placement: placement class of the first job beside the second, if known. ValueError names the entry
+    it refuses.
     """
 
     solo: Mapping[Solo, float]
@@ -48,12 +48,14 @@ class PerformanceProfile:
     colocation_placement: Mapping[Pair, str] = field(default_factory=dict[Pair, str])
 
     def __post_init__(self) -> None:
-        keep = object.__setattr__  # the one place that may write: it canonicalises before anybody looks
+        keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
         for name in ("solo", "colocation", "colocation_placement"):
             _checks.instance(getattr(self, name), Mapping, name, ValueError)
         for pair in self.colocation_placement:
             if pair not in self.colocation:
-                raise ValueError(f"colocation_placement[{_checks.shown(pair)}]: no such pair in colocation")
+                raise ValueError(
+                    f"colocation_placement[{_checks.shown(pair)}]: the pair must also be in colocation"
+                )
         placed = self.colocation_placement
         alone = [_solo_run(key, seconds) for key, seconds in self.solo.items()]
         beside = [_pair_run(pair, time, placed.get(pair)) for pair, time in self.colocation.items()]
@@ -64,14 +66,14 @@ class PerformanceProfile:
         known = {pair: run.placement for pair, run in sorted(pairs.items()) if run.placement}
         keep(self, "colocation_placement", MappingProxyType(known))
 
-    # ---- ways in and out -----------------------------------------------------------------------------------
+    # ---- construction and serialisation --------------------------------------------------------------------
 
     @classmethod
     def build(cls, measurements: Iterable[Measurement], *, percentile: float = 95.0) -> Self:
-        """A profile from runs, several of each kind: their `percentile` in 0..100, linear between two runs.
+        """Build a profile from several runs of each kind by taking a percentile (0..100), linear between two runs.
 
-        SC'17 takes the 95th percentile of five executions (section 5.1). Of a pair measured in several placement
-        classes the one with the largest slowdown counts.
+        SC'17 takes the 95th percentile of five executions (section 5.1). If a pair was measured in several placement
+        classes, the class with the largest slowdown counts.
         """
         percentile = _checks.real(percentile, "percentile", ValueError, high=100.0)
         alone: defaultdict[Solo, list[float]] = defaultdict(list)
@@ -84,31 +86,34 @@ class PerformanceProfile:
                 beside[_pair_key(run), run.placement].append(run.seconds)
         solo = cls({key: float(np.percentile(times, percentile)) for key, times in alone.items()})
         pairs = [(*key, float(np.percentile(times, percentile))) for key, times in beside.items()]
-        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)  # of equal pairs the last stays
+        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)  # the last of equal pairs wins
         placed = {pair: placement for pair, placement, _ in pairs}
         times = {pair: seconds for pair, _, seconds in pairs}
         return cls(solo.solo, times, {pair: where for pair, where in placed.items() if where})
 
     @classmethod
     def from_csv(cls, text: str) -> Self:
-        """A profile as `to_csv` writes it; also the long form of the profiles that SC'17's authors published."""
+        """Read a profile from the CSV of `to_csv`, or from the long form of the profiles published with SC'17."""
         return cls._of_runs(profile_text.read_csv(text), "line")
 
     def to_csv(self) -> str:
-        """Columns kind, model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds."""
+        """Write the profile as CSV, which `from_csv` can read.
+
+        Columns: kind, model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds.
+        """
         return profile_text.write_csv(self.runs())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """A profile as `to_json` writes it."""
+        """Read a profile from the JSON of `to_json`; ValueError names the run at fault."""
         return cls._of_runs(profile_text.read_json(text), "run")
 
     def to_json(self) -> str:
-        """Canonical JSON: equal profiles give equal text."""
+        """Write the profile as canonical JSON: equal profiles give equal text."""
         return profile_text.write_json(self.runs())
 
     def runs(self) -> Iterator[Measurement]:
-        """All that was measured, sorted: alone first, then beside each other."""
+        """Yield all measurements, sorted: first alone, then beside each other."""
         for key, seconds in self.solo.items():
             yield _solo_run(key, seconds)
         for pair, seconds in self.colocation.items():
@@ -116,14 +121,14 @@ class PerformanceProfile:
 
     @classmethod
     def _of_runs(cls, runs: Iterable[tuple[int, Measurement]], what: str) -> Self:
-        """The profile of runs, one of each kind; `what` they are numbered by."""
+        """Build a profile from numbered runs, one of each kind; `what` names the numbers in errors ("line")."""
         first: dict[Solo | Pair, int] = {}
         solo: dict[Solo, float] = {}
         pairs: dict[Pair, Measurement] = {}
         for place, run in runs:
             key = _solo_key(run) if run.other is None else _pair_key(run)
             if first.setdefault(key, place) != place:
-                raise ValueError(f"{what} {place}: measured already in {what} {first[key]}")
+                raise ValueError(f"{what} {place}: already measured in {what} {first[key]}")
             if run.other is None:
                 solo[_solo_key(run)] = run.seconds
             else:
@@ -131,24 +136,24 @@ class PerformanceProfile:
         placed = {pair: run.placement for pair, run in pairs.items() if run.placement}
         return cls(solo, {pair: run.seconds for pair, run in pairs.items()}, placed)
 
-    # ---- what was measured ---------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------------
 
     @cached_property
     def kinds(self) -> tuple[JobKind, ...]:
-        """The job kinds with a time alone, sorted."""
+        """Return the job kinds with a time alone, sorted."""
         return tuple(sorted({(name, num_gpus) for name, num_gpus, _ in self.solo}))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of `kinds`, sorted."""
+        """Return the names of `kinds`, sorted."""
         return tuple(sorted({name for name, _ in self.kinds}))
 
     def solo_time(self, name: str, num_gpus: int, placement: str = "intra-socket") -> float | None:
-        """Seconds alone in a placement class; None for an unknown kind.
+        """Return the seconds of a job kind alone in a placement class; None for an unknown kind.
 
-        Where the class was not measured: the time of the nearest class that is better, or else of the nearest that
-        is worse. So a job that needs more GPUs than a socket has takes what was measured across sockets, and one
-        never measured across machines at least as long as across sockets.
+        If the class was not measured, the nearest better class counts, or else the nearest worse one. For instance, a
+        job with more GPUs than a socket takes the time across sockets. A job never measured across machines takes at
+        least as long there as across sockets.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
@@ -156,20 +161,22 @@ class PerformanceProfile:
         return times[PLACEMENTS.index(placement)] if times else None
 
     def ideal_time(self, name: str, num_gpus: int) -> float | None:
-        """The least seconds alone over the classes; None for an unknown kind."""
+        """Return the least seconds of a job kind alone over all placement classes; None for an unknown kind."""
         times = self._times.get((name, num_gpus))
         return min(times) if times else None
 
     def slowdown(self, name: str, num_gpus: int, other: str, other_gpus: int) -> float:
-        """How many times as long the first kind runs beside the second as alone, at least 1.
+        """Return the run time of the first kind beside the second, relative to alone; at least 1.
 
-        Alone means in the class the pair was measured in; where that is not known, across sockets if that was measured
-        (SC'17 ran two 2-GPU jobs on GPUs 0, 2 and 1, 3: against packed GPUs most of the loss would be locality, not
-        interference), else within one.
+        The time alone is that of the placement class in which the pair was measured. If the class is unknown, it is the
+        time across sockets, or else within a socket, or else across machines. SC'17 ran two 2-GPU jobs on GPUs 0, 2 and
+        1, 3. Compared with packed GPUs most of the loss would be locality, not interference.
 
-        A pair that was not measured takes the median over the first of these that has any that were: the first kind
-        beside others; kinds of the same model (another batch or number of GPUs) beside others; others beside the
-        second kind; all. 1 where nothing is known.
+        An unmeasured pair gets the median of the first of these groups that has a measured pair, or 1 if none has:
+        - the first kind beside any other;
+        - its model, with any batch or number of GPUs, beside any other;
+        - any kind beside the second;
+        - all pairs.
         """
         known = self._slowdowns.get((name, num_gpus, other, other_gpus))
         if known is not None:
@@ -187,14 +194,14 @@ class PerformanceProfile:
 
     @cached_property
     def worst_slowdown(self) -> float:
-        """The largest slowdown of a measured pair; 1 where there is none."""
+        """Return the largest slowdown of a measured pair; 1 if there is none."""
         return max(self._slowdowns.values(), default=1.0)
 
-    # ---- the same, ready to be looked up -------------------------------------------------------------------
+    # ---- cached tables -------------------------------------------------------------------------------------
 
     @cached_property
     def _times(self) -> dict[JobKind, tuple[float, ...]]:
-        """Seconds in each class by kind, those not measured filled in."""
+        """Return the seconds in each placement class by job kind, with gaps filled as in `solo_time`."""
         return {kind: tuple(self._filled(*kind)) for kind in self.kinds}
 
     def _filled(self, name: str, num_gpus: int) -> Iterator[float]:
@@ -205,13 +212,13 @@ class PerformanceProfile:
 
     @cached_property
     def _slowdowns(self) -> dict[Pair, float]:
-        """Of every pair whose first kind was measured alone."""
+        """Return the slowdown of every pair whose first kind was measured alone."""
         placed = self.colocation_placement
         ratios = {pair: self._ratio(pair, placed.get(pair), time) for pair, time in self.colocation.items()}
         return {pair: max(1.0, ratio) for pair, ratio in ratios.items() if ratio is not None}
 
     def _ratio(self, pair: Pair, placement: str | None, seconds: float) -> float | None:
-        """Seconds beside another over those alone; None for a kind without a time alone."""
+        """Return the time of a pair divided by the time alone; None if the kind has no time alone."""
         name, num_gpus = pair[:2]
         measured = (place for place in _PAIR_CLASSES if (name, num_gpus, place) in self.solo)
         base = self.solo_time(name, num_gpus, placement or next(measured, PLACEMENTS[0]))
@@ -219,7 +226,7 @@ class PerformanceProfile:
 
     @cached_property
     def _medians(self) -> dict[Hashable, float]:
-        """The median slowdown of each group of similar pairs that `slowdown` falls back to."""
+        """Return the median slowdown of each group of similar pairs that `slowdown` falls back to."""
         groups: defaultdict[Hashable, list[float]] = defaultdict(list)
         for (name, num_gpus, other, other_gpus), slowdown in self._slowdowns.items():
             for group in (
@@ -266,7 +273,7 @@ def _pair_run(pair: Pair, seconds: float, placement: str | None) -> Measurement:
 
 
 def _named(what: str, *fields: Any) -> Measurement:
-    """A measurement whose errors say which entry it is."""
+    """Build a measurement; `what` names its entry in errors."""
     try:
         return Measurement(*fields)
     except ValueError as error:
@@ -282,10 +289,10 @@ def _pair_key(run: Measurement) -> Pair:
 
 
 def _model(name: str) -> str:
-    """The name without its batch size."""
+    """Return the name of a profile without its batch size."""
     return name.rpartition("/")[0] or name
 
 
 def read_measurements(text: str) -> Iterator[Measurement]:
-    """Runs in the columns of `PerformanceProfile.to_csv`, several of a kind allowed."""
+    """Read measurements from CSV with the columns of `PerformanceProfile.to_csv`; a kind may have several runs."""
     return (run for _, run in profile_text.read_csv(text))

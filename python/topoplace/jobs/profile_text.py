@@ -1,4 +1,4 @@
-"""Performance profiles and measurements as text: one CSV form for both, and JSON for profiles."""
+"""Read and write performance profiles and measurements: CSV for both, JSON for profiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER, number, records
 
 FORMAT: Final = "topoplace.profile"
 PLACEMENTS: Final = ("intra-socket", "inter-socket", "inter-machine")
-"""How the GPUs of a job may be placed, from near to far."""
+"""Placement classes of a job's GPUs, from near to far."""
 _COLUMNS: Final = (
     *("kind", "model", "batch", "gpus", "placement"),
     *("with_model", "with_batch", "with_gpus", "seconds"),
@@ -28,15 +28,16 @@ _WITH: Final = ("with_model", "with_batch", "with_gpus")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One run of a job: what ran on how many GPUs placed how, for how long, beside what if not alone.
+    """One measured run of a job on GPUs of a placement class, alone or beside another job.
 
-    ValueError names the field it refuses. Seconds from 1e-9 to 1e15, so that ratios are finite; 0: not measured.
+    seconds: from 1e-9 to 1e15, so that ratios are finite; 0 means not measured. other, other_gpus: the profile and
+    number of GPUs of the job beside it; None if it ran alone. ValueError names the field it refuses.
     """
 
     name: str
     num_gpus: int
     placement: str | None
-    """One of PLACEMENTS; None only beside another job, where it was not told."""
+    """One of PLACEMENTS; None if unknown, which is allowed only beside another job."""
     seconds: float
     other: str | None = None
     other_gpus: int | None = None
@@ -51,7 +52,7 @@ class Measurement:
         object.__setattr__(self, "seconds", seconds)
         if (self.other is None) != (self.other_gpus is None):
             raise ValueError(
-                f"other = {_checks.shown(self.other)}, other_gpus = {self.other_gpus}: both or none"
+                f"other = {_checks.shown(self.other)}, other_gpus = {self.other_gpus}: give both or neither"
             )
         if self.other is not None:
             _checks.text(self.other, "other", ValueError)
@@ -63,15 +64,18 @@ class Measurement:
 
 
 def read_csv(text: str) -> Iterator[tuple[int, Measurement]]:
-    """The line and the content of each row: columns kind (solo or collocation), model, batch, gpus, placement,
-    with_model, with_batch, with_gpus, seconds; a name is model/batch, or the model where there is no batch."""
+    """Yield the line number and the measurement of each row of a CSV text.
+
+    Columns: kind (solo or collocation), model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds. A
+    name is model/batch, or the model if the batch is empty.
+    """
     for line, row in records(text, _COLUMNS):
         kind = row["kind"].strip()
         if kind not in ("solo", "collocation"):
             raise ValueError(f"line {line}: kind = {_checks.shown(kind)}, not solo or collocation")
         alone = kind == "solo"
         if alone and any(row[column] for column in _WITH):
-            raise ValueError(f"line {line}: a solo run with a value in {', '.join(_WITH)}")
+            raise ValueError(f"line {line}: a solo run must have no value in {', '.join(_WITH)}")
         try:
             yield (
                 line,
@@ -90,14 +94,17 @@ def read_csv(text: str) -> Iterator[tuple[int, Measurement]]:
 
 
 def _seconds(text: str, line: int) -> float:
-    """The seconds of a row; 0 where they are left out or, a slip in two of the published profiles, a table of the times
-    alone stands in for a pair that nobody ran."""
+    """Parse the seconds of a row; 0 if they are missing.
+
+    Two of the published profiles have, by mistake, a table of times alone in place of a pair that was not measured.
+    This also gives 0.
+    """
     text = text.strip()
     return 0.0 if not text or _TIMES_ALONE.fullmatch(text) else number(text, float, line, "seconds")
 
 
 def write_csv(measurements: Iterable[Measurement]) -> str:
-    """The rows of `measurements` as CSV that `read_csv` reads back."""
+    """Write `measurements` as CSV, which `read_csv` can read."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -120,13 +127,13 @@ def _split_name(name: str) -> tuple[str, str]:
 
 
 def write_json(measurements: Iterable[Measurement]) -> str:
-    """The rows of `measurements` as canonical JSON."""
+    """Write `measurements` as canonical JSON."""
     runs = [{key: value for key, value in asdict(run).items() if value is not None} for run in measurements]
     return json.dumps({"format": FORMAT, "version": 1, "runs": runs}, sort_keys=True, separators=(",", ":"))
 
 
 def read_json(text: str) -> Iterator[tuple[int, Measurement]]:
-    """The index and the content of each run that `write_json` wrote."""
+    """Yield the index and the content of each run in JSON of `write_json`."""
     record = _object(text)
     if record.get("format") != FORMAT or record.get("version") != 1:
         found = _checks.shown((record.get("format"), record.get("version")))

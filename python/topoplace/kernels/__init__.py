@@ -1,11 +1,11 @@
-"""Graph algorithms that know nothing of GPUs: numpy arrays in, numpy arrays out.
+"""Graph algorithms that are independent of GPUs: numpy arrays in, numpy arrays out.
 
-Every kernel releases the GIL, honours a deadline in seconds, answers Ctrl-C, and is deterministic: of equal
-embeddings the one with the lexicographically smallest sorted vertex list is returned, then the one with the
-lexicographically smallest mapping; of equal proven bipartitions the lexicographically smallest side vector.
+Every kernel releases the GIL, respects a deadline in seconds, responds to Ctrl-C, and is deterministic. Among equal
+embeddings it returns the one with the lexicographically smallest sorted vertex list, then the lexicographically
+smallest mapping. Among equal proven bipartitions it returns the lexicographically smallest side vector.
 
-A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph.
-A `Graph` keeps what searches prepare (plans, automorphisms, weight levels): pass the same one again and again.
+A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph. A `Graph`
+caches what searches prepare (plans, automorphisms, weight levels), so pass the same object to all calls.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embed
 
 
 def __getattr__(name: str) -> Any:
-    """Return what a deprecated name stands for."""
+    """Return the function that a deprecated name refers to, with a warning."""
     if name not in _RENAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn(f"{__name__}.{name} is now {_RENAMED[name]}", DeprecationWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Checks of arguments that several kernels take."""
+"""Check arguments that several kernels share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INT64_MAX = 2**63 - 1
 
 
 def vertices(values: Any, name: str, num_vertices: int) -> list[int]:
-    """Return vertices as a list of integers; ValueError for one that does not exist."""
+    """Return vertices as a list of integers; ValueError names the first that does not exist."""
     listed: Any = values.tolist() if hasattr(values, "tolist") else values
     chosen: list[Any] = list(_checks.sequence(listed, name, ValueError))
     for i, v in enumerate(chosen):
@@ -20,12 +20,12 @@ def vertices(values: Any, name: str, num_vertices: int) -> list[int]:
 
 
 def seconds(timeout: float | None) -> float | None:
-    """Return a timeout; ValueError for one that is negative or not finite."""
+    """Check a timeout in seconds and return it; ValueError if it is negative or not finite."""
     return None if timeout is None else _checks.real(timeout, "timeout", ValueError)
 
 
 def node_limit(max_nodes: int | None) -> int | None:
-    """Return a limit on nodes; ValueError for one below 1."""
+    """Check a limit on search nodes and return it; ValueError if it is below 1."""
     return (
         None
         if max_nodes is None
@@ -34,5 +34,5 @@ def node_limit(max_nodes: int | None) -> int | None:
 
 
 def random_seed(seed: int) -> int:
-    """Return a seed; ValueError for one that does not fit 64 bits."""
+    """Check a seed and return it; ValueError if it does not fit into 64 bits without sign."""
     return _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1)

@@ -1,4 +1,4 @@
-"""Minimum-cost flow on a network that changes between solutions."""
+"""Solve minimum-cost flow again and again on a network that changes between solutions."""
 
 from __future__ import annotations
 
@@ -22,41 +22,44 @@ from topoplace.kernels.min_cost_flow import (
 
 
 class FlowNetwork:
-    """Minimum-cost flow on a network that changes: each `solve` starts from the flow and prices of the last.
+    """A minimum-cost flow network that changes. Each `solve` starts from the flow and prices of the last one.
 
-    Nodes and arcs have numbers that stay theirs until they are removed, and are then given out again; they index the
-    columns of `columns()` and what `solve` returns. There are no lower bounds. All changes take arrays, raise
-    ValueError naming argument, index and value that are refused, and have then changed nothing.
+    Nodes and arcs keep their numbers until they are removed; numbers of removed ones are reused. The numbers index the
+    columns of `columns()` and the arrays that `solve` returns. Lower bounds are not supported. All changes take arrays.
+    ValueError names the refused argument, index and value; the network is then unchanged.
 
-    Scheduling graphs stay assignments: tasks (supply 1, no arc enters) that come, go or change their costs, jobs'
-    unscheduled nodes that come and go, and machines whose capacity or cost to the sink changes, each take a search as
-    long as the change travels (cf. Gog et al., "Firmament", OSDI 2016, on incremental solving). Other changes to
-    what lies behind the tasks are solved from scratch. Any other network is solved by cost scaling from the last flow
-    and potentials. One thread at a time: RuntimeError where a second one comes while the first solves.
+    Scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI 2016). The following
+    changes take only a search as long as the effect of the change:
+    - A task (supply 1, no entering arc) is added or removed, or changes its costs.
+    - The unscheduled node of a job is added or removed.
+    - A machine changes its capacity or its cost to the sink.
+
+    Other changes behind the tasks are solved from scratch. Any other network is solved by cost scaling from the last
+    flow and potentials. Use it from one thread at a time; RuntimeError if a second thread calls it during a solve.
     """
 
     def __init__(self) -> None:
         self._kept = _core.FlowNetwork()
 
-    def __reduce__(self) -> NoReturn:  # copy, deepcopy and pickle all ask this
-        raise TypeError("a FlowNetwork is kept by one owner; build another from its columns()")
+    def __reduce__(self) -> NoReturn:  # copy, deepcopy and pickle all call this
+        raise TypeError("a FlowNetwork cannot be copied or pickled; build another from its columns()")
 
     @property
     def num_nodes(self) -> int:
-        """The number of nodes now."""
+        """Return the current number of nodes."""
         return self._kept.num_nodes
 
     @property
     def num_arcs(self) -> int:
-        """The number of arcs now."""
+        """Return the current number of arcs."""
         return self._kept.num_arcs
 
     def add_nodes(self, supply: ArrayLike) -> Indices:
-        """Add nodes with this supply (k,), negative for a demand, and return their numbers (k,)."""
+        """Add nodes with these supplies (k,), negative for demands, and return their numbers (k,)."""
         return self._kept.add_nodes(integers(supply, "supply", np.int64))
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Indices:
-        """Add arcs from `tail` to `head` (k,) with limits and unit costs (k,), and return their numbers (k,)."""
+        """Add arcs from `tail` to `head` (k,) with capacities and unit costs (k,), and return their numbers (k,)."""
         return self._kept.add_arcs(
             integers(tail, "tail", np.int32),
             integers(head, "head", np.int32),
@@ -65,7 +68,7 @@ class FlowNetwork:
         )
 
     def remove_nodes(self, nodes: ArrayLike) -> None:
-        """Remove nodes (k,) and all arcs at them."""
+        """Remove nodes (k,) and all their arcs."""
         self._kept.remove_nodes(integers(nodes, "nodes", np.int32))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
@@ -77,7 +80,7 @@ class FlowNetwork:
         self._kept.set_supply(integers(nodes, "nodes", np.int32), integers(supply, "supply", np.int64))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Set the limits (k,) of arcs (k,)."""
+        """Set the capacities (k,) of arcs (k,)."""
         limit = integers(whole_limits(capacity), "capacity", np.int64)
         self._kept.set_capacity(integers(arcs, "arcs", np.int32), limit)
 
@@ -86,24 +89,24 @@ class FlowNetwork:
         self._kept.set_cost(integers(arcs, "arcs", np.int32), integers(cost, "cost", np.int64))
 
     def columns(self) -> Columns:
-        """Return a copy of the network by number; a removed node has no supply, a removed arc no capacity."""
+        """Return a copy of the network, indexed by number; removed nodes have supply 0, removed arcs capacity 0."""
         tail, head, capacity, cost, supply = self._kept.columns()
         return Columns(len(supply), tail, head, None, capacity, cost, supply)
 
     def solve(
         self, *, algorithm: Algorithm = "auto", timeout: float | None = None, max_nodes: int | None = None
     ) -> FlowSolution:
-        """Return the optimum as `min_cost_flow` does, with flow by arc number and potential by node number.
+        """Solve like `min_cost_flow`, and return flow by arc number and potential by node number.
 
-        At `timeout` seconds, or after `max_nodes` steps, its status is "timeout"; the next call goes on from there.
-        `verify` of the solution needs the network as it was.
+        At `timeout` seconds, or after `max_nodes` steps, the status is "timeout", and the next call continues from
+        there. `verify` of the solution works until the network changes.
         """
         answer = self._kept.solve(algorithm_of(algorithm), *limits(timeout, max_nodes))
-        return solution(answer, _Moment(self._kept))
+        return solution(answer, _CurrentState(self._kept))
 
 
-class _Moment:
-    """A network as it is now, valid until it changes."""
+class _CurrentState:
+    """The current state of a network, valid until it changes."""
 
     def __init__(self, kept: _core.FlowNetwork) -> None:
         self._kept, self._version = kept, kept.version
@@ -120,7 +123,7 @@ class _Moment:
 
 
 class _Changed:
-    """A network that has changed since."""
+    """The state of a network that has changed since it was solved."""
 
     def columns(self) -> Columns:
         raise ValueError("the network has been changed since it was solved")

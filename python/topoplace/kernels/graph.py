@@ -1,4 +1,4 @@
-"""The graph that all kernels take."""
+"""The graph that all kernels accept."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is no
 
 
 class Graph(_core.Graph):
-    """An undirected, simple, weighted graph; immutable.
+    """An undirected, simple, weighted graph. Immutable.
 
-    `weights` is an (n, n) symmetric matrix: 0 where there is no edge and on the diagonal, positive and finite
-    elsewhere. Raises ValueError naming the first entry that is not.
+    weights: (n, n) symmetric matrix, 0 on the diagonal and for pairs without an edge, else positive and finite.
+    ValueError names the first invalid entry.
     """
 
     __slots__ = ()
@@ -31,8 +31,8 @@ class Graph(_core.Graph):
     def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
         """Build a graph of `num_vertices` vertices from (u, v) or (u, v, weight) rows, each edge once.
 
-        The weight is 1.0 where it is not given. Raises ValueError naming the edge that is out of range, a loop,
-        repeated, or whose weight is not positive and finite.
+        The default weight is 1. ValueError names an edge that is out of range, a loop, repeated, or has a weight that
+        is not positive and finite.
         """
         listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
         rows = _checks.numbers_of(listed, "edges", ValueError)
@@ -54,11 +54,11 @@ class Graph(_core.Graph):
 
     @classmethod
     def of(cls, graph: GraphLike) -> Graph:
-        """Return whatever a kernel takes as a graph as a `Graph`.
+        """Convert any graph argument of a kernel to a `Graph`.
 
-        A square array is a weight matrix where it is symmetric with a zero diagonal, else an edge array; an edge
-        array has as many vertices as its largest index needs. A networkx graph's nodes are numbered in
-        their own order; edges without `weight` weigh 1.
+        A square array is a weight matrix if it is symmetric with a zero diagonal, else an edge array. The largest index
+        of an edge array determines its number of vertices. The nodes of a networkx graph are numbered in their own
+        order; edges without `weight` have weight 1.
         """
         if isinstance(graph, Graph):
             return graph
@@ -88,7 +88,7 @@ class Graph(_core.Graph):
 
 
 def _counted(array: Any) -> Any:
-    """Return a boolean adjacency matrix as one of zeros and ones."""
+    """Convert a boolean adjacency matrix to zeros and ones; return any other array as it is."""
     return array.astype(np.uint8) if getattr(array, "dtype", None) == np.bool_ else array
 
 

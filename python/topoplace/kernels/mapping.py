@@ -1,4 +1,4 @@
-"""Mapping: tasks on distinct vertices of a target, so that what they exchange travels a short way."""
+"""Map tasks to distinct vertices of a target so that communication travels short distances."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ Method: TypeAlias = Literal["drb", "exact"]
 
 
 class TargetDistance(_core.TargetDistance):
-    """The distances between the vertices of a target, for `map_graph`; immutable.
+    """The distances between the vertices of a target, for `map_graph`. Immutable.
 
-    `distance` is an (n, n) symmetric matrix: finite, at least 0 and at most 1e100, 0 on the diagonal. Raises
-    ValueError naming the first entry that is not. Keeps the tree of the target's halves: pass the same one again
-    and again.
+    distance: (n, n) symmetric matrix of values in 0..1e100, 0 on the diagonal. ValueError names the first invalid
+    entry. The object caches the recursive bisection of the target, so pass the same one to all calls.
     """
 
     __slots__ = ()
@@ -28,7 +27,7 @@ class TargetDistance(_core.TargetDistance):
     def __init__(self, distance: ArrayLike) -> None:
         matrix = _checks.numbers_of(distance, "target_distance", ValueError)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"target_distance has shape {matrix.shape}; an (n, n) matrix is needed")
+            raise ValueError(f"target_distance has shape {matrix.shape}; expected (n, n)")
         super().__init__(np.ascontiguousarray(matrix))
 
     def __repr__(self) -> str:
@@ -36,24 +35,24 @@ class TargetDistance(_core.TargetDistance):
 
 
 class Mapping(NamedTuple):
-    """Where the tasks of a source graph go, and what that costs."""
+    """A mapping of the tasks of a source graph to target vertices, with its cost."""
 
     target_of: NDArray[np.int32]
     """(k,): the target vertex of each source vertex."""
     cost: float
-    """Source weights times target distances, plus the prices of the vertices used."""
+    """Sum of source weights times target distances, plus the prices of the vertices used."""
     bound: float
-    """No mapping costs less."""
+    """Lower bound on the cost of any mapping."""
     optimal: bool
-    """None costs less than `target_of`: its cost is the bound."""
+    """True if no mapping costs less: `cost` equals `bound`."""
     complete: bool
-    """False: the deadline ended the search early. With method="exact", True also says that ties were broken."""
+    """False if the deadline ended the search early. With method="exact", True also means that ties were broken."""
     descents: int
-    """Regions that the tasks were sent down the target's halves of."""
+    """Number of regions that were bisected together with the tasks."""
     exchanges: int
-    """Moves and swaps made by refinement."""
+    """Number of moves and swaps by refinement."""
     nodes: int
-    """Partial mappings the proof visited; one of a large problem counts for several."""
+    """Number of partial mappings that the proof visited; in a large problem one counts several times."""
 
 
 def map_graph(
@@ -70,24 +69,26 @@ def map_graph(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Mapping | None:
-    """Map the source's vertices (tasks) to distinct target vertices at little cost; None where there are too few.
+    """Map the source's vertices (tasks) to distinct target vertices at low cost; None if there are too few.
 
-    The cost is the sum over source edges of weight * distance between the vertices of its ends, plus `target_cost`
-    (n,) of every vertex used; 0 by default. `target_distance` is a `TargetDistance`, or the matrix of one. Only
-    vertices of `free` (all, by default) are used.
+    Each source edge costs its weight times the distance between the images of its ends. Each vertex used costs its
+    `target_cost` (n,), 0 by default. target_distance: a `TargetDistance` or its matrix. free: the vertices that may be
+    used, all by default.
 
-    "drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3) over the whole target and over
-    packed regions of it, refined by pairwise exchange, `proof_nodes` steps of branch and bound for up to 16 tasks,
-    and `kicks` random perturbations drawn from `seed`; each only while the cost is above what is known to be
-    possible. `regions` names more vertex sets to try. The same seed gives the same answer everywhere. "exact" goes
-    on by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) to a proof. Tasks are
-    placed in a fixed order: the heaviest first, then always the one most tied to those before it, of equal ones
-    the heavier and then the smaller number; of all mappings of least cost the one lexicographically smallest in
-    this order is returned. Costs closer than 1e-12 of the dearest mapping's are equal.
+    method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs over the whole
+    target and over packed regions of it; `regions` adds more vertex sets. The result is refined by pairwise exchange,
+    by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from `seed`. Each
+    step runs only while the cost is above the bound. The same seed gives the same answer everywhere.
 
-    At `timeout` seconds, or after `max_nodes` steps of one search, the best so far is returned with a true `bound`
-    and complete=False; preparing a target or a proof is not cut short, for which thousands of vertices take seconds.
-    Raises ValueError on bad input.
+    method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) to a
+    proof. Tasks are placed in a fixed order: first the heaviest, then always the task with the largest weight to
+    placed ones. Ties go to the heavier task, then to the smaller number. Among all mappings of least cost, the
+    lexicographically smallest in this order is returned. Costs that differ by less than 1e-12 of the largest mapping
+    cost are equal.
+
+    At `timeout` seconds, or after `max_nodes` steps of one search, the best mapping so far is returned with a valid
+    `bound` and complete=False. Preparing a target or a proof is not interrupted, and takes seconds for thousands of
+    vertices. Raises ValueError on bad input.
     """
     s, t = Graph.of(source), _target(target_distance)
     n = t.num_vertices
@@ -117,10 +118,10 @@ def verify_task_mapping(
     target_cost: ArrayLike | None = None,
     free: Iterable[int] | None = None,
 ) -> bool:
-    """Return True if `target_of` (k,) maps as `map_graph` promises with these arguments, and `cost` is its cost.
+    """Return True if `target_of` (k,) is a valid answer of `map_graph` with these arguments, and `cost` is its cost.
 
-    By the definition alone, to within 1e-9 of the dearest mapping's cost; shares no code with the searches. Raises
-    ValueError on bad input.
+    The check uses only the definition, shares no code with the searches, and is accurate to 1e-9 of the largest mapping
+    cost. Raises ValueError on bad input.
     """
     s, t = Graph.of(source), _target(target_distance)
     prices = None if target_cost is None else _prices(target_cost, t)

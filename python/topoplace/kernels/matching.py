@@ -1,4 +1,4 @@
-"""Subgraph matching: all places of a pattern in a target, their number, the best one, the best remainder."""
+"""Match subgraphs: find all embeddings of a pattern in a target, count them, or find the best one."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ class Embedding(NamedTuple):
     vertices: NDArray[np.int32]
     """(k,): the target vertex of each pattern vertex."""
     score: float
-    """Of `vertices`; for "bottleneck_sum" the sum."""
+    """Score of `vertices`; for "bottleneck_sum" the sum."""
     bound: float
-    """No embedding scores more."""
+    """Upper bound on the score of any embedding."""
     optimal: bool
-    """`score` is proven to be the best there is."""
+    """True if `score` is proven to be the best."""
     complete: bool
-    """And ties were broken to the end: the answer is the canonical one."""
+    """True if all ties were also broken, so that the answer is the canonical one."""
     nodes: int
-    """Partial mappings the search visited."""
+    """Number of partial mappings that the search visited."""
 
 
 class Remainder(NamedTuple):
-    """An embedding chosen for what it leaves to others."""
+    """An embedding that leaves the largest edge weight among the remaining free vertices."""
 
     vertices: NDArray[np.int32]
     """(k,): the target vertex of each pattern vertex."""
     remainder: float
-    """Total weight of the edges among the free vertices that are left (MAPA, eq. 3)."""
+    """Total weight of the edges among the remaining free vertices (MAPA, eq. 3)."""
     score: float
-    """Sum of the weights of the target edges the pattern uses."""
+    """Sum of the weights of the target edges that the pattern uses."""
     optimal: bool
-    """Both are proven to be the best there is, in this order."""
+    """True if `remainder`, then `score`, are proven to be the best."""
     nodes: int
-    """Partial solutions the search visited."""
+    """Number of partial solutions that the search visited."""
 
 
 class LinkCountScore:
-    """An objective that depends only on how many target edges of each class the pattern's edges fall on.
+    """An objective that depends only on the number of target edges of each class that the pattern uses.
 
-    `link_class` is an (n, n) array of classes 0 .. K-1 (K <= 8), read where the target has an edge. `function`
-    maps an int64 array (v, K) of count vectors to v finite scores, larger is better. It is called once for
-    each number of pattern edges and each target; keep one object per topology, it holds those tables.
+    link_class: (n, n) array of classes 0 .. K-1 (K <= 8), read only where the target has an edge. function: maps an
+    int64 array (v, K) of count vectors to v finite scores; larger is better. It is called once for each target and
+    number of pattern edges. Keep one object per topology, as it caches these tables.
     """
 
     def __init__(
@@ -67,21 +67,21 @@ class LinkCountScore:
         if classes.size and not (
             np.issubdtype(classes.dtype, np.integer) and 0 <= classes.min() <= classes.max() < 8
         ):
-            raise ValueError("link_class holds a value outside 0..7")
+            raise ValueError("link_class contains a value outside 0..7")
         self.link_class = np.ascontiguousarray(classes, dtype=np.uint8)
         self.num_classes = int(self.link_class.max()) + 1 if self.link_class.size else 1
         self.function = function
         self._tables: dict[tuple[int, int], tuple[Graph, _core.LinkCountScore]] = {}
 
     def table(self, target: Graph, num_edges: int) -> _core.LinkCountScore:
-        """Return the scores of all count vectors of `num_edges` edges, ranked for the search."""
+        """Return the table of scores of all count vectors of `num_edges` edges, ranked for the search."""
         key = (id(target), num_edges)
-        if key not in self._tables:  # the target is kept with its table, so that its id stays its own
+        if key not in self._tables:  # the entry keeps the target alive, so that its id is not reused
             vectors = _core.count_vectors(num_edges, self.num_classes).astype(np.int64)
             scores = np.ascontiguousarray(self.function(vectors), dtype=np.float64)
             if scores.shape != (len(vectors),) or not np.isfinite(scores).all():
                 raise ValueError(
-                    f"function must give {len(vectors)} finite scores, one for each count vector"
+                    f"function must return {len(vectors)} finite scores, one for each count vector"
                 )
             table = _core.LinkCountScore(target, self.link_class, self.num_classes, num_edges, scores)
             self._tables[key] = (target, table)
@@ -99,20 +99,21 @@ def enumerate_subgraphs(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> NDArray[np.int32]:
-    """Return all places where the pattern fits into the target, as an int32 array (m, k): row[i] is vertex i's image.
+    """Return all embeddings of the pattern in the target as an int32 array (m, k): row[i] is the image of vertex i.
 
-    A mapping is injective and takes every pattern edge to a target edge of weight at least `min_weight`; with
-    `induced`, non-edges to non-edges too. `distinct` says what counts as different: "mappings" (all
-    monomorphisms), "images" (one mapping for each image subgraph), "vertex_sets" (one for each set of target
-    vertices, in lexicographic order); the last two give the lexicographically smallest mapping of each.
-    `candidates` is an optional (k, n) boolean array of allowed images. Rows come in the same order every time.
+    An embedding is injective and maps every pattern edge to a target edge of weight at least `min_weight`. With
+    `induced`, it also maps non-edges to non-edges. The order of rows is always the same.
 
-    Raises SearchTimeoutError (with the rows so far) when `timeout` seconds do not suffice, ValueError on bad input.
+    distinct: one row for each of "mappings" (all monomorphisms), "images" (image subgraphs), or "vertex_sets" (sets of
+    target vertices, in lexicographic order). The last two return the lexicographically smallest mapping of each.
+    candidates: optional (k, n) boolean array of allowed images. limit: most rows to return.
+
+    Raises SearchTimeoutError with the rows so far if `timeout` seconds are too short, and ValueError on bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
     rows, complete, _ = _core.enumerate_subgraphs(*checked)
     if not complete and (limit is None or len(rows) < limit):
-        raise SearchTimeoutError(f"{len(rows)} matches after {timeout} s, and not done", rows)
+        raise SearchTimeoutError(f"search not finished after {timeout} s: {len(rows)} matches so far", rows)
     return rows
 
 
@@ -127,15 +128,15 @@ def count_subgraphs(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> int:
-    """Count the rows that `enumerate_subgraphs` would return, without making them.
+    """Count the rows that `enumerate_subgraphs` would return, without creating them.
 
-    Raises SearchTimeoutError (with the count so far) when `timeout` seconds do not suffice, OverflowError above
-    2**63 - 2, ValueError on bad input.
+    Raises SearchTimeoutError with the count so far if `timeout` seconds are too short, OverflowError above 2**63 - 2,
+    and ValueError on bad input.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
     count, complete, _ = _core.count_subgraphs(*checked)
     if not complete and (limit is None or count < limit):
-        raise SearchTimeoutError(f"{count} matches after {timeout} s, and not done", count)
+        raise SearchTimeoutError(f"search not finished after {timeout} s: {count} matches so far", count)
     if count == INT64_MAX:
         raise OverflowError("more than 2**63 - 2 matches")
     return count
@@ -152,16 +153,16 @@ def best_subgraph(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Embedding | None:
-    """Return the best place for the pattern, proven; None where it fits nowhere.
+    """Return the best embedding of the pattern with a proof; None if it fits nowhere.
 
-    `objective`: "sum" of the weights of the target edges used; "bottleneck", the lightest of them;
-    "bottleneck_sum", the bottleneck first and then the sum; or a `LinkCountScore`. Only vertices of `free`
-    (all, by default) are used, and all of `required` are. Sums are compared exactly, in 41-bit fixed point
-    relative to the largest weight; weights that span more than eleven decades are refused.
+    objective: "sum" of the weights of the target edges used, "bottleneck" (the least of these weights),
+    "bottleneck_sum" (the bottleneck, then the sum), or a `LinkCountScore`. free: the vertices that may be used, all by
+    default. required: vertices that must be used. Sums are compared exactly, in 41-bit fixed point relative to the
+    largest weight; weights that span more than eleven decades are refused.
 
-    `timeout` is in seconds; `max_nodes` limits the work instead, at the same place on every machine. At either
-    limit the best embedding found so far is returned with a true `bound` and optimal=False; where
-    none was found by then, raises SearchTimeoutError. Raises ValueError on bad input.
+    timeout: seconds. max_nodes: limit on the work, which stops at the same point on every machine. At either limit the
+    best embedding so far is returned with a valid `bound` and optimal=False. Raises SearchTimeoutError if none was
+    found by then, and ValueError on bad input.
     """
     p, t = Graph.of(pattern), Graph.of(target_weights)
     if isinstance(objective, LinkCountScore):
@@ -194,11 +195,11 @@ def best_remainder(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Remainder | None:
-    """Place the pattern so that the free vertices it leaves keep the largest total weight among themselves.
+    """Return the embedding that leaves the largest total edge weight among the remaining free vertices.
 
-    The preserved bandwidth of MAPA (Ranganath et al., SC'21, eq. 3); ties go to the largest sum over the
-    pattern's edges, then to the usual order. Vertices of `kept` are not used but count as left: free vertices the
-    pattern may not have. Other arguments, deadline and errors as for `best_subgraph`.
+    This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum over the
+    pattern's edges, then to the usual order. kept: free vertices that the pattern must not use, but which count as
+    remaining. Other arguments, limits and errors are as for `best_subgraph`.
     """
     p, t = Graph.of(pattern), Graph.of(target)
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
@@ -224,9 +225,9 @@ def verify_embedding(
     induced: bool = False,
     min_weight: float | None = None,
 ) -> bool:
-    """Return True if `vertices` (k,) embeds the pattern in the target, by the definition alone.
+    """Return True if `vertices` (k,) embeds the pattern in the target.
 
-    Shares no code with the searches, so that their answers can be checked with it.
+    The check uses only the definition and shares no code with the searches.
     """
     p, t = Graph.of(pattern), Graph.of(target)
     try:
@@ -251,7 +252,7 @@ def _enumeration(
     candidates: ArrayLike | None,
     timeout: float | None,
 ) -> tuple[Graph, Graph, str, bool, float, int, NDArray[np.uint8] | None, float | None]:
-    """Return the arguments as the border takes them, by position: half a microsecond less than by name."""
+    """Check the arguments, and return them by position for `_core`, which is half a microsecond faster than by name."""
     p, t = Graph.of(pattern), Graph.of(target)
     if limit is not None:
         limit = _checks.integer(limit, "limit", ValueError, low=0, high=INT64_MAX)

@@ -1,4 +1,4 @@
-"""Minimum-cost flow: the network, its solution and the proof."""
+"""Minimum-cost flow: the network, the solver, and solutions with a proof."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Units: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
 
 INFINITE = INT64_MAX
-"""The capacity of an arc without limit, for which floats of 2**63 and more, infinity among them, stand too."""
+"""The capacity of an unlimited arc. Floats of at least 2**63, infinity included, mean the same."""
 
-_BEYOND_TOTALS = 2**1000  # totals have 128 bits; what is larger is none, but an integer still
-_BEYOND = 2.0**63  # as a float, INFINITE is rounded up to it
+_BEYOND_TOTALS = 2**1000  # totals have 128 bits; larger integers are never a total, but are not an error
+_BEYOND = 2.0**63  # INFINITE as a float, which is rounded up
 
 
 class Columns(NamedTuple):
-    """A network as the kernel takes it."""
+    """A network in the form of the kernel: arrays of arcs (m,) and of supplies (n,)."""
 
     num_nodes: int
     tail: Indices
@@ -42,7 +42,7 @@ class Columns(NamedTuple):
 
 
 class Origin(Protocol):
-    """A source of the network that a solution belongs to."""
+    """An object that can return the network of a solution."""
 
     def columns(self) -> Columns:
         """Return the network as it was solved."""
@@ -53,34 +53,34 @@ class Origin(Protocol):
 class FlowSolution:
     """The answer of `min_cost_flow`, with its proof.
 
-    `flow` and `potential` prove each other: with the reduced cost cost[a] + potential[tail[a]] - potential[head[a]],
-    an arc below its capacity has none below zero, an arc above its lower bound none above zero. They are empty where
-    `status` is not "optimal".
+    `flow` and `potential` prove each other by reduced costs, cost[a] + potential[tail[a]] - potential[head[a]]. The
+    reduced cost of an arc below its capacity is not negative, and that of an arc above its lower bound is not positive.
+    Both are empty unless `status` is "optimal".
     """
 
     status: Status
-    """"optimal"; "infeasible", proven by `cut`; "unbounded", proven by `cycle`; "timeout": nothing is known."""
+    """"optimal"; "infeasible", proven by `cut`; "unbounded", proven by `cycle`; or "timeout", without an answer."""
     flow: Units
     """(m,): units on each arc."""
     potential: Units
-    """(n,): the price of each node, up to a constant; absolute where demands exceed supplies."""
+    """(n,): the price of each node, up to a constant; absolute if demands exceed supplies."""
     cost: int
-    """Sum of cost times flow, exact; 0 where there is no flow."""
+    """Exact sum of cost times flow; 0 if there is no flow."""
     cut: Indices
-    """Infeasible: nodes that together supply more than their outgoing arcs, less what must come in, can take."""
+    """If infeasible: nodes whose total supply exceeds the capacity out of the set less the lower bounds into it."""
     cycle: Indices
-    """Unbounded: arcs of infinite capacity that close a cycle of negative cost; some feasible flow exists."""
+    """If unbounded: arcs of infinite capacity that form a cycle of negative cost; a feasible flow exists."""
     algorithm: str
     """The algorithm that ran; "auto" for a recognised structure."""
     steps: int
-    """Pushes and relabels, pivots, or nodes searched."""
+    """Number of pushes and relabels, pivots, or nodes searched."""
     _network: Origin = field(repr=False)
 
     def verify(self) -> bool:
-        """Return True if the answer is proven, in one pass over nodes and arcs, by the definition alone.
+        """Return True if the answer is proven, by one pass over nodes and arcs; False for a timeout.
 
-        Checks the arguments as they are now: arrays that needed no conversion were not copied. False for a timeout.
-        Raises ValueError for a solution of a `FlowNetwork` that has changed since.
+        The check reads the current values of the arguments, as arrays that needed no conversion were not copied.
+        Raises ValueError if the solution is of a `FlowNetwork` that has changed since.
         """
         network = self._network.columns()
         if self.status == "optimal":
@@ -105,22 +105,23 @@ def min_cost_flow(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> FlowSolution:
-    """Send every supply to the demands over arcs of limited capacity, at the least total cost.
+    """Send all supplies to the demands over arcs of limited capacity at the least total cost.
 
     Arc a leads from `tail`[a] to `head`[a] and carries `lower`[a] (0 by default) to `capacity`[a] units at `cost`[a]
-    each; `INFINITE` is no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a demand.
-    Where demands exceed supplies, a demand is the most its node may take, and all supplies still have to be sent.
-    All are integers; parallel arcs, loops, negative costs and cycles are allowed. The flow is integral.
+    each; `INFINITE` means no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a
+    demand. If demands exceed supplies, all supplies are sent, and a demand is the limit of its node. All values are
+    integers, and so is the flow. Parallel arcs, loops, negative costs and cycles are allowed.
 
-    `algorithm`: "auto" takes what is fastest for networks that look like this one, and solves scheduling graphs as the
-    assignments they are unless `structure` is False; the others are push-relabel cost scaling (Goldberg, J. Algorithms
-    22, 1997), the primal network simplex, and two textbook methods (Amaral's thesis, table 8). All agree on the cost;
-    of several optimal flows each returns its own, the same every time.
+    algorithm: "auto" chooses the fastest method for the network, and solves scheduling graphs as assignments unless
+    `structure` is False. The others are push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the primal
+    network simplex, and two textbook methods (Amaral's thesis, table 8). All agree on the cost. If several flows are
+    optimal, each method always returns the same one, but methods may differ.
 
-    `warm_start` is the solution of a network with the same arcs and nodes, whose capacities, costs and supplies may
-    have been others; cost scaling starts from there. At `timeout` seconds, or after `max_nodes` steps, the same on
-    every machine, `status` is "timeout". Arrays must not be changed while this runs. Raises ValueError naming argument,
-    index and value that are refused.
+    warm_start: solution of a network with the same nodes and arcs, from which cost scaling starts. Capacities, costs
+    and supplies may differ. timeout: seconds. max_nodes: limit on steps, which is the same on every machine. At either
+    limit the status is "timeout".
+
+    Do not change the arrays during the call. ValueError names the refused argument, index and value.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
@@ -136,7 +137,7 @@ def min_cost_flow(
 
 
 def algorithm_of(name: object) -> str:
-    """Return the name of an algorithm; ValueError for an unknown one."""
+    """Check the name of an algorithm and return it; ValueError if it is unknown."""
     if not isinstance(name, str) or name not in get_args(Algorithm):
         known = ", ".join(get_args(Algorithm))
         raise ValueError(f"algorithm = {_checks.shown(name)} is not one of {known}")
@@ -144,12 +145,12 @@ def algorithm_of(name: object) -> str:
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
-    """Return both limits; ValueError for one that is refused."""
+    """Check a timeout (seconds) and a limit on steps, and return both; ValueError if one is invalid."""
     return seconds(timeout), node_limit(max_nodes)
 
 
 def solution(answer: _core.FlowAnswer, network: Origin) -> FlowSolution:
-    """Return the extension's answer as a `FlowSolution`."""
+    """Convert the answer of the C++ kernel to a `FlowSolution` of `network`."""
     return FlowSolution(
         cast("Status", answer.status),
         answer.flow,
@@ -176,10 +177,10 @@ def verify_flow(
     *,
     lower: ArrayLike | None = None,
 ) -> bool:
-    """Return True if `flow` (m,) flows through this network, `potential` (n,) proves it optimal, `total` is its cost.
+    """Return True if `flow` (m,) is feasible, `potential` (n,) proves it optimal, and `total` is its cost.
 
-    By the definition alone, in one pass over nodes and arcs; shares no code with the solvers. Raises ValueError on
-    bad input.
+    The check uses only the definition, in one pass over nodes and arcs, and shares no code with the solvers. Raises
+    ValueError on bad input.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     units = integers(flow, "flow", np.int64)
@@ -197,7 +198,7 @@ def network_of(
     cost: ArrayLike,
     supply: ArrayLike,
 ) -> Columns:
-    """Return the network as the kernel takes it; ValueError for a value that is no integer, or a wrong length."""
+    """Build the kernel's form of a network; ValueError if a value is not an integer or an array has a wrong length."""
     network = Columns(
         _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2),
         integers(tail, "tail", np.int32),
@@ -227,7 +228,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
-    """Return capacities with `INFINITE` for every float that no integer of 64 bits reaches, infinity among them."""
+    """Replace float capacities of at least 2**63, infinity included, by `INFINITE`."""
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
@@ -236,17 +237,17 @@ def whole_limits(capacity: ArrayLike) -> ArrayLike:
 
 
 def whole(value: object, name: str) -> int:
-    """Return an integer of any size; ValueError for what is not a whole number."""
+    """Convert a whole number of any size to an integer; ValueError for any other value."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return _checks.integer(value, name, ValueError, low=-_BEYOND_TOTALS, high=_BEYOND_TOTALS)
 
 
 def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Return a row of integers: the array itself where it is one already."""
+    """Return a one-dimensional array of integers; an array of this type is not copied. ValueError for other values."""
     array = np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}; one dimension is needed")
+        raise ValueError(f"{name} has shape {array.shape}; must have one dimension")
     if array.dtype != dtype and array.size:
         _check_integers(array, name, np.iinfo(dtype))
     return np.require(array.astype(dtype, copy=False), requirements=["C", "A"])
@@ -254,7 +255,7 @@ def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -
 
 def _check_integers(array: NDArray[Any], name: str, limits: Any) -> None:
     if array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} has dtype {array.dtype}; integers of 64 bits are needed")
+        raise ValueError(f"{name} has dtype {array.dtype}; must be 64-bit integers")
     good = (array >= limits.min) & (array <= limits.max)
     if array.dtype.kind == "f":
         good &= (np.floor(array) == array) & (array < _BEYOND)

@@ -1,4 +1,4 @@
-"""Bipartition: two balanced sides of a graph with little weight between them."""
+"""Partition a graph into two balanced sides with little edge weight between them."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from topoplace.kernels.arguments import random_seed, seconds
 from topoplace.kernels.graph import Graph, GraphLike
 
 MAX_EXACT_VERTICES = 24
-"""The most vertices for which `bipartition` proves its answer."""
+"""Largest number of vertices for which `bipartition` proves its answer."""
 
 
 class Bipartition(NamedTuple):
-    """Two sides of a graph, and what lies between them."""
+    """A partition of a graph into two sides, with its cut."""
 
     side: NDArray[np.int8]
     """(n,): 0 or 1 for each vertex."""
     cut: float
     """Total weight of the edges between the sides."""
     optimal: bool
-    """No balanced bipartition cuts less, and of those that cut as little `side` is lexicographically first."""
+    """True if no balanced bipartition cuts less, and `side` is lexicographically smallest among those with this cut."""
     complete: bool
-    """False: the deadline ended the search early."""
+    """False if the deadline ended the search early."""
     start_cut: float
-    """The cut of the balanced start the answer grew from; infinite where there was none, or a proof instead."""
+    """Cut of the balanced start that led to the answer; infinite if there was none, or if a proof gave the answer."""
     passes: int
-    """Passes of the heuristic, over all starts and levels."""
+    """Number of passes of the heuristic, over all starts and levels."""
     moves: int
-    """Vertices it moved."""
+    """Number of moves of vertices."""
     rollbacks: int
-    """Moves it took back."""
+    """Number of moves that were undone."""
     nodes: int
-    """Partial side vectors the proof visited."""
+    """Number of partial side vectors that the proof visited."""
 
 
 def bipartition(
@@ -54,23 +54,23 @@ def bipartition(
 ) -> Bipartition:
     """Split the vertices into two balanced sides with little edge weight between them.
 
-    Side 0 is to hold the share `fraction` (0..1) of the vertex weight W: at most (1 + `imbalance`) *
-    ceil(fraction * W), and side 1 at most (1 + `imbalance`) * ceil((1 - fraction) * W). `vertex_weights` is (n,),
-    integers of at least 0 that sum to at most 2**53; 1 each by default. `fixed` is (n,): -1 where a vertex is free,
-    0 or 1 where its side is given.
+    Side 0 should get the share `fraction` (0..1) of the total vertex weight W. It gets at most (1 + `imbalance`) *
+    ceil(fraction * W), and side 1 at most (1 + `imbalance`) * ceil((1 - fraction) * W). vertex_weights: (n,) integers
+    of at least 0 that sum to at most 2**53; 1 each by default. fixed: (n,) the given side of each vertex, -1 for none.
 
-    Up to `exact_up_to` vertices (at most 24) the minimum is proven by branch and bound, and the lexicographically
-    smallest of the best side vectors is returned; the rest does not apply there. Larger graphs are
-    coarsened to about 60 vertices (Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998), divided there from `starts`
-    random starts, and refined at the boundary on every level by passes of single moves (Fiduccia and Mattheyses,
-    "A linear-time heuristic for improving network partitions", DAC 1982). The best four are carried on while levels
-    are small, and each level of up to a sixth of the vertices is coarsened again `cycles` times, keeping the sides
-    apart, to refine again (Walshaw, Annals of Operations Research 131, 2004): more cycles, smaller cuts. Time is
-    nearly linear in the edges. The same seed gives the same answer everywhere.
+    For at most `exact_up_to` vertices (limit 24) branch and bound proves the minimum, and the lexicographically
+    smallest of the best side vectors is returned. `starts`, `cycles` and `seed` apply only to larger graphs, which are
+    solved in three steps:
+    1. Coarsen the graph to about 60 vertices (Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998).
+    2. Divide the coarse graph from `starts` random starts. The best four solutions continue while levels are small.
+    3. Refine the boundary on every level by passes of single moves (Fiduccia and Mattheyses, "A linear-time heuristic
+       for improving network partitions", DAC 1982). Coarsen and refine each level of up to a sixth of the vertices
+       `cycles` more times without merging across sides (Walshaw, Annals of Operations Research 131, 2004). More cycles
+       give smaller cuts.
 
-    At `timeout` seconds the best found so far is returned with complete=False. Raises InfeasibleError where
-    no balanced bipartition exists or none was found, SearchTimeoutError where none was found in time,
-    ValueError on bad input.
+    Time is nearly linear in the number of edges. The same seed gives the same answer everywhere. At `timeout` seconds
+    the best bipartition so far is returned with complete=False. Raises InfeasibleError if no balanced bipartition
+    exists or was found, SearchTimeoutError if none was found in time, and ValueError on bad input.
     """
     g = Graph.of(graph)
     share = _checks.real(fraction, "fraction", ValueError, high=1.0)
@@ -90,7 +90,7 @@ def bipartition(
     if found.status in ("optimal", "feasible"):
         return _answer(found)
     if found.status == "not_found" and not found.complete:
-        raise SearchTimeoutError(f"no balanced bipartition found; timeout = {timeout} s", None)
+        raise SearchTimeoutError(f"timeout = {timeout} s: no balanced bipartition found", None)
     verb = "exists" if found.status == "infeasible" else "was found"
     raise InfeasibleError(
         f"no bipartition {verb} with fraction = {share:g} and imbalance = {tolerance:g} for these vertex weights"
@@ -108,10 +108,10 @@ def verify_bipartition(
     vertex_weights: ArrayLike | None = None,
     fixed: ArrayLike | None = None,
 ) -> bool:
-    """Return True if `side` (n,) is a bipartition as `bipartition` promises with these arguments, and `cut` its cut.
+    """Return True if `side` (n,) is a valid answer of `bipartition` with these arguments, and `cut` is its cut.
 
-    By the definition alone, to within 1e-9 of the graph's total weight; shares no code with the solver. Raises
-    ValueError on bad input.
+    The check uses only the definition, shares no code with the solver, and is accurate to 1e-9 of the graph's total
+    weight. Raises ValueError on bad input.
     """
     g = Graph.of(graph)
     values = np.asarray(side)
@@ -157,7 +157,7 @@ def _fixed(values: ArrayLike | None, graph: Graph) -> NDArray[np.int8] | None:
 
 
 def _integers(values: ArrayLike, name: str, graph: Graph, low: int, high: int) -> NDArray[np.int64]:
-    """Return one integer within low..high for each vertex."""
+    """Return one integer of low..high for each vertex; ValueError names the first invalid entry."""
     numbers = _checks.numbers_of(values, name, ValueError)
     if numbers.shape != (graph.num_vertices,):
         raise ValueError(f"{name} has shape {numbers.shape}; expected ({graph.num_vertices},)")

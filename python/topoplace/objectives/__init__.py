@@ -1,4 +1,4 @@
-"""Scores of a placement: `topology` is a `Topology`, `job` a `JobGraph`, `gpus[i]` the GPU of task i."""
+"""Compute scores of a placement. Arguments are a `Topology`, a `JobGraph`, and `gpus` with the GPU of each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicted effective bandwidth: eq. 2 of MAPA (Ranganath et al., SC'21), its coefficients and their fit."""
+"""Predict effective bandwidth by eq. 2 of MAPA (Ranganath et al., SC'21), and fit its coefficients."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks
 
-# Table 2 of the paper cuts these at three decimals; the digits are those the published artifact computes with.
-# The artifact's logs print predictions to 1e-6 and agree with every digit given here.
+# Table 2 of the paper truncates these to three decimals; all digits are from the published artifact.
+# The artifact's logs print predictions to 1e-6 and agree with every digit here.
 MAPA_COEFFICIENTS: Final = (
     16.39670455,
     4.536821878,
@@ -30,14 +30,14 @@ MAPA_COEFFICIENTS: Final = (
     -46.97390071,
 )
 FITTED_TASKS: Final = range(2, 6)
-"""Job sizes eq. 2 was fitted on; outside it extrapolates, and not even monotonically."""
+"""Job sizes on which eq. 2 was fitted; for other sizes it extrapolates and is not monotone."""
 
 
 class EffectiveBandwidth:
-    """Predicted effective bandwidth (eq. 2): all-reduce GB/s of a set of links, from how many there are of each class.
+    """A model of effective bandwidth (eq. 2): all-reduce GB/s of a set of links, from the number of each link class.
 
-    `coefficients` are theta 1 to 14 of the paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V;
-    it is not monotone, so more or faster links may predict less.
+    coefficients: theta 1 to 14 of the paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V. It is not
+    monotone, so it may predict less for more or faster links.
     """
 
     __slots__ = ("_known", "coefficients")
@@ -53,11 +53,11 @@ class EffectiveBandwidth:
         self._known: dict[tuple[int, int, int], float] = {}
 
     def predict(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
-        """GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays broadcast."""
+        """Predict GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays are broadcast."""
         return _weighted_sum(self.coefficients, _features(x, y, z))
 
     def of_counts(self, x: int, y: int, z: int) -> float:
-        """`predict` of one link mix, remembered: placing asks for the same few mixes again and again."""
+        """Return `predict` of one mix of links from a cache, as placing needs the same few mixes many times."""
         known = self._known.get((x, y, z))
         if known is None:
             known = self._known[x, y, z] = float(self.predict(x, y, z))
@@ -65,10 +65,10 @@ class EffectiveBandwidth:
 
     @classmethod
     def fit(cls, table: ArrayLike) -> EffectiveBandwidth:
-        """Least-squares coefficients for rows (x, y, z, measured GB/s).
+        """Fit the coefficients by least squares to rows (x, y, z, measured GB/s).
 
-        Raises ValueError naming the row for a value that is not finite or a negative count, and for fewer rows
-        than the 14 coefficients. Where the rows leave a direction undetermined the smallest coefficients are taken.
+        If the rows do not determine the coefficients, those of least norm are returned. ValueError names the row of a
+        value that is not finite or a negative count; also raised for fewer than 14 rows.
         """
         rows = _checks.numbers_of(table, "table", ValueError)
         if rows.ndim != 2 or rows.shape[1] != 4:
@@ -86,7 +86,7 @@ class EffectiveBandwidth:
         return cls(solution.tolist())
 
     def __call__(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """GB/s of each row of `counts`, shape (v, 3): the form `kernels.LinkCountScore` asks for."""
+        """Predict the GB/s of each row of `counts` (v, 3), as the function of a `kernels.LinkCountScore`."""
         predicted: NDArray[np.float64] = self.predict(counts[:, 0], counts[:, 1], counts[:, 2])
         return predicted
 
@@ -102,7 +102,7 @@ class EffectiveBandwidth:
 
 
 def _features(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> tuple[Any, ...]:
-    """The fourteen terms of eq. 2, in the order of its coefficients."""
+    """Return the fourteen terms of eq. 2 in the order of its coefficients."""
     x, y, z = (np.asarray(count, dtype=np.float64) for count in (x, y, z))
     pairs = (x * y, y * z, z * x)
     return (

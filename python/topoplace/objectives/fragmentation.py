@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Return eq. 5 over the machines of `gpus`, once these are taken from the `free` GPUs."""
+    """Return eq. 5 over the machines of `gpus`, for the `free` GPUs that remain without them."""
     taken = set(gpus)
     machines = {topology.gpus[gpu].machine for gpu in taken}
     left = set(free) - taken
@@ -23,8 +23,8 @@ def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) 
 
 
 def fragmentation_from(sockets: Sequence[tuple[int, int]]) -> float:
-    """Return the mean share of free GPUs of sockets, given as (free GPUs, GPUs).
+    """Return the mean share of free GPUs over sockets, each given as (free GPUs, GPUs).
 
-    A socket that is free altogether is not fragmented, and counts as 0.
+    A socket without busy GPUs is not fragmented and counts as 0.
     """
     return sum(free / size for free, size in sockets if free != size) / len(sockets)

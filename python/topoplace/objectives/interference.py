@@ -16,11 +16,12 @@ JobKind = tuple[str, int]
 def interference(
     profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
 ) -> tuple[float, float]:
-    """Return what `job` suffers in a placement class beside `others`, and eq. 4: ratios of 0..1, 1 for none.
+    """Return the interference that `job` suffers beside `others`, and eq. 4, as ratios of 0..1; 1 means none.
 
-    The job's ratio is its best solo time over that in the class beside the worst of the others; that of each other is
-    its solo time over that beside the job; eq. 4 is the mean of all. Jobs are named by profile and number of GPUs.
-    One without profile (""), and all where there is no `profile`, neither suffer nor do harm.
+    The job's ratio is its best solo time divided by its time in the placement class beside the worst of the others. The
+    ratio of each other job is its solo time divided by its time beside `job`. Eq. 4 is the mean of all ratios. Jobs are
+    given by profile and number of GPUs. A job without profile ("") neither suffers nor causes interference; without
+    `profile` no job does.
     """
     if profile is None or not job[0]:
         return 1.0, 1.0
@@ -33,9 +34,9 @@ def interference(
 
 
 def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
-    """Return the least ratio of a best solo time to another that `profile` knows of a job, or of others beside it.
+    """Return the least known ratio of the best solo time to a measured time, of `job` or of a job beside it.
 
-    For an unknown job, the least of all; 1 where nothing is known.
+    For an unknown job, return the least ratio of all jobs; 1 if there is no measurement.
     """
     if profile is None:
         return 1.0

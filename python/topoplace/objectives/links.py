@@ -1,6 +1,6 @@
-"""Scores of the links that a job uses and leaves: MAPA's (Ranganath et al., SC'21), and the tables they look up.
+"""Compute MAPA's scores of the links that a job uses and leaves free (Ranganath et al., SC'21), with their tables.
 
-Bandwidths are GB/s (1e9 bytes per second, one direction). Every score is a sum of a few products written out term by
+Bandwidths are in GB/s (1e9 bytes per second, one direction). Every score is a sum of a few products written out term by
 term, so its bits do not depend on the machine's BLAS.
 """
 
@@ -28,22 +28,22 @@ _NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
 _SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
 _DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
-# Up to here nested lists are faster than arrays for single look-ups, and not too large.
+# Up to this size nested lists are faster than arrays for single look-ups, and not too large.
 _MAX_LISTED_GPUS: Final = 512
-# Up to here a plain loop is faster than numpy on tiny arrays.
+# Up to this size a plain loop is faster than numpy on tiny arrays.
 _MAX_LOOPED_GPUS: Final = 24
-# From here the sum over all pairs costs more than the search: it is kept for as long as the free GPUs stay the same.
+# Above this size the sum over all pairs costs more than the search, so it is cached until the free GPUs change.
 _MAX_SUMMED_GPUS: Final = 512
 _DEFAULT_MODEL: Final = EffectiveBandwidth()
 
 Edges = Iterable[tuple[int, int, float]]
-"""(a, b, weight) of each pair of tasks that talk."""
+"""(a, b, weight) of each pair of tasks that communicates."""
 Entry = TypeVar("Entry", covariant=True)
 Value = TypeVar("Value")
 
 
 class Row(Protocol[Entry]):
-    """A row of a table, by GPU."""
+    """A row of a table, indexed by GPU."""
 
     def __getitem__(self, gpu: int, /) -> Entry: ...
 
@@ -53,10 +53,10 @@ Rows = Row[Row[Entry]]
 
 
 def link_class(topology: Topology) -> NDArray[np.int8]:
-    """Return the class of every pair's link, shape (n, n): 0 double NVLink, 1 single NVLink, 2 anything else.
+    """Return (n, n) the class of every pair's link: 0 double NVLink, 1 single NVLink, 2 any other.
 
-    Two or more NVLinks side by side, and NVSwitch, are "double". Links of unknown kind, xGMI and ICI are classed by
-    their bandwidth, split at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
+    Two or more parallel NVLinks and NVSwitch are "double". Links of unknown kind, xGMI and ICI are classed by bandwidth
+    at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
     """
     classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
@@ -75,9 +75,9 @@ def class_of(link: Link) -> int:
 
 
 class LinkTables:
-    """Bandwidth and class of every pair of one topology as plain lists, the fastest form for a handful of look-ups.
+    """Bandwidth and class of every pair of one topology as plain lists, the fastest form for a few look-ups.
 
-    `topology.derived(LinkTables)` is the one of a topology, kept for as long as the topology lives.
+    `topology.derived(LinkTables)` returns the tables of a topology, which are cached as long as it exists.
     """
 
     __slots__ = ("_count_scores", "_indifferent", "_sums", "bandwidth", "classes", "link_class", "matrix")
@@ -93,7 +93,7 @@ class LinkTables:
         self._sums: tuple[tuple[int, ...], dict[int, float], float] = ((), {}, 0.0)
 
     def remaining(self, free: tuple[int, ...], taken: Sequence[int]) -> float:
-        """Return the GB/s among the `free` GPUs without those that are `taken` of them, rounded to three decimals."""
+        """Return the sum of GB/s among the `free` GPUs without `taken`, a part of them, rounded to three decimals."""
         if self._sums[0] != free:
             among = self.matrix[:, free].sum(axis=1)[list(free)]
             self._sums = (free, dict(zip(free, among.tolist(), strict=True)), float(among.sum()) / 2)
@@ -103,7 +103,7 @@ class LinkTables:
 
     @property
     def indifferent(self) -> kernels.LinkCountScore:
-        """The kernel objective under which every embedding is as good as any other: the tie order alone decides."""
+        """Return the kernel objective with equal scores for all embeddings, so that only the order of ties decides."""
         if self._indifferent is None:
             self._indifferent = kernels.LinkCountScore(
                 np.zeros_like(self.link_class), lambda counts: np.zeros(len(counts))
@@ -111,7 +111,7 @@ class LinkTables:
         return self._indifferent
 
     def count_score(self, model: EffectiveBandwidth) -> kernels.LinkCountScore:
-        """The kernel objective "eq. 2 with these coefficients on this topology", one object for all searches."""
+        """Return the kernel objective of eq. 2 with these coefficients on this topology, the same for all searches."""
         score = self._count_scores.get(model)
         if score is None:
             score = self._count_scores[model] = kernels.LinkCountScore(self.link_class, model)
@@ -140,9 +140,9 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 
 
 def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Return the sum of the bandwidths among the free GPUs that remain free once `gpus` are taken, GB/s (eq. 3).
+    """Return the sum of the bandwidths among the free GPUs that remain after `gpus` are allocated, GB/s (eq. 3).
 
-    Of more than 512 free GPUs, rounded to 0.001 GB/s: it is what all of them have, less what `gpus` have.
+    For more than 512 free GPUs it is computed as the sum over all of them less that of `gpus`, rounded to 0.001 GB/s.
     """
     taken = set(gpus)
     tables = topology.derived(LinkTables)
@@ -167,10 +167,10 @@ def scores_of(
     free: Iterable[int],
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
-    """Return every score of placing `job` on `gpus` while `free` GPUs (those of the job among them) are free.
+    """Return every score of placing `job` on `gpus`, which are a part of the `free` GPUs.
 
-    Keys: aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth (GB/s), effective_bandwidth (eq. 2, GB/s)
-    and effective_bandwidth_extrapolated, 1.0 where the job's size is outside what eq. 2 was fitted on.
+    Keys: aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth (GB/s), effective_bandwidth (eq. 2, GB/s), and
+    effective_bandwidth_extrapolated, which is 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0.
     """
     return {
         **link_scores(job.edges, gpus, topology, model),
@@ -182,7 +182,7 @@ def scores_of(
 def link_scores(
     edges: Edges, gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None
 ) -> dict[str, float]:
-    """Return the scores that depend on the links under `edges` alone: aggregated, effective, bottleneck bandwidth."""
+    """Return the scores that depend only on the links under `edges`: aggregated, effective, bottleneck bandwidth."""
     if topology.num_gpus <= _MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)
@@ -200,7 +200,7 @@ def scores_from(
     classes: Rows[int],
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
-    """`link_scores` from tables that hold at least the pairs under `edges`: GB/s, and the class, of GPUs u and v."""
+    """Return `link_scores` from tables of GB/s and of link classes with at least the GPU pairs under `edges`."""
     model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
     aggregated, bottleneck = 0.0, float("inf")
@@ -220,7 +220,7 @@ def scores_from(
 def rows_under(
     edges: Edges, gpus: Sequence[int], value: Callable[[int, int], Value]
 ) -> dict[int, dict[int, Value]]:
-    """Return a table of `value(u, v)` for the pairs of GPUs under `edges` only, for topologies of any size."""
+    """Return a table of `value(u, v)` for only the GPU pairs under `edges`, for topologies of any size."""
     rows: dict[int, dict[int, Value]] = {}
     for a, b, _ in edges:
         u, v = gpus[a], gpus[b]

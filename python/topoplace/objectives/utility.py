@@ -1,25 +1,25 @@
-"""The utility of a placement, as Amaral et al. (SC'17, section 4.3) mean it: eq. 1 with the parts of eq. 3 to 5.
+"""The utility of a placement by eq. 1 of Amaral et al. (SC'17, section 4.3), with the parts of eq. 3 to 5.
 
-Where the paper is ambiguous or contradicts itself, these are the readings taken:
+The paper is ambiguous or contradicts itself in some points. We read them as follows:
 
-- Eq. 2, U = a/t + b/I + c/omega, rewards interference (I of eq. 4 is solo over collocated time, 1 for none, so 1/I
-  grows with it), divides by zero for one GPU (t = 0) and for a full machine (omega = 0), and is not in [0, 1], where
-  the thresholds of Table 1 are. Eq. 1 has none of these faults. So U = 1 - (what eq. 1 minimises), every part
-  normalised to [0, 1]: 1 is ideal, 0 the worst case in all parts.
-- t is normalised between the least and the most it can be for this job on one of the topology's machines: three
-  GPUs of two sockets cannot do better than 1 + 20 + 20 and lose nothing by it. Across machines it counts as the
-  worst case where the job would fit on one; where it would not, it is relative to the idle cluster.
-- The interference part is 1 - I, relative to the worst that this kind of job is known to suffer or to cause. Of the job
-  itself, the solo time in eq. 4 is that of its best placement (section 5.1: "optimal", not "on these GPUs"), so a job
-  that needs NVLink loses more by being spread than one that hardly talks.
-- Of omega, the average over all sockets of the cluster does not depend on the choice, as all free GPUs count alike: so
-  the sockets of the machines the job lands on are averaged, and a socket that is free altogether is not fragmented (the
-  published code has it so for machines). So GPUs come "from the most fragmented domains", as section 4.3 wants.
-- What is compared with `min_utility` is the utility of the job: its own communication, and the interference it
-  suffers, their weights scaled to sum to 1. Fragmentation and the harm to others belong to the system and decide
-  between placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a
-  single GPU never below 0.5: what the thresholds 0.5 and 0.3 of Table 1 do in Fig. 8. (Without a profile it is
-  unknown which jobs are slower, and such a pair is at 0.5.)
+- Eq. 2, U = a/t + b/I + c/omega, has three faults. It rewards interference: I of eq. 4 is solo over collocated time, 1
+  for none, so 1/I grows with it. It divides by zero for one GPU (t = 0) and for a full machine (omega = 0). Its values
+  are not in [0, 1], as the thresholds of Table 1 are. Eq. 1 has none of these faults. So U is 1 minus the objective of
+  eq. 1, with every part normalised to [0, 1]: 1 is ideal, and 0 is the worst case in all parts.
+- t is normalised between the least and the largest value of this job on one of the topology's machines. For example,
+  three GPUs of two sockets cannot do better than 1 + 20 + 20, and lose nothing by it. A placement across machines
+  counts as the worst case if the job would fit on one. If it would not, t is relative to the idle cluster.
+- The interference part is 1 - I, relative to the worst that this class of job is known to suffer or cause. For the job
+  itself, the solo time in eq. 4 is that of its best placement (section 5.1: "optimal", not "on these GPUs"). So a job
+  that needs NVLink loses more by being spread than one that communicates little.
+- For omega, the average over all sockets of the cluster would not depend on the placement, as all free GPUs count
+  equally. So we average over the sockets of the job's machines, and a socket without busy GPUs is not fragmented (the
+  published code does this for machines). GPUs then come "from the most fragmented domains", as section 4.3 demands.
+- `min_utility` is compared with the utility of the job: its own communication and the interference it suffers, with
+  weights scaled to sum to 1. Fragmentation and the harm to other jobs belong to the system and decide between
+  placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a single GPU
+  never is. This is how the thresholds 0.5 and 0.3 of Table 1 act in Fig. 8. Without a profile it is unknown which jobs
+  are slower, and such a pair is at 0.5.
 """
 
 from __future__ import annotations
@@ -40,51 +40,51 @@ _TOLERANCE: Final = 1e-9
 
 
 class Costs(NamedTuple):
-    """The costs of a placement, part by part."""
+    """The parts of a placement's cost."""
 
     num_gpus: int
     communication: float
-    """Eq. 3."""
+    """Communication cost by eq. 3."""
     least: float
-    """The least communication cost this job can have on one machine."""
+    """Least communication cost of this job on one machine."""
     most: float
-    """The most."""
+    """Largest communication cost of this job on one machine."""
     suffered: float
-    """Solo over collocated time of the job itself, 0..1; 1 for no interference."""
+    """Solo over collocated time of the job itself, 0..1; 1 means no interference."""
     shared: float
-    """Eq. 4: the mean of that over the job and those it shares a socket with."""
+    """Eq. 4: the mean of this ratio over the job and the jobs that share a socket with it."""
     worst: float
-    """The least such ratio known of this kind of job."""
+    """Least such ratio known for this class of job."""
     fragmentation: float
-    """Eq. 5, 0..1, over the machines of the placement, once it is taken."""
+    """Eq. 5, 0..1, over the machines of the placement after it is allocated."""
 
     @property
     def communication_share(self) -> float:
-        """The position of the communication cost between the least and the most, 0..1."""
+        """Return the position of the communication cost between `least` (0) and `most` (1)."""
         span = self.most - self.least
         return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
 
     def interference_share(self, ratio: float) -> float:
-        """Return the loss of a ratio, such as `suffered`, relative to the worst known, 0..1."""
+        """Return the loss at a ratio such as `suffered`, relative to the loss at the worst known ratio, 0..1."""
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 
 
 @runtime_checkable
 class Formula(Protocol):
-    """Makes a utility of 0..1 from costs; 1 is ideal."""
+    """A formula that computes a utility of 0..1 from costs; 1 is ideal."""
 
     def job(self, costs: Costs) -> float:
-        """Return the utility to the job: `JobGraph.min_utility` is compared with it."""
+        """Return the utility to the job, for comparison with `JobGraph.min_utility`."""
         ...
 
     def system(self, costs: Costs) -> float:
-        """Return the utility to all jobs: it decides between placements."""
+        """Return the utility to all jobs, which decides between placements."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Eq. 1 as a utility, with the weights of its three parts; ValueError unless they are from 0 and sum to 1."""
+    """Eq. 1 as a utility, with weights of its three parts. ValueError unless these are at least 0 and sum to 1."""
 
     communication: float = 1 / 3
     interference: float = 1 / 3
@@ -95,10 +95,10 @@ class Utility:
             _checks.real(getattr(self, name), name, ValueError, high=1.0)
         total = self.communication + self.interference + self.fragmentation
         if abs(total - 1) > _TOLERANCE:
-            raise ValueError(f"the weights of the utility sum to {total:g}, not 1")
+            raise ValueError(f"the weights of the utility sum to {total:g}: must be 1")
 
     def job(self, costs: Costs) -> float:
-        """Return 1 minus the job's own losses: communication, and the interference it suffers."""
+        """Return 1 minus the job's own losses by communication and by the interference it suffers."""
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
@@ -107,16 +107,16 @@ class Utility:
         return 1 - lost / own
 
     def system(self, costs: Costs) -> float:
-        """Return 1 minus eq. 1: communication, interference suffered and caused, fragmentation."""
+        """Return 1 minus eq. 1: losses by communication, interference suffered and caused, and fragmentation."""
         lost = self.communication * costs.communication_share
         lost += self.interference * costs.interference_share(costs.shared)
         return 1 - lost - self.fragmentation * costs.fragmentation
 
 
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return eq. 3: the sum of the path distances between the GPUs of the job's edges, each times the edge's weight.
+    """Return eq. 3: the sum over the job's edges of weight times path distance between their GPUs.
 
-    For tasks that all talk alike (`JobGraph.clique`, what the paper's jobs are) the sum over all pairs of GPUs.
+    For tasks that all communicate equally (`JobGraph.clique`, like the paper's jobs) it is the sum over all pairs.
     """
     return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
 
@@ -124,5 +124,5 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
 def communication_cost_from(
     edges: Iterable[tuple[int, int, float]], gpus: Sequence[int], distance: Rows[float]
 ) -> float:
-    """`communication_cost` from a table of distances that holds at least the pairs under `edges`."""
+    """Return `communication_cost` from a table of distances with at least the GPU pairs under `edges`."""
     return sum(weight * distance[gpus[a]][gpus[b]] for a, b, weight in edges)

@@ -1,1 +1,1 @@
-"""Pictures of topologies, schedules and comparisons; matplotlib is loaded when one is drawn."""
+"""Pictures of topologies, schedules and comparisons. matplotlib is imported only when one is drawn."""

@@ -1,6 +1,6 @@
-"""Figures of matplotlib, drawn off screen and written to a file; nothing here needs a display."""
+"""Draw matplotlib figures off screen and write them to files. No display is needed."""
 
-# matplotlib leaves the types of its **kwargs open.
+# matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def new(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
-    """An empty figure of so many inches and its axes, one or a grid of them."""
+    """Create an empty figure of width by height inches. Returns it with its axes, one object or a grid."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -27,12 +27,12 @@ def new(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tupl
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure; the ending of the path chooses the format."""
+    """Write the figure to `path`, whose suffix determines the format."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a name may hold a letter the font lacks
+        warnings.filterwarnings("ignore", "Glyph")  # a name may contain a character that the font lacks
         figure.savefig(path, dpi=140, bbox_inches="tight", pad_inches=0.12)
 
 
 def literal(name: str) -> str:
-    """A name as matplotlib shows it unchanged: a dollar would begin a formula."""
+    """Escape a name so that matplotlib shows it unchanged; a dollar sign would start a formula."""
     return name.replace("$", r"\$")

@@ -1,10 +1,10 @@
-"""Plots with matplotlib, drawn off screen and written to a file; the ending of the path chooses the format.
+"""Draw plots with matplotlib off screen and write them to a file, whose suffix determines the format.
 
-Nothing here needs a display. Each function raises ImportError with the package to install where matplotlib is missing,
-and OSError where the path cannot be written.
+No display is needed. Each function raises ImportError with the package to install if matplotlib is missing, and OSError
+if the path cannot be written.
 """
 
-# matplotlib leaves the types of its **kwargs open.
+# matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["comparison", "gantt", "histograms", "lines", "overhead", "topology"]
 
 _TALLEST_INCHES: Final = 24.0
-_MOST_NAMED_JOBS: Final = 24
+_MAX_NAMED_JOBS: Final = 24
 _POLICY_COLOURS: Final = (
     "#8c8c8c",
     "#80b1d3",
@@ -42,7 +42,7 @@ _POLICY_COLOURS: Final = (
 
 
 def gantt(result: Result, path: str | Path) -> None:
-    """Draw which job held which GPU when: a row per GPU, a bar per job, its colour the number of GPUs it has.
+    """Draw a Gantt chart of a simulation: a row per GPU, and a bar per job coloured by its number of GPUs.
 
     Bandwidth-sensitive jobs have a dark edge.
     """
@@ -66,7 +66,7 @@ def gantt(result: Result, path: str | Path) -> None:
     for size, colour in colours.items():
         axes.bar([0], [0], color=colour, label=str(size))
     if colours:
-        columns = math.ceil(len(colours) / num_gpus)  # so that the legend is no taller than the chart
+        columns = math.ceil(len(colours) / num_gpus)  # the legend must not be taller than the chart
         where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
         axes.legend(title="GPUs", frameon=False, fontsize=8, **where)
     labelled = range(0, num_gpus, math.ceil(num_gpus / 64))
@@ -74,7 +74,7 @@ def gantt(result: Result, path: str | Path) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, end / seconds or 1)
     axes.set_xlabel(f"time ({unit})")
-    title = figures.literal(f"{result.policy} on {result.topology.name}: who has which GPUs")
+    title = figures.literal(f"{result.policy} on {result.topology.name}: jobs on GPUs")
     axes.set_title(f"{title} (dark edge: bandwidth sensitive)", fontsize=11)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -82,8 +82,8 @@ def gantt(result: Result, path: str | Path) -> None:
 
 
 def _name_jobs(axes: Axes, result: Result, seconds: float) -> None:
-    """Write the id of each job into its bars, where there are few enough to be read (Fig. 8 of SC'17)."""
-    if len(result.jobs) > _MOST_NAMED_JOBS:
+    """Write the id of each job into its bars if there are few enough jobs to read them (Fig. 8 of SC'17)."""
+    if len(result.jobs) > _MAX_NAMED_JOBS:
         return
     for job in result.jobs:
         for gpu in job["gpus"]:
@@ -93,9 +93,9 @@ def _name_jobs(axes: Axes, result: Result, seconds: float) -> None:
 
 
 def comparison(results: Sequence[Result], path: str | Path) -> None:
-    """Draw policies side by side, one row per topology: effective bandwidth and run time of the sensitive jobs.
+    """Draw box plots that compare policies by effective bandwidth and run time of sensitive jobs, a row per topology.
 
-    Boxes reach from the 25th to the 75th percentile, whiskers from the smallest to the largest.
+    Boxes extend from the 25th to the 75th percentile, whiskers from the minimum to the maximum.
     """
     by_topology: dict[str, list[Result]] = {}
     for result in results:
@@ -121,7 +121,7 @@ def overhead(
 ) -> None:
     """Draw decision times: (label, sizes, milliseconds) per line, on a logarithmic axis.
 
-    along: what the sizes are; logarithmic: whether their axis is, too.
+    along: label of the axis of sizes. logarithmic: make this axis logarithmic as well.
     """
     lines(series, path, along=along, what="time of one decision (ms)", logarithmic=(logarithmic, True))
 
@@ -134,7 +134,10 @@ def lines(
     what: str,
     logarithmic: tuple[bool, bool] = (False, False),
 ) -> None:
-    """Draw (label, sizes, values) per line; along and what name the two axes, each logarithmic or not."""
+    """Draw a line for each (label, sizes, values).
+
+    along, what: labels of the axes of sizes and of values. logarithmic: True for each logarithmic axis, in this order.
+    """
     figure, axes = figures.new(6.4, 4.2)
     for (label, sizes, values), colour in zip(series, _POLICY_COLOURS * len(series), strict=False):
         axes.plot(sizes, values, marker="o", markersize=4, label=label, color=colour)
@@ -150,7 +153,7 @@ def lines(
 
 
 def histograms(panels: Sequence[tuple[str, ArrayLike]], path: str | Path, *, of: str) -> None:
-    """Draw how many (`of`: of what) have which value, a panel per (label, values), on a logarithmic axis."""
+    """Draw a histogram for each (label, values), with counts on a logarithmic axis. of: label of the counts."""
     figure, _ = figures.new(4.2 * len(panels), 3.4, columns=len(panels))
     for axes, (label, values) in zip(figure.axes, panels, strict=True):
         axes.hist(np.asarray(values), bins=41, color=_POLICY_COLOURS[1], edgecolor="#ffffff", linewidth=0.3)
@@ -163,7 +166,7 @@ def histograms(panels: Sequence[tuple[str, ArrayLike]], path: str | Path, *, of:
 
 
 def _size_colours(result: Result) -> dict[int, Any]:
-    """A colour for each number of GPUs a job has, ascending, the darker the more."""
+    """Return a colour for each number of GPUs that a job has, ascending; more GPUs are darker."""
     from matplotlib import colormaps
 
     sizes = sorted({len(gpus) for gpus in result.jobs["gpus"] if gpus})

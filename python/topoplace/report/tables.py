@@ -1,4 +1,4 @@
-"""Tables for a terminal: drawn by rich on one, plain aligned text into a pipe or a file or without rich."""
+"""Print tables: with rich on a terminal, and as plain aligned text into a pipe or a file, or without rich."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Sequence
 
 Colours = Sequence[str | Sequence[str]]
-"""A colour, or "", for each row or for each of its cells, as rich names them."""
+"""For each row, rich's name of a colour or "", or one such name for each cell."""
 
 
 def show(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", colours: Colours = ()
 ) -> None:
-    """Print a table; floats with three decimals, columns of numbers to the right; coloured on a terminal only."""
+    """Print a table. Floats have at most three decimals, numbers are right-aligned, and only terminals get colours."""
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
     if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title, colours):
@@ -58,7 +58,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """`text` without what would move the cursor or colour the terminal: names come from files of others."""
+    """Escape characters that would move the cursor or colour the terminal, as names come from untrusted files."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 

@@ -1,6 +1,6 @@
-"""The picture of a topology: GPUs in their sockets, the links between them, and what a job uses of both."""
+"""Draw a topology: GPUs in their sockets, the links between them, and the GPUs and links that a job uses."""
 
-# matplotlib leaves the types of its **kwargs open.
+# matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FREE_COLOUR: Final = "#f7f7f7"
 _BUSY_COLOUR: Final = "#9e9e9e"
 _CHOSEN_COLOUR: Final = "#f4a582"
 MAX_GPUS: Final = 256
-"""More GPUs than this make no readable picture."""
+"""Limit on GPUs; a picture of more is unreadable."""
 _MAX_MACHINES_BY_SOCKET: Final = 4
 _LABEL_BOX: Final = {"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
 
@@ -43,12 +43,13 @@ def topology(
     chosen: Sequence[int] = (),
     job: JobGraph | None = None,
 ) -> None:
-    """Draw `topo`: GPUs grouped by socket, direct links coloured by kind, `busy` GPUs grey, `chosen` highlighted.
+    """Draw `topo` with GPUs grouped by socket and direct links coloured by kind.
 
-    GPUs that NVSwitches join are drawn with one link each to the switches; pairs of unknown kind are dashed.
-    TopologyError for more GPUs than a picture can show.
-    A chosen GPU carries its task's number; with `job` the links its edges use are underlaid, dashed where they go
-    through the host. Other links through the host are left out, they join every pair.
+    GPUs behind NVSwitches have one line each to the switches; pairs with an unknown link are dotted. Other links
+    through the host are omitted, as they join every pair. busy: GPUs drawn in grey. chosen: highlighted GPUs in task
+    order, labelled with their task. job: also highlight the links of its edges, dashed if they pass through the host.
+
+    Raises TopologyError for more than `MAX_GPUS` GPUs.
     """
     if topo.num_gpus > MAX_GPUS:
         raise TopologyError(
@@ -89,7 +90,7 @@ def topology(
 
 
 def _groups(topo: Topology) -> list[list[int]]:
-    """GPUs by machine and, of few machines, by socket; where neither tells them apart, in rows."""
+    """Group GPUs by machine and, if there are few machines, by socket; a single large group is cut into rows."""
     groups: dict[tuple[str, int | None], list[int]] = {}
     by_socket = topo.num_machines <= _MAX_MACHINES_BY_SOCKET
     for gpu in topo.gpus:
@@ -101,7 +102,7 @@ def _groups(topo: Topology) -> list[list[int]]:
 
 
 def _layout(num_gpus: int, groups: Sequence[Sequence[int]], columns: int) -> list[tuple[float, float]]:
-    """A place for each GPU: groups of up to four as squares side by side, larger ones as rings."""
+    """Return the position (x, y) of each GPU: each group is a ring, and `columns` groups stand side by side."""
     positions = [(0.0, 0.0)] * num_gpus
     size = max(len(group) for group in groups)
     radius = max(1.0, size / 4)
@@ -152,7 +153,7 @@ def _draw_groups(
 def _draw_links(
     axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]
 ) -> list[tuple[str, str, float]]:
-    """Draw direct links and return (label, colour, width) of the kinds drawn, fastest first."""
+    """Draw direct links, and return (label, colour, width) of each kind drawn, fastest first."""
     classes = link_class(topo)
     drawn: dict[str, tuple[str, str, float]] = {}
     for u, v, link in sorted(topo.links, key=lambda item: item[2].gb_per_s):
@@ -192,7 +193,7 @@ def _draw_switches(
     positions: Sequence[tuple[float, float]],
     drawn: dict[str, tuple[str, str, float]],
 ) -> None:
-    """One box for the NVSwitches of each group of GPUs that they join, and a line to it from each of these GPUs."""
+    """Draw a box for the NVSwitches of each group of GPUs that they join, and a line to it from each GPU."""
     fastest: dict[int, Link] = {}
     group: dict[int, int] = {}
     for u, v, link in _pairs_of(topo, LinkKind.NVSWITCH):
@@ -223,7 +224,7 @@ def _draw_switches(
 
 
 def _underlay(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]], u: int, v: int) -> None:
-    """Mark the pair (u, v) as used by the job."""
+    """Highlight the link between u and v as used by the job."""
     direct = topo.link(u, v).kind not in _INDIRECT
     width, style = (9.0, "-") if direct else (2.0, "--")
     axes.add_patch(
@@ -241,7 +242,7 @@ def _arc(
     zorder: float = 1.0,
     linestyle: str = "-",
 ) -> Any:
-    """A line from start to end, bent where it would run through another GPU."""
+    """Return a line from start to end that is bent if it would cross another GPU."""
     from matplotlib.patches import FancyArrowPatch
 
     length = math.dist(start, end)
@@ -268,7 +269,7 @@ def _arc(
 def _outward(
     start: tuple[float, float], end: tuple[float, float], positions: Sequence[tuple[float, float]]
 ) -> int:
-    """The side, 1 or -1, on which an arc from start to end bends away from the middle of the picture."""
+    """Return the side, 1 or -1, on which an arc from start to end bends away from the centre of the picture."""
     middle_x = sum(x for x, _ in positions) / len(positions)
     middle_y = sum(y for _, y in positions) / len(positions)
     from_middle = ((start[0] + end[0]) / 2 - middle_x, (start[1] + end[1]) / 2 - middle_y)

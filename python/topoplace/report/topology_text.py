@@ -1,4 +1,4 @@
-"""A topology as text for a terminal: its links by kind and speed, its fabric, and what to know about it."""
+"""Print a topology: its links by kind and speed, its fabric, and its notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _MAX_SHOWN = 16
-"""More GPUs than this are counted by kind of link, not shown pair by pair."""
+"""Limit on GPUs whose pairs are shown one by one; links of larger topologies are only counted by kind."""
 _MAX_COUNTED = 1024
 _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
@@ -30,7 +30,7 @@ _COLOURS = {
 
 
 def show(topology: Topology) -> None:
-    """Print everything about `topology`: of a cluster, its levels and each kind of machine."""
+    """Print all that is known about `topology`; for a cluster, its levels and each of its templates."""
     if topology.fabric is not None:
         _show_fabric(topology)
         if topology.num_gpus > _MAX_SHOWN:
@@ -41,7 +41,7 @@ def show(topology: Topology) -> None:
 
 
 def wiring(topology: Topology) -> str:
-    """How many pairs of GPUs have which link, fastest first: "8 NVLINK2 x2, 8 NVLINK2, 12 SYSTEM"."""
+    """Return the number of GPU pairs for each link, fastest first, such as "8 NVLINK2 x2, 8 NVLINK2, 12 SYSTEM"."""
     counted = _pairs_by_link(topology)
     if not counted:
         return "-"
@@ -74,7 +74,7 @@ def _show_machine(topology: Topology) -> None:
     title = f"{topology.name}: {topology.num_gpus} x {model}; speeds: {topology.speeds}"
     tables.show(("link", "pairs", "GB/s", "distance"), rows, title, colours)
     if topology.num_gpus > _MAX_COUNTED:
-        print(f"counted are the pairs of the first {_MAX_COUNTED} GPUs")
+        print(f"only the pairs of the first {_MAX_COUNTED} GPUs are counted")
     parts = Counter(part.kind.value.replace("_", " ") for part in topology.components)
     for what, count in parts.items():
         print(f"{what}: {count}")
@@ -83,7 +83,7 @@ def _show_machine(topology: Topology) -> None:
     if topology.partitions:
         print(f"only these sets of GPUs may be given to a job: {' '.join(map(str, topology.partitions))}")
     for gpu in topology.unhealthy_gpus:
-        print(f"not healthy: {topology.gpus[gpu].name}")
+        print(f"unhealthy: {topology.gpus[gpu].name}")
     for note in topology.notes:
         print(f"note: {note}")
 

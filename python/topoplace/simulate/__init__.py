@@ -1,6 +1,7 @@
-"""Simulation of a queue of jobs under a policy: `tp.simulate(topology, workload, policy)`.
+"""Simulate a queue of jobs under a policy: `tp.simulate(topology, workload, policy)`.
 
-The package is callable: it is its function `simulate`, and still holds the workloads, models and results.
+The package itself is callable: calling it calls its function `simulate`. It also contains workloads, performance models
+and results.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The event loop: submits, starts and completes jobs; knows a policy only by the `Policy` protocol.
+"""The event loop, which submits, starts and completes jobs. It knows a policy only by the `Policy` protocol.
 
-The policy is shown the waiting jobs in the order they were submitted, and how far it looks past the head is its own
-business. At equal times completions come before submissions, and those before starts; ties go by the job's row in the
-workload. Where the performance model knows what jobs do to each other on one machine (`ColocationModel`) or on links
-(`LinkModel`), the speed of running jobs changes whenever one of them starts or ends, and each has done as
-much work in the end as it was asked to.
+The policy gets the waiting jobs in order of submission and decides how far it looks past the head. At equal times
+completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
+
+With a performance model of neighbours on a machine (`ColocationModel`) or on links (`LinkModel`), the speed of a
+running job changes whenever a neighbour starts or ends. The total work of each job stays the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _FOR_EVER = 1 << 30
-"""More often than any limit on postponements."""
+"""A number of postponements above any policy's limit."""
 
 
 def simulate(
@@ -49,13 +49,13 @@ def simulate(
 ) -> Result:
     """Run `workload` on an idle `topology` under `policy`.
 
-    hosts: what the machines have besides GPUs, as for `Cluster`; a policy that does not look at it takes none of it.
-    performance: run times, `FixedTime()` by default. seed: of the generator the performance model may draw from.
-    progress: show a bar when the run takes over a second and rich is installed.
+    hosts: other resources of the machines, as for `Cluster`; a policy that ignores them allocates none. performance:
+    model of run times, `FixedTime()` by default. seed: of the random generator that the performance model may use.
+    progress: show a bar if the run takes over a second and rich is installed.
 
-    A job that can never run (too large, or refused while nothing at all is running) is recorded as rejected and
-    the queue goes on without it. Raises ValueError for a policy that starts a job that is not waiting or of
-    another size, and AllocationError for one that hands out a busy GPU.
+    A job that the policy rejects, or refuses while no job is running, is recorded as rejected, and the others continue.
+    Raises ValueError if the policy starts a job that is not waiting, or with a wrong number of GPUs. Raises
+    AllocationError if the policy allocates a busy GPU.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
@@ -69,7 +69,7 @@ def simulate(
 
 
 class _Run:
-    """One simulation under way; `step` handles one point in time."""
+    """A simulation in progress. Each call of `step` handles one point in time."""
 
     def __init__(
         self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
@@ -89,7 +89,7 @@ class _Run:
         self.num_done = 0
 
     def step(self) -> bool:
-        """Go to the next event; False when there is none left."""
+        """Handle all events of the next point in time; return False if there is none."""
         now = min(self.running.next_end(), self.arrivals[-1].submit_time if self.arrivals else math.inf)
         if now == math.inf:
             return False
@@ -118,23 +118,23 @@ class _Run:
 
     def _follow(self, plan: Plan, now: float) -> None:
         for job_id, placement in plan.start:
-            self._start(self._leaving(job_id), placement, now)
+            self._start(self._take_from_queue(job_id), placement, now)
         for job_id, reason in plan.reject:
-            self._reject(self._leaving(job_id), reason)
+            self._reject(self._take_from_queue(job_id), reason)
         for job_id, _ in plan.defer:
             self._check_waits(job_id)
 
     def _force_head(self, now: float) -> None:
-        """An idle cluster is as good as it gets: start the head as if it had waited for ever, or reject it."""
+        """Start the first job as if it had been deferred often enough, or reject it, as the cluster is idle."""
         head = next(iter(self.queue.values()))
         plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
         self._follow(plan, now)
         if head.job_id in self.queue:
             why = self.policy.explain(head.job, self.cluster, top=1).refusal
-            self._reject(self._leaving(head.job_id), why or Refusal("refused on an idle cluster"))
+            self._reject(self._take_from_queue(head.job_id), why or Refusal("refused on an idle cluster"))
 
-    def _leaving(self, job_id: str) -> JobRecord:
-        """The record of a waiting job, which waits no longer."""
+    def _take_from_queue(self, job_id: str) -> JobRecord:
+        """Remove a job from the queue and return its record; ValueError if the job is not waiting."""
         self._check_waits(job_id)
         del self.queue[job_id]
         return self.by_id[job_id]

@@ -1,4 +1,4 @@
-"""What came out of a simulation: one row per job, and what can be read off them."""
+"""The result of a simulation: one row per job, and the metrics computed from these rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 
 @dataclass(slots=True)
 class JobRecord:
-    """What the engine notes of one job; one that never ran has no `placement`, and NaN for its times."""
+    """The simulator's record of one job. A job that never ran has no `placement` and NaN times (seconds)."""
 
     submitted: SubmittedJob
     placement: Placement | None = None
@@ -42,7 +42,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished simulation. `records` are in the order of the workload's rows."""
+    """A finished simulation. `records` has one entry per row of the workload, in the same order."""
 
     topology: Topology
     policy: str
@@ -50,13 +50,17 @@ class Result:
 
     @cached_property
     def jobs(self) -> NDArray[np.void]:
-        """One row per job of the workload; times in seconds.
+        """Return a structured array with one row per job of the workload; times are in seconds.
 
-        job (id), submit, start, end, wait (start - submit), run_time, slowdown (run_time / base time, 1 for no loss;
-        SC'17's QoS slowdown), slowdown_with_wait ((wait + run_time) / base time), min_utility, num_gpus,
-        bandwidth_sensitive, profile, gpus (tuple, task i on gpus[i]), postponed (how often the policy deferred the job
-        although enough suitable GPUs were free), rejected (the reason, empty for jobs that ran), and scores, a nested
-        column with one field per score of the placements. NaN where a job never ran.
+        - job (id), submit, start, end, wait (start - submit), run_time.
+        - slowdown: run_time / base time, which is SC'17's QoS slowdown; 1 means no loss. slowdown_with_wait: (wait +
+          run_time) / base time.
+        - min_utility, num_gpus, bandwidth_sensitive, profile: properties of the job.
+        - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
+        - postponed: how often the policy deferred the job although enough suitable GPUs were free. rejected: the
+          reason, empty for jobs that ran.
+
+        Jobs that never ran have NaN.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}
@@ -74,18 +78,19 @@ class Result:
 
     @property
     def sensitive(self) -> NDArray[np.void]:
-        """The rows of `jobs` of the bandwidth-sensitive jobs that ran."""
+        """Return the rows of `jobs` for bandwidth-sensitive jobs that ran."""
         rows: NDArray[np.void] = self.jobs[self.jobs["bandwidth_sensitive"] & ~np.isnan(self.jobs["start"])]
         return rows
 
     def summary(self) -> dict[str, float]:
-        """The run in numbers; times in seconds, bandwidths in GB/s. NaN where there is no job to measure.
+        """Return key figures of the run by name. Times are in seconds, bandwidths in GB/s; NaN means no data.
 
-        makespan (first submission to last end), throughput (jobs per hour of it), utilization (busy GPU seconds over
-        all GPU seconds of it), nvlink_use (of the seconds that pairs of tasks talked, the share on NVLink), mean_wait,
-        mean_slowdown, mean_slowdown_with_wait, mean_utility, slo_violations (jobs that started with less than their
-        min_utility; NaN under a policy that tells no utility), rejected (counts), and min, p25, p50, p75, max of
-        sensitive_run_time and of sensitive_effective_bandwidth over the bandwidth-sensitive jobs.
+        - makespan: first submission to last end. throughput: jobs per hour of the makespan. utilization: busy GPU
+          seconds divided by all GPU seconds of the makespan. nvlink_use: see the method of this name.
+        - mean_wait, mean_slowdown, mean_slowdown_with_wait, mean_utility: means over the jobs that ran.
+        - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
+          rejected: number of rejected jobs.
+        - sensitive_run_time and sensitive_effective_bandwidth: min, p25, p50, p75, max over bandwidth-sensitive jobs.
         """
         ran = self.jobs[~np.isnan(self.jobs["start"])]
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
@@ -107,22 +112,25 @@ class Result:
         }
 
     def nvlink_use(self) -> float:
-        """Of the seconds that pairs of tasks talked, the share over NVLink, direct or switched; NaN where none did."""
-        talked = over_nvlink = 0.0
+        """Return the fraction of communication time over NVLink, direct or switched; NaN if no tasks communicated.
+
+        Each pair of tasks that communicates counts with the run time of its job.
+        """
+        total = over_nvlink = 0.0
         for record in self.records:
             placement = record.placement
             for a, b, _ in record.submitted.job.edges if placement else ():
                 assert placement is not None
                 link = self.topology.link(placement.gpus[a], placement.gpus[b])
-                talked += record.run_time
+                total += record.run_time
                 over_nvlink += record.run_time * (link.kind in _OVER_NVLINK)
-        return over_nvlink / talked if talked else math.nan
+        return over_nvlink / total if total else math.nan
 
     def compare(self, others: Iterable[Result]) -> list[dict[str, Any]]:
-        """This run's summary and those of `others`, a row each, with its policy and two ratios to this run.
+        """Return a row for this run and each of `others`: its policy, its summary, and two ratios to this run.
 
-        speedup is throughput over this run's throughput; sensitive_p75_speedup the same for the 75th percentile of
-        the sensitive jobs' run time (above 1 is faster). NaN where there is nothing to divide by.
+        speedup is the throughput divided by this run's. sensitive_p75_speedup is this run's 75th percentile of the
+        sensitive jobs' run time divided by the row's, so above 1 is faster. NaN if there is no value to divide by.
         """
         rows: list[dict[str, Any]] = [
             {"policy": result.policy, **result.summary()} for result in (self, *others)
@@ -136,7 +144,7 @@ class Result:
         return rows
 
     def to_pandas(self) -> pd.DataFrame:
-        """`jobs` as a pandas DataFrame, each score a column of its own. Needs pandas."""
+        """Convert `jobs` to a pandas DataFrame in which each score is a column. Needs pandas."""
         import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
         plain = {name: self.jobs[name] for name in self.jobs.dtype.names or () if name != "scores"}
@@ -144,20 +152,20 @@ class Result:
         return pd.DataFrame({**plain, **{name: scores[name] for name in scores.dtype.names or ()}})
 
     def gantt(self, path: str | Path) -> None:
-        """Write a picture of which job held which GPU when to `path` (.png, .svg, .pdf). Needs matplotlib."""
+        """Write a Gantt chart of jobs on GPUs to `path` (.png, .svg, .pdf). Needs matplotlib."""
         from topoplace.report import plots
 
         plots.gantt(self, path)
 
 
 def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
-    """The score `name` of rows of `Result.jobs`, NaN where the policy did not give it."""
+    """Return the score `name` of rows of `Result.jobs`; NaN if the policy does not report it."""
     scores = rows["scores"]
     return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
 
 
 def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
-    """The columns of `Result.jobs`, in their order."""
+    """Return one row of `Result.jobs`."""
     submitted, placement = record.submitted, record.placement
     job = submitted.job
     scores: Mapping[str, float] = placement.scores if placement else {}

@@ -1,4 +1,4 @@
-"""A progress bar for runs that take more than a second, where rich is installed."""
+"""A progress bar for runs that take more than a second. Needs rich."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-_PATIENCE_SECONDS = 1.0
-_UPDATES_PER_LOOK = 64
+_DELAY_SECONDS = 1.0
+_UPDATES_PER_CHECK = 64
 
 
 class Progress:
-    """Shows nothing at first; after a second of updates it opens a bar, if it can."""
+    """A progress bar that appears after a second of updates if `enabled` and rich is installed."""
 
     def __init__(self, total: int, *, enabled: bool) -> None:
         self._total = total
@@ -22,13 +22,13 @@ class Progress:
         self._task: Any = None
 
     def update(self, done: int) -> None:
-        """`done` of the total are finished."""
+        """Show that `done` of the total are finished."""
         if not self._enabled:
             return
         self._updates += 1
-        if self._updates % _UPDATES_PER_LOOK:
+        if self._updates % _UPDATES_PER_CHECK:
             return
-        if self._bar is None and time.monotonic() - self._started > _PATIENCE_SECONDS:
+        if self._bar is None and time.monotonic() - self._started > _DELAY_SECONDS:
             self._open()
         if self._bar is not None:
             self._bar.update(self._task, completed=done)

@@ -1,4 +1,4 @@
-"""The jobs that run at one moment of a simulation: how fast each is, how much is left, and which ends next."""
+"""The jobs that run at one time of a simulation: the speed of each, its remaining work, and which ends next."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 class _Job:
     record: JobRecord
     machines: tuple[int, ...]
-    """Where it minds others: all it uses, or those through whose links it sends."""
+    """Machines whose other jobs can slow this one down: all it uses, or under a `LinkModel` those its flows cross."""
     left: float
-    """Seconds of work to do at full speed, at the time `since`."""
+    """Seconds of work left at the time `since`, measured at full speed."""
     since: float
     slowdown: float = 1.0
-    """How many times as long as at full speed the job takes now."""
+    """Current run time relative to full speed."""
     traffic: Traffic | None = None
-    """What it sends, under a `LinkModel`."""
+    """The job's flows under a `LinkModel`."""
     alone: float = 0.0
-    """Its run time with no other flows."""
+    """Run time in seconds without other flows."""
     stamp: int = 0
-    """Rises with every change of its end, so that older entries of the heap are known."""
+    """Counts the changes of the job's end; heap entries with an older stamp are obsolete."""
 
 
 class Running:
-    """The running jobs. Call `update` at the end of each moment in which jobs have started or ended."""
+    """The running jobs. Call `update` after all jobs of one point in time have started or ended."""
 
     def __init__(self, topology: Topology, performance: PerformanceModel) -> None:
         self._model = performance if isinstance(performance, ColocationModel) else None
@@ -54,13 +54,13 @@ class Running:
         return len(self._jobs)
 
     def next_end(self) -> float:
-        """When the next job ends; infinite when none runs."""
+        """Return the time at which the next job ends; infinite if none runs."""
         while self._ends and self._is_old(self._ends[0]):
             heapq.heappop(self._ends)
         return self._ends[0][0] if self._ends else math.inf
 
     def start(self, record: JobRecord, now: float) -> None:
-        """Run a job whose record has its placement, and its run time at full speed."""
+        """Add a job whose record contains its placement and its run time at full speed."""
         placement = record.placement
         assert placement is not None
         job = _Job(record, (), record.run_time, now, alone=record.run_time)
@@ -78,7 +78,7 @@ class Running:
         self._disturb(job, 1)
 
     def ended(self, now: float) -> Iterator[JobRecord]:
-        """The jobs that end at `now`, which run no longer."""
+        """Remove the jobs that end at `now`, and yield their records."""
         while self.next_end() == now:
             job = self._jobs.pop(heapq.heappop(self._ends)[3])
             for machine in job.machines:
@@ -87,7 +87,7 @@ class Running:
             yield job.record
 
     def update(self, now: float) -> None:
-        """Give those beside whom jobs have started or ended their new speed."""
+        """Recompute the speed and the end of each job whose neighbours have started or ended."""
         if not self._disturbed:
             return
         near = {job_id: job for machine in self._disturbed for job_id, job in self._on[machine].items()}
@@ -104,7 +104,7 @@ class Running:
                 self._push(job)
 
     def _disturb(self, job: _Job, sign: int) -> None:
-        """A job has come or gone: those that mind it have to be timed anew."""
+        """Mark the machines of a job that starts (sign 1) or ends (-1), and count its flows."""
         self._disturbed.update(job.machines)
         for machine, flows in job.traffic.flows.items() if job.traffic else ():
             self._flows[machine] += sign * flows
@@ -113,12 +113,12 @@ class Running:
         if job.traffic:
             factor = job.traffic.seconds(self._flows) / job.alone if job.alone else 1.0
         else:
-            factor = self._beside(job)
+            factor = self._slowdown_by_neighbours(job)
         what = f"performance: slowdown for {job.record.submitted.job_id!r}"
         return _checks.positive(factor, what, ValueError)
 
-    def _beside(self, job: _Job) -> float:
-        """What those on its machines make of its run time."""
+    def _slowdown_by_neighbours(self, job: _Job) -> float:
+        """Return the slowdown caused by jobs on the same machines."""
         assert self._model is not None
         assert job.record.placement is not None
         beside = {

@@ -1,4 +1,4 @@
-"""What third parties test their work with: `check_policy`, the contract every policy has to keep."""
+"""Test tools for third parties: `check_policy`, the contract that every policy must fulfil."""
 
 from __future__ import annotations
 

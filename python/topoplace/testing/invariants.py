@@ -1,4 +1,4 @@
-"""The contract of a policy as executable checks, for policies of this package and of third parties alike."""
+"""Executable checks of the contract of policies, for this package and for third parties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PolicyFactory = Callable[[], Policy]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `check_policy` did: how many decisions it saw, and how many of them placed the job."""
+    """The counts of `check_policy`: decisions made, and those of them that placed the job."""
 
     policy: str
     decisions: int
@@ -39,14 +39,16 @@ def check_policy(
     states: int = 6,
     seed: int = 0,
 ) -> Report:
-    """Run a policy, or a factory of one, through its contract; AssertionError says what it broke and where.
+    """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    For every topology (default: three built-in machines and a cluster of two), every job (default: patterns of 1 to
-    5 tasks with and without requirements) and `states` random allocations, `place` must return None or a placement
-    that has exactly as many GPUs as the job has tasks, each of them free, none twice, and all as the job requires;
-    the same again when asked again, also of a fresh policy from the factory; and the cluster, topology and job it is
-    shown must stay as they were. `explain` must agree with `place` and rank different GPU sets, and `plan` must
-    start only jobs of the queue, on GPUs that are free one after the other.
+    topologies: by default three built-in machines and a cluster of two. jobs: by default patterns of 1 to 5 tasks with
+    and without requirements. states: random allocations of each topology. These clauses are checked for each case:
+    - `place` returns None or a placement with one GPU per task. Each GPU is free, meets the job's requirements and is
+      listed once.
+    - `place` gives the same answer again, also for a new policy from the factory.
+    - `explain` agrees with `place` and ranks different sets of GPUs.
+    - `plan` starts only jobs of the queue, each on GPUs that are still free.
+    - No method changes the cluster, topology or job.
     """
     build: PolicyFactory = _factory(policy)
     subject = build()
@@ -66,7 +68,7 @@ def check_policy(
 
 
 def _require(holds: object, message: str) -> None:
-    """As `assert`, but also under `python -O`."""
+    """Raise AssertionError with `message` unless `holds`; unlike `assert`, also under `python -O`."""
     if not holds:
         raise AssertionError(message)
 
@@ -80,7 +82,7 @@ def _no_exception(where: str) -> Generator[None]:
 
 
 class _Check:
-    """One job on one state of one cluster."""
+    """The checks of one job on one state of a cluster."""
 
     def __init__(self, policy: Policy, build: PolicyFactory, job: JobGraph, cluster: Cluster) -> None:
         self.policy = policy
@@ -91,7 +93,7 @@ class _Check:
         self.where = f"{policy.name}: {job.name} of {job.num_tasks} on {cluster.topology.name}, busy {busy}"
 
     def place(self) -> Placement | None:
-        """Check every clause and return the placement."""
+        """Check `place` and `explain` against every clause, and return the placement."""
         before = self._shown()
         placement = self._asked(self.policy.place)
         _require(
@@ -123,7 +125,7 @@ class _Check:
         _require(
             len(gpus) == job.num_tasks, f"{self.where}: {len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
         )
-        _require(len(set(gpus)) == len(gpus), f"{self.where}: a GPU twice in {gpus}")
+        _require(len(set(gpus)) == len(gpus), f"{self.where}: {gpus} lists a GPU twice")
         taken = sorted(set(gpus) - set(self.cluster.free_gpus()))
         _require(not taken, f"{self.where}: GPUs {taken} are not free")
         if job.single_machine:
@@ -142,14 +144,12 @@ class _Check:
         explained = self._asked(self.policy.explain)
         if placement is None:
             reason = explained.refusal.reason if explained.refusal else ""
-            _require(reason, f"{self.where}: place gives None and explain no reason")
+            _require(reason, f"{self.where}: place returns None, but explain gives no reason")
             return
-        _require(explained.candidates, f"{self.where}: place gives {placement.gpus}, explain no candidate")
+        answer = f"{self.where}: place returns {placement.gpus}"
+        _require(explained.candidates, f"{answer}, but explain lists no candidate")
         first = explained.candidates[0].gpus
-        _require(
-            first == placement.gpus,
-            f"{self.where}: place gives {placement.gpus}, explain ranks {first} first",
-        )
+        _require(first == placement.gpus, f"{answer}, but explain ranks {first} first")
         sets = [frozenset(candidate.gpus) for candidate in explained.candidates]
         _require(len(set(sets)) == len(sets), f"{self.where}: explain ranks a GPU set twice")
         for candidate in explained.candidates:
@@ -220,7 +220,7 @@ def _default_jobs() -> list[JobGraph]:
 
 
 def _clusters(topologies: Sequence[Topology], states: int, rng: random.Random) -> Iterator[Cluster]:
-    """Each topology idle, then with everything busy, then with random parts of it busy."""
+    """Yield, for each topology, an idle cluster, one that is fully busy, and ones with random GPUs busy."""
     for topology in topologies:
         yield Cluster(topology)
         for number in range(states):

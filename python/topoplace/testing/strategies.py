@@ -1,11 +1,11 @@
-"""Hypothesis strategies of the model, for the tests of programs that build on topoplace.
+"""Hypothesis strategies for topologies, jobs and clusters, to test programs that use topoplace.
 
     from topoplace.testing.strategies import clusters, job_graphs
 
     @given(job_graphs(max_tasks=4), clusters())
     def test_my_policy(job, cluster): ...
 
-Small on purpose: few GPUs, few different speeds, so that ties, cut-off GPUs and full clusters come up often.
+Examples are small, with few GPUs and few different speeds, so that ties, isolated GPUs and full clusters are frequent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NVLINKS = st.sampled_from(
 
 @st.composite
 def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_machines: int = 2) -> Topology:
-    """Topologies of min_gpus..max_gpus GPUs: NVLinks at random, up to two sockets on each of 1..max_machines."""
+    """Generate topologies of min_gpus..max_gpus GPUs with random NVLinks on up to max_machines of up to two sockets."""
     n = draw(st.integers(min_gpus, max_gpus))
     machines = draw(st.lists(st.integers(0, max_machines - 1), min_size=n, max_size=n))
     sockets = draw(st.none() | st.lists(st.integers(0, 1), min_size=n, max_size=n))
@@ -48,7 +48,7 @@ def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_mac
 
 @st.composite
 def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
-    """Topologies made by `Topology.cluster`: up to two kinds of machine under up to two levels, some of rails."""
+    """Generate clusters (`Topology.cluster`) of up to two models of machine under up to two levels, some with rails."""
     kinds = draw(st.lists(topologies(max_gpus=3, max_machines=1), min_size=1, max_size=2))
     machines = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_machines))
     count = len(machines)
@@ -68,7 +68,7 @@ def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
 
 @st.composite
 def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> JobGraph:
-    """Job graphs of min_tasks..max_tasks tasks: the named patterns and random graphs, sensitive or not."""
+    """Generate job graphs of min_tasks..max_tasks tasks: named patterns and random graphs, sensitive or not."""
     k = draw(st.integers(min_tasks, max_tasks))
     pairs = [(a, b) for b in range(k) for a in range(b)]
     if not pairs or draw(st.booleans()):
@@ -81,7 +81,7 @@ def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> Jo
 
 @st.composite
 def clusters(draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None) -> Cluster:
-    """Clusters on topologies of the given strategy (default `topologies()`), some GPUs held, some drained."""
+    """Generate clusters with some GPUs held and some drained. topology: strategy, by default `topologies()`."""
     cluster = Cluster(draw(topologies() if topology is None else topology))
     owners = draw(
         st.lists(

@@ -106,7 +106,7 @@ def test_durations(text: str, seconds: float) -> None:
         ("job 12 ended", "line 1: 'job 12 ended', not MM/DD/YYYY HH:MM:SS;type;job;message"),
         ("01/02/2013 10:00:00;E;12", "line 1: .* not MM/DD/YYYY"),
         ("01/02/2013 10:00:00;E; ;x=1", "line 1: job id = ''"),
-        ("\n" + record(ctime=""), "line 2: neither ctime nor qtime"),
+        ("\n" + record(ctime=""), "line 2: has neither ctime nor qtime"),
         (record(ctime="noon"), "line 1: ctime = 'noon'"),
         (record(end="150"), "line 1: end = 150, before start = 200"),
         (record(resources_used__walltime="1:2:3:4:5"), "line 1: resources_used.walltime = '1:2:3:4:5'"),

@@ -114,7 +114,7 @@ def test_estimated_transfers_are_those_of_table_1() -> None:
         (line(run_time="soon"), "line 1: run time = 'soon', not a number from -1"),
         (line(run_time="nan"), "line 1: run time = 'nan'"),
         (line(run_time="1e999"), "line 1: run time = '1e999'"),
-        (line(run_time="-0.5"), "line 1: run time = '-0.5', neither -1 nor from 0"),
+        (line(run_time="-0.5"), "line 1: run time = '-0.5': must be -1 or at least 0"),
         (line(submit_time=-1), r"line 1: submit time = -1 \(unknown\)"),
         (line(job_number=-1), r"line 1: job number = -1 \(unknown\)"),
         (line(requested_processors=-1), "line 1: neither requested nor allocated processors are known"),

@@ -108,7 +108,10 @@ def test_equal_arrivals_are_in_the_order_of_their_colours() -> None:
             '[{"id": 0, "gpus": 1, "arrival": 0, "time": 1}, {"id": "0", "gpus": 1, "arrival": 1, "time": 1}]',
             r"job_ids\[1\] = '0'",
         ),
-        ('[{"id": "a7", "gpus": 1, "arrival": 0}]', r"jobs\[0\]: no 'time' of job 'a7', and no profile"),
+        (
+            '[{"id": "a7", "gpus": 1, "arrival": 0}]',
+            r"jobs\[0\]: job 'a7' has no 'time': add it, or give a profile",
+        ),
         ('[{"gpus": 1, "arrival": 0, "time": 1}]', r"jobs\[0\]: no 'id'"),
         ('[{"id": null, "gpus": 1, "arrival": 0, "time": 1}]', r"jobs\[0\]: id = None is not a string"),
         ('{"x": {"gpus": 1, "arrival": 0, "time": 1, "type": null}}', "job 'x': type = None is not a string"),
@@ -168,7 +171,7 @@ def test_a_trace_row_by_row() -> None:
         ("a,1,60\n", "line 2: 3 columns, 14 needed"),
         ("a,soon,60,1,,,,,,,,,,\n", "line 2: submit_s = 'soon'"),
         ("a,1,-60,1,,,,,,,,,,\n", "line 2: duration_s = '-60'"),
-        ("a,1,,1,,,,,,,,,,\n", "line 2: no duration_s, and neither"),
+        ("a,1,,1,,,,,,,,,,\n", "line 2: duration_s is unknown: add it, or give a profile"),
         ("\na,1,60,1.5,,,,,,,,,,\n", "line 3: num_gpus = '1.5'"),
         ("a,1,60,1,,,,,,,,,7,\n", "line 2: min_utility = 7"),
         ("a,1,60,1,0,,,,,,,,,\n", r"line 2: gpu_milli = '0', not a number 1\.\.1000"),
@@ -237,7 +240,7 @@ def test_generated_jobs_of_sc17(seed: int, paper: bool) -> None:
 
 
 def test_generated_jobs_need_a_profile_that_knows_them() -> None:
-    with pytest.raises(ValueError, match=r"profile: no time of bvlc_\w+/\d+ on [123] GPUs"):
+    with pytest.raises(ValueError, match=r"profile has no time of bvlc_\w+/\d+ on [123] GPUs"):
         Workload.sc17(3, profile=PerformanceProfile({}))
     weighted = Workload.sc17(200, profile=authors_profile(), weights=SC17_WEIGHTS)
     assert {weight for job in weighted.jobs for *_, weight in job.edges} <= {1.0, 2.0, 3.0, 4.0}

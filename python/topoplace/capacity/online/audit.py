@@ -1,6 +1,6 @@
-"""What an event log says: its costs counted again, and a proof that nothing in it is impossible.
+"""Compute the costs of an event log again, and check that every event in it was possible.
 
-Shares no code with the simulation, and is given its log only.
+The audit shares no code with the simulation and reads only its log.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from topoplace.capacity.problem.catalogue import Catalogue
 from topoplace.capacity.problem.job import CapacityJob, same_shape
 
 _ROUNDING = 1e-6
-"""Hours; of jobs that take longer than one, this share of their work."""
+"""Tolerance: hours, or this fraction of the work of a job longer than an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """$ and GPU hours."""
+    """Costs ($) and GPU hours computed from an event log; `gpu_hours_let` counts the GPUs of rented nodes."""
 
     vm_cost: float
     tardiness_cost: float
@@ -28,12 +28,13 @@ class Audit:
 
 
 def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> Audit:
-    """Costs from `CapacityResult.events` alone.
+    """Check `CapacityResult.events` and compute the costs from it.
 
-    ValueError for jobs that do not fit the catalogue, and naming the row for a time before the one above, a job or a VM
-    type there is none of, a node that is let twice, more nodes than `num_nodes`, a job that starts before it was
-    submitted, in two places or on more GPUs than are free, a node given back while jobs run, a job that ends with more
-    or less than all of its work done; and for a job that does not end at all.
+    Raises ValueError if jobs do not fit the catalogue, if a job does not end, and for the first impossible row:
+    - a time before that of the row above, an unknown event, job or VM type;
+    - a node that is rented twice, or returned while jobs run; more than `num_nodes` nodes at a time;
+    - a job that starts before its submission, in two places, or on more GPUs than are free;
+    - a job that ends with more or less than all of its work done.
     """
     same_shape(jobs, catalogue)
     books = _Books(jobs, catalogue, num_nodes)
@@ -56,18 +57,18 @@ class _Books:
     def __init__(self, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> None:
         self.jobs, self.catalogue, self.num_nodes = jobs, catalogue, num_nodes
         self.clock = -math.inf
-        self.let: dict[tuple[int, int], _RentedNode] = {}
+        self.rented: dict[tuple[int, int], _RentedNode] = {}
         self.done: dict[int, float] = {}
-        """By job in the system: the share of its work that is done."""
+        """Fraction of its work done, for each job in the system."""
         self.running: dict[int, tuple[tuple[int, int], int, float]] = {}
-        """By job: the node, how many GPUs, since when."""
+        """(node, number of GPUs, start time) of each running job."""
         self.ended: set[int] = set()
-        self.vm_cost = self.tardiness_cost = self.hours_let = self.hours_used = 0.0
+        self.vm_cost = self.tardiness_cost = self.hours_rented = self.hours_used = 0.0
 
     def enter(
         self, time: float, event: str, controller: int, node: int, vm_type: int, job: int, gpus: int
     ) -> None:
-        _need(time >= self.clock, f"time {time:g} after {self.clock:g}")
+        _need(time >= self.clock, f"time {time:g} is before {self.clock:g}, the time of the row above")
         self.clock = time
         where = (controller, node)
         if event == "submit":
@@ -81,41 +82,45 @@ class _Books:
         elif event in ("stop", "end"):
             self._leave(where, job, gpus, ends=event == "end")
         else:
-            raise ValueError(f"event {event!r} is none")
+            raise ValueError(f"event {event!r} is unknown")
 
     def close(self) -> Audit:
         missing = [job.job_id for i, job in enumerate(self.jobs) if i not in self.ended]
         _need(not missing, f"events: job {missing[:1]} does not end")
-        _need(not self.let, f"events: nodes {list(self.let)} are not given back")
-        return Audit(self.vm_cost, self.tardiness_cost, self.hours_let, self.hours_used)
+        _need(not self.rented, f"events: nodes {list(self.rented)} are not returned")
+        return Audit(self.vm_cost, self.tardiness_cost, self.hours_rented, self.hours_used)
 
     def _submit(self, job: int) -> None:
-        _need(0 <= job < len(self.jobs), f"job {job} is none of {len(self.jobs)}")
+        _need(0 <= job < len(self.jobs), f"job {job} is unknown: there are {len(self.jobs)}")
         _need(job not in self.done and job not in self.ended, f"job {job} is submitted twice")
         early = self.jobs[job].submit - self.clock
         _need(early <= _ROUNDING, f"job {job} is submitted {early:g} h before its time")
         self.done[job] = 0.0
 
     def _boot(self, where: tuple[int, int], vm_type: int) -> None:
-        _need(where not in self.let, f"node {where} is let already")
-        _need(0 <= vm_type < len(self.catalogue), f"VM type {vm_type} is none of {len(self.catalogue)}")
-        self.let[where] = _RentedNode(self.clock, vm_type, self.catalogue[vm_type].num_gpus)
-        _need(len(self.let) <= self.num_nodes, f"{len(self.let)} nodes of {self.num_nodes}")
+        _need(where not in self.rented, f"node {where} is already rented")
+        known = 0 <= vm_type < len(self.catalogue)
+        _need(known, f"VM type {vm_type} is unknown: there are {len(self.catalogue)}")
+        self.rented[where] = _RentedNode(self.clock, vm_type, self.catalogue[vm_type].num_gpus)
+        count = len(self.rented)
+        _need(count <= self.num_nodes, f"{count} nodes are rented: must be at most {self.num_nodes}")
 
     def _shutdown(self, where: tuple[int, int]) -> None:
-        _need(where in self.let, f"node {where} is not let")
-        node = self.let.pop(where)
+        _need(where in self.rented, f"node {where} is not rented")
+        node = self.rented.pop(where)
         kind = self.catalogue[node.vm_type]
         _need(node.free == kind.num_gpus, f"jobs run on node {where}")
         self.vm_cost += kind.cost_per_hour * (self.clock - node.since)
-        self.hours_let += kind.num_gpus * (self.clock - node.since)
+        self.hours_rented += kind.num_gpus * (self.clock - node.since)
 
     def _start(self, where: tuple[int, int], job: int, gpus: int) -> None:
         _need(job in self.done, f"job {job} is not in the system")
-        _need(job not in self.running, f"job {job} runs already")
-        _need(where in self.let, f"node {where} is not let")
-        node = self.let[where]
-        _need(1 <= gpus <= node.free, f"{gpus} GPUs on node {where}, {node.free} are free")
+        _need(job not in self.running, f"job {job} is already running")
+        _need(where in self.rented, f"node {where} is not rented")
+        node = self.rented[where]
+        _need(
+            1 <= gpus <= node.free, f"{gpus} GPUs on node {where}: must be in 1..{node.free}, the free ones"
+        )
         _need(math.isfinite(self.jobs[job].hours[node.vm_type, gpus - 1]), f"job {job} cannot run there")
         node.free -= gpus
         self.running[job] = (where, gpus, self.clock)
@@ -123,7 +128,7 @@ class _Books:
     def _leave(self, where: tuple[int, int], job: int, gpus: int, *, ends: bool) -> None:
         _need(job in self.running and self.running[job][:2] == (where, gpus), f"job {job} does not run there")
         spent = self.clock - self.running.pop(job)[2]
-        node = self.let[where]
+        node = self.rented[where]
         node.free += gpus
         self.hours_used += gpus * spent
         hours = float(self.jobs[job].hours[node.vm_type, gpus - 1])

@@ -1,10 +1,11 @@
-"""One controller on line: its nodes, the jobs in its system, and a decision whenever something happens.
+"""One online controller: its nodes, the jobs in its system, and a new decision after each event.
 
-Something happens when jobs arrive or end, and, with `periodic`, when the last decision is H hours old. Then the planner
-is asked again over all jobs in the system with the fractions left, and what it says is done at once: preempting, moving
-and resizing jobs and letting nodes cost nothing, which the paper neglects, too (minutes beside hours). Not preemptive
-means that a node stays as it is until all its jobs have ended: the planner is asked about the jobs that have not begun
-and the nodes that are free. All times are hours.
+An event is the arrival or the end of a job and, with `periodic`, H hours without a decision. At an event the planner
+plans all jobs in the system again, with the fractions left, and its plan takes effect at once. Preempting, moving and
+resizing jobs and renting nodes are free; the paper also neglects them (minutes compared with hours).
+
+Without preemption a node stays as it is until all its jobs have ended. The planner then gets only the jobs that have
+not started and the free nodes. All times are in hours.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from topoplace.capacity.problem.plan import Node, Plan, Planner, plan_of
 from topoplace.capacity.problem.problem import Problem
 
 SAME_TIME: Final = 1e-9
-"""Hours: what ends within them of an event ends with it."""
-_PATIENCE: Final = 1000
-"""Decisions in a row after which no job runs."""
+"""Tolerance in hours: a job that ends this soon after an event ends with it."""
+_MAX_IDLE_DECISIONS: Final = 1000
+"""Limit on consecutive decisions after which no job runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineSettings:
-    """How decisions are made; the last three are as in `Problem`, which is where the defaults come from."""
+    """Options of a controller's decisions. `interval`, `postponement` and `idle` are defined in `Problem`."""
 
     periodic: bool
     preemptive: bool
@@ -47,22 +48,22 @@ class _Active:
     index: int
     job: CapacityJob
     left: float = 1.0
-    """At the time of the last decision."""
+    """Fraction left at the time of the last decision."""
     end: float = math.inf
-    """When it will, if nothing changes."""
+    """Time at which the job ends if nothing changes; infinite while it waits."""
 
 
 @dataclass(slots=True)
 class _RentedNode:
-    """A node that is let."""
+    """A rented node."""
 
     vm_type: int
     jobs: dict[int, int] = field(default_factory=dict[int, int])
-    """GPUs by job."""
+    """GPUs of each job that runs there."""
 
 
 class Controller:
-    """A local controller of `num_nodes` nodes, to be moved on in time by `advance`; may be pickled in between."""
+    """A local controller of `num_nodes` nodes. `advance` moves its clock; between calls it can be pickled."""
 
     def __init__(
         self, number: int, catalogue: Catalogue, num_nodes: int, planner: Planner, settings: OnlineSettings
@@ -75,7 +76,7 @@ class Controller:
         self.active: dict[int, _Active] = {}
         self.nodes: list[_RentedNode | None] = [None] * num_nodes
         self.decided = 0.0
-        """When last."""
+        """Time of the last decision, hours."""
         self.vm_cost = 0.0
         self.tardiness_cost = 0.0
         self.events: list[tuple[object, ...]] = []
@@ -84,11 +85,11 @@ class Controller:
         self.idle_decisions = 0
 
     def submit(self, index: int, job: CapacityJob) -> None:
-        """`job` will arrive at the time it says, which must not be before any that was handled."""
+        """Schedule the arrival of `job` at its submission time, which must not precede a handled event."""
         self.arrivals.append((index, job))
 
     def next_event(self) -> float:
-        """When something happens next; infinite for never."""
+        """Return the time of the next event; infinite if there is none."""
         times = [active.end for active in self.active.values()]
         if self.arrivals:
             times.append(self.arrivals[0][1].submit)
@@ -97,7 +98,7 @@ class Controller:
         return min(times, default=math.inf)
 
     def advance(self, until: float) -> Controller:
-        """Handle whatever happens before `until`; itself, for executors that work on copies."""
+        """Handle all events before `until`, and return the controller, as executors may work on a copy."""
         while (now := self.next_event()) < until:
             self._happen(now)
         if until == math.inf and self.active:
@@ -107,21 +108,23 @@ class Controller:
         return self
 
     def remaining(self, now: float) -> list[tuple[CapacityJob, float]]:
-        """Jobs in the system with the fraction left of each at `now`, where nothing has happened since the last
-        decision; those that were submitted and not yet handled are among them."""
+        """Return (job, fraction left at `now`) of the jobs in the system, submitted jobs included.
+
+        There must be no event between the last decision and `now`.
+        """
         jobs = [(active.job, self._left(active, now)) for active in self.active.values()]
         return [*(one for one in jobs if one[1] > 0.0), *((job, 1.0) for _, job in self.arrivals)]
 
     def _left(self, active: _Active, now: float) -> float:
         if active.end == math.inf:
             return active.left
-        if active.end <= self.decided:  # less than the clock can tell
+        if active.end <= self.decided:  # shorter than the clock can resolve
             return 0.0
         return active.left * max(0.0, active.end - now) / (active.end - self.decided)
 
     def _happen(self, now: float) -> None:
         passed = now - self.decided
-        self.vm_cost += passed * sum(self.catalogue[node.vm_type].cost_per_hour for _, node in self._let())
+        self.vm_cost += passed * sum(self.catalogue[node.vm_type].cost_per_hour for _, node in self._rented())
         for active in list(self.active.values()):
             active.left = self._left(active, now)
             if active.end <= now + SAME_TIME:
@@ -137,31 +140,31 @@ class Controller:
             active.end = now + active.left * float(active.job.hours[vm_type, gpus - 1])
 
     def _end(self, active: _Active, now: float) -> None:
-        place, node = next((place, node) for place, node in self._let() if active.index in node.jobs)
+        place, node = next((place, node) for place, node in self._rented() if active.index in node.jobs)
         self._note(now, "end", place, node.vm_type, active.index, node.jobs.pop(active.index))
         del self.active[active.index]
         self.tardiness_cost += active.job.weight * max(0.0, now - active.job.due)
 
     def _decide(self, now: float) -> None:
-        """Ask the planner, and change nodes and jobs into what it says."""
+        """Ask the planner for a plan, and change nodes and jobs accordingly."""
         self._count_decision(now)
-        kept = [] if self.settings.preemptive else [(place, node) for place, node in self._let() if node.jobs]
+        kept = [] if self.settings.preemptive else [pair for pair in self._rented() if pair[1].jobs]
         fixed = {index for _, node in kept for index in node.jobs}
         asked = [active for active in self.active.values() if active.index not in fixed]
         free = len(self.nodes) - len(kept)
         wanted: list[_RentedNode] = []
         if asked and free:
             plan = self._plan(asked, free, now)
-            wanted = [_named(node, asked) for node in plan.nodes]
+            wanted = [_with_job_indices(node, asked) for node in plan.nodes]
         after: list[_RentedNode | None] = [None] * len(self.nodes)
         for place, node in kept:
             after[place] = node
-        _settle(wanted, self.nodes, after)
+        _assign_places(wanted, self.nodes, after)
         self._change(after, now)
-        self._check_patience()
+        self._check_progress()
 
     def _count_decision(self, now: float) -> None:
-        """One more, whether or not there is anything to ask the planner about."""
+        """Count this decision, even if the planner is not asked; RuntimeError above `max_decisions`."""
         self.num_decisions += 1
         if self.num_decisions > self.settings.max_decisions:
             raise RuntimeError(
@@ -193,18 +196,18 @@ class Controller:
         return plan
 
     def _change(self, after: list[_RentedNode | None], now: float) -> None:
-        """Stop what does not go on, change nodes, start the rest: in this order, so that all always fits."""
+        """Stop jobs, then change nodes, then start jobs. In this order everything always fits."""
         before, wanted = _placed(self.nodes), _placed(after)
         for place, vm_type, index, gpus in sorted(before - wanted):
             self._note(now, "stop", place, vm_type, index, gpus)
             self.active[index].end = math.inf
         for place, (old, new) in enumerate(zip(self.nodes, after, strict=True)):
-            self._relet(place, old, new, now)
+            self._replace_node(place, old, new, now)
         self.nodes = after
         for place, vm_type, index, gpus in sorted(wanted - before):
             self._note(now, "start", place, vm_type, index, gpus)
 
-    def _relet(self, place: int, old: _RentedNode | None, new: _RentedNode | None, now: float) -> None:
+    def _replace_node(self, place: int, old: _RentedNode | None, new: _RentedNode | None, now: float) -> None:
         if old and new and old.vm_type == new.vm_type:
             return
         if old:
@@ -212,16 +215,16 @@ class Controller:
         if new:
             self._note(now, "boot", place, new.vm_type)
 
-    def _check_patience(self) -> None:
+    def _check_progress(self) -> None:
         waits = self.active and not _placed(self.nodes)
         self.idle_decisions = self.idle_decisions + 1 if waits else 0
-        if self.idle_decisions > _PATIENCE:
+        if self.idle_decisions > _MAX_IDLE_DECISIONS:
             raise RuntimeError(
-                f"planner {self.planner.name!r} let no job run in {_PATIENCE} decisions, the last at "
+                f"planner {self.planner.name!r} ran no job in {_MAX_IDLE_DECISIONS} decisions, the last at "
                 f"{self.decided:g} h with {len(self.active)} jobs waiting"
             )
 
-    def _let(self) -> Iterator[tuple[int, _RentedNode]]:
+    def _rented(self) -> Iterator[tuple[int, _RentedNode]]:
         return ((place, node) for place, node in enumerate(self.nodes) if node)
 
     def _note(
@@ -231,7 +234,7 @@ class Controller:
 
 
 def _placed(nodes: list[_RentedNode | None]) -> set[tuple[int, int, int, int]]:
-    """(node, VM type, job, GPUs) of all jobs that run."""
+    """Return (node, VM type, job, GPUs) of all jobs that run."""
     return {
         (place, node.vm_type, index, gpus)
         for place, node in enumerate(nodes)
@@ -240,14 +243,14 @@ def _placed(nodes: list[_RentedNode | None]) -> set[tuple[int, int, int, int]]:
     }
 
 
-def _named(node: Node, asked: list[_Active]) -> _RentedNode:
+def _with_job_indices(node: Node, asked: list[_Active]) -> _RentedNode:
     return _RentedNode(node.vm_type, {asked[job].index: gpus for job, gpus in node.jobs})
 
 
-def _settle(
+def _assign_places(
     wanted: list[_RentedNode], before: list[_RentedNode | None], after: list[_RentedNode | None]
 ) -> None:
-    """Give each node a place in `after`: one of its type with most of its jobs, so that few have to move."""
+    """Give each node a place in `after`, if possible one of its type with most of its jobs, so that few jobs move."""
     pairs = [
         (-len(node.jobs.items() & old.jobs.items()), place, i)
         for place, old in enumerate(before)

@@ -1,7 +1,7 @@
-"""Which local controller an arriving job is sent to.
+"""Rules that choose the local controller for an arriving job.
 
-The paper sends jobs round in turn, and leaves other rules to future work; three of them are here. A job's size is
-its `gpu_hours`.
+The paper sends jobs to controllers in turn and leaves other rules to future work. Three other rules are here. A job's
+size is its `gpu_hours`.
 """
 
 from __future__ import annotations
@@ -17,56 +17,56 @@ from topoplace.capacity.problem.job import CapacityJob
 
 @dataclass(frozen=True, slots=True)
 class ControllerView:
-    """What a rule sees of a controller: how many nodes it has, and the jobs in its system with the fraction left."""
+    """A controller as dispatch rules see it: number of nodes, and (job, fraction left) of each job in its system."""
 
     num_nodes: int
     jobs: tuple[tuple[CapacityJob, float], ...]
 
     def work(self, due_by: float = float("inf")) -> float:
-        """GPU hours per node left of the jobs due by that time."""
+        """Return the GPU hours per node that remain of the jobs due by `due_by` (hours)."""
         return sum(left * job.gpu_hours for job, left in self.jobs if job.due <= due_by) / self.num_nodes
 
 
 @runtime_checkable
 class DispatchRule(Protocol):
-    """Sends jobs to controllers as they arrive."""
+    """A rule that sends each job to a controller when it arrives."""
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """Name the rule in tables."""
         ...
 
     @property
     def needs_state(self) -> bool:
-        """Whether it looks at the jobs of controllers; they are shown without any if not, and run faster."""
+        """Return True if the rule reads the jobs of controllers. If not, views contain no jobs, which is faster."""
         ...
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """The place of the controller for the last of the jobs that `arrived` so far."""
+        """Return the index of the controller for the last job in `arrived`, which lists all jobs so far."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """One after the other (the paper's)."""
+    """Send jobs to the controllers in turn (the paper's rule)."""
 
     name: str = "round-robin"
     needs_state: bool = False
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the next controller in turn."""
         return (len(arrived) - 1) % len(controllers)
 
 
 @dataclass(frozen=True, slots=True)
 class LeastLoaded:
-    """Where the least work per node is left."""
+    """Send a job to the controller with the least work left per node."""
 
     name: str = "least-loaded"
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the controller with the least work left per node."""
         del arrived
         work = [view.work() for view in controllers]
         return work.index(min(work))
@@ -74,13 +74,16 @@ class LeastLoaded:
 
 @dataclass(frozen=True, slots=True)
 class DueDateAware:
-    """Where the least work per node is due before the job is; of equal ones where the least is left at all."""
+    """Send a job to the controller with the least work per node due by the job's due date.
+
+    Ties go to the controller with the least work left per node.
+    """
 
     name: str = "due-date-aware"
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the controller with the least work per node due by the last job's due date."""
         due = arrived[-1].due
         work = [(view.work(due), view.work()) for view in controllers]
         return work.index(min(work))
@@ -88,16 +91,16 @@ class DueDateAware:
 
 @dataclass(frozen=True, slots=True)
 class SizeAware:
-    """Jobs of like size together, so that short ones do not wait for long ones (size interval task assignment).
+    """Send jobs of similar size to one controller, so that short jobs do not wait for long ones (SITA).
 
-    The sizes seen so far are cut into intervals with as much work in each as its controller has nodes.
+    The sizes seen so far are cut into one interval per controller, with work in proportion to its number of nodes.
     """
 
     name: str = "size-aware"
     needs_state: bool = False
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """See `DispatchRule`."""
+        """Return the index of the controller whose interval of sizes contains the last job's size."""
         own = arrived[-1].gpu_hours
         sizes = [job.gpu_hours for job in arrived]
         below = sum(other for other in sizes if other < own) + sizes.count(own) * own / 2

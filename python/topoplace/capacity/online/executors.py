@@ -1,4 +1,4 @@
-"""Where controllers work: here, in processes, or on an engine that is there already (Dask, Ray)."""
+"""Run controllers in this process, in worker processes, or on an engine you already use (Dask, Ray)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ Done = TypeVar("Done")
 
 
 def map_on(executor: Any, function: Callable[[Item], Done], items: Sequence[Item]) -> list[Done]:
-    """`function` of each item, in their order.
+    """Apply `function` to each item and return the results in the same order.
 
-    executor: None for here and now; a `dask.distributed.Client`; the module `ray`, initialised; or whatever has
-    `map(function, items)`, as a `concurrent.futures.Executor` or a pool of `multiprocessing`. ValueError for others.
+    executor: None to run in this process, or one of the following; ValueError for anything else.
+    - A `dask.distributed.Client`, or the initialised module `ray`.
+    - An object with `map(function, items)`, such as a `concurrent.futures.Executor` or a pool of `multiprocessing`.
     """
     if isinstance(executor, type):
         raise ValueError(f"executor = {executor.__name__} is a class; an object of it is needed")
@@ -30,4 +31,4 @@ def map_on(executor: Any, function: Callable[[Item], Done], items: Sequence[Item
         return list(executor.get([task.remote(item) for item in items]))
     if hasattr(executor, "map"):
         return list(executor.map(function, items))
-    raise ValueError(f"executor = {executor!r} has no map, and is neither Dask's client nor ray")
+    raise ValueError(f"executor = {executor!r} has no map, and is neither a Dask client nor ray")

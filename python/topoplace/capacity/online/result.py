@@ -1,4 +1,4 @@
-"""What came out of an online simulation: who ran when and where, what it cost, and every decision on the way."""
+"""The result of an online simulation: when and where each job ran, what it cost, and every decision."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from topoplace.capacity.problem.job import CapacityJob
 Table = NDArray[np.void]
 
 EVENTS: Final = ("submit", "boot", "start", "stop", "end", "shutdown")
-"""A job arrives; a node is let; a job begins on GPUs of a node, or leaves them unfinished; it ends; a node is given
-back."""
+"""A job arrives; a node is rented; a job starts on GPUs of a node; it leaves them unfinished; it ends; a node is
+returned."""
 EVENT_FIELDS: Final = (
     *(("time", "f8"), ("event", "U8"), ("controller", "i4")),
     *(("node", "i4"), ("vm_type", "i4"), ("job", "i4"), ("gpus", "i4")),
@@ -32,7 +32,7 @@ _JOB_FIELDS: Final = (
 
 
 def table(rows: Sequence[tuple[object, ...]], fields: Sequence[tuple[str, object]]) -> Table:
-    """A read-only structured array."""
+    """Return `rows` as a read-only structured array with these fields."""
     made = np.array(rows, dtype=np.dtype(list(fields)))
     made.flags.writeable = False
     return made
@@ -40,12 +40,13 @@ def table(rows: Sequence[tuple[object, ...]], fields: Sequence[tuple[str, object
 
 @dataclass(frozen=True, eq=False)
 class CapacityResult:
-    """A finished simulation; hours and $.
+    """A finished simulation. Times are in hours, costs in $.
 
-    events: time, event (see `EVENTS`), controller, node, vm_type (place in the catalogue), job (its place in the jobs
-    that were given), gpus; -1 where there is none. In the order in which they happened; from them alone `audit_events`
-    counts the costs again. decisions: time, controller, jobs (in its system), nodes let, jobs postponed, variables of
-    the largest model solved, seconds of CPU time, cost and gap of the plan.
+    events: the log, in order of time. Its fields are time, event (see `EVENTS`), controller, node, vm_type (index in
+    the catalogue), job (index in `submitted`) and gpus; -1 means none. `audit_events` computes the costs from it again.
+
+    decisions: time, controller, jobs in its system, nodes rented, jobs postponed, variables of the largest model
+    solved, seconds of CPU time, cost and gap of the plan.
     """
 
     planner: str
@@ -54,19 +55,22 @@ class CapacityResult:
     events: Table = field(repr=False)
     decisions: Table = field(repr=False)
     vm_cost: float
-    """Every node's price for as long as it was let."""
+    """Sum over nodes of price times rented hours."""
     tardiness_cost: float
-    """ω max(0, end - due) of all jobs."""
+    """Sum over jobs of ω max(0, end - due)."""
 
     @property
     def total_cost(self) -> float:
-        """What the paper compares."""
+        """Return the cost of VMs and tardiness together, which the paper compares."""
         return self.vm_cost + self.tardiness_cost
 
     @property
     def jobs(self) -> Table:
-        """One row per job as given: job (id), submit, due, weight, controller, start (first), end, tardiness (hours),
-        cost (of the tardiness, $), stops (how often it was preempted, moved or got another number of GPUs)."""
+        """Return one row per job, in the order of `submitted`.
+
+        Fields: job (id), submit, due, weight, controller, start (the first one), end, tardiness (hours), cost (of the
+        tardiness, $), stops. The last counts how often the job was preempted, moved or resized.
+        """
         ran = [_Ran() for _ in self.submitted]
         rows: list[tuple[float, str, int, int, int, int, int]] = self.events.tolist()
         for time, event, controller, _, _, job, _ in rows:
@@ -77,9 +81,12 @@ class CapacityResult:
         return table([one.row(job) for job, one in pairs], _JOB_FIELDS)
 
     def summary(self) -> dict[str, float]:
-        """The run in numbers: $ vm_cost, tardiness_cost, total_cost; hours makespan (first submission to last end),
-        mean_flow (submission to end), mean_tardiness; tardy_jobs, stops, decisions (counts); jobs_per_decision;
-        seconds_per_decision (CPU time); variables_per_decision."""
+        """Return key figures of the run by name.
+
+        In $: vm_cost, tardiness_cost, total_cost. In hours: makespan (first submission to last end), mean_flow
+        (submission to end), mean_tardiness. Counts: tardy_jobs, stops, decisions. Means: jobs_per_decision,
+        seconds_per_decision (CPU time), variables_per_decision.
+        """
         jobs, decisions = self.jobs, self.decisions
         return {
             "vm_cost": self.vm_cost,
@@ -99,7 +106,7 @@ class CapacityResult:
 
 @dataclass(slots=True)
 class _Ran:
-    """What the log says of one job."""
+    """One job's history, collected from the log."""
 
     controller: int = -1
     start: float = np.nan
@@ -117,8 +124,8 @@ class _Ran:
 
     def row(self, job: CapacityJob) -> tuple[object, ...]:
         late = max(0.0, self.end - job.due)
-        told = (job.job_id, job.submit, job.due, job.weight, self.controller)
-        return (*told, self.start, self.end, late, job.weight * late, self.stops)
+        given = (job.job_id, job.submit, job.due, job.weight, self.controller)
+        return (*given, self.start, self.end, late, job.weight * late, self.stops)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

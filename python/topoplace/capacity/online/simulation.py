@@ -1,4 +1,4 @@
-"""The online simulation: a central queue, and local controllers that each decide about their own nodes and jobs."""
+"""The online simulation: a central queue, and local controllers that each plan their own nodes and jobs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def simulate_online(
     idle: float = 1.0,
     max_decisions: int = 1_000_000,
 ) -> CapacityResult:
-    """Run all `jobs` to their end on up to `num_nodes` nodes.
+    """Simulate all `jobs` to their end on at most `num_nodes` rented nodes.
 
-    num_controllers: each has as many nodes as the others, or one more; 1 is the centralised system. dispatch: which of
-    them an arriving job goes to. executor: where controllers work, see `executors.map_on`; the result is the same.
-    periodic: decide anew every `interval` hours, too. preemptive: whether jobs that run may be stopped, moved and
-    resized; None for what the planner says (an attribute of this name), else True. interval, postponement, idle: H, ρ
-    and μ of `Problem`. max_decisions: of one controller.
+    num_controllers: nodes are divided among them evenly; 1 is the centralised system. dispatch: the rule that chooses
+    a controller for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change the
+    result. periodic: also plan again every `interval` hours. preemptive: running jobs may be stopped, moved and
+    resized; None reads the planner's attribute of this name, True if it has none. interval, postponement, idle: H, ρ
+    and μ of `Problem`. max_decisions: limit for each controller.
 
-    Raises ValueError for jobs that do not fit the catalogue and a planner whose plan is impossible, and RuntimeError
-    for one that never lets a job run, or for too many decisions.
+    Raises ValueError if jobs do not fit the catalogue or the planner returns an impossible plan. Raises RuntimeError if
+    the planner never runs a job, or after too many decisions.
     """
     submitted: tuple[CapacityJob, ...] = _checks.sequence(jobs, "jobs", ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
@@ -80,13 +80,13 @@ def _refuse_twins(jobs: Sequence[CapacityJob]) -> None:
     first: dict[str, int] = {}
     for i, job in enumerate(jobs):
         if first.setdefault(job.job_id, i) != i:
-            raise ValueError(f"jobs[{i}]: {job.job_id!r} is the id of jobs[{first[job.job_id]}], too")
+            raise ValueError(f"jobs[{i}]: {job.job_id!r} is also the id of jobs[{first[job.job_id]}]")
 
 
 def _run(
     controllers: list[Controller], jobs: Sequence[CapacityJob], dispatch: DispatchRule, executor: Any
 ) -> list[Controller]:
-    """Send the jobs in the order of their arrival; a rule that looks at controllers sees them as they are then."""
+    """Dispatch the jobs in order of arrival. A rule that needs state sees the controllers at that time."""
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, i))
     arrived: list[CapacityJob] = []
     for index in order:
@@ -107,14 +107,12 @@ def _view(controller: Controller, now: float, dispatch: DispatchRule) -> Control
 
 
 def _advanced(controllers: list[Controller], until: float, executor: Any) -> list[Controller]:
-    """All of them at that time; only those for which something happens until then are sent to the executor."""
+    """Advance all controllers to `until`; only controllers with an event before then go to the executor."""
     busy = [controller for controller in controllers if controller.next_event() < until]
     done: list[Any] = map_on(executor, partial(Controller.advance, until=until), busy)
     numbers = [getattr(one, "number", None) for one in done]
     if numbers != [one.number for one in busy] or any(one.next_event() < until for one in done):
-        raise ValueError(
-            f"executor = {_checks.shown(executor)}: its map has not done all the work in its order"
-        )
+        raise ValueError(f"executor = {_checks.shown(executor)}: its map must return all results in order")
     by_number = {controller.number: controller for controller in (*controllers, *done)}
     return [by_number[controller.number] for controller in controllers]
 
@@ -122,7 +120,7 @@ def _advanced(controllers: list[Controller], until: float, executor: Any) -> lis
 def _joined(
     controllers: Sequence[Controller], planner: str, catalogue: Catalogue, jobs: tuple[CapacityJob, ...]
 ) -> CapacityResult:
-    """Rows by time, then by controller, then as they happened."""
+    """Merge the logs of the controllers into one result, sorted by time, then by controller."""
     events = sorted((row for c in controllers for row in c.events), key=lambda row: (row[0], row[2]))
     decisions = sorted((row for c in controllers for row in c.decisions), key=lambda row: (row[0], row[1]))
     return CapacityResult(

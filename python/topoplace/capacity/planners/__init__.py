@@ -1,1 +1,1 @@
-"""Planners: from first principles to column generation with a proof."""
+"""Planners, from simple first-principle rules to column generation that proves its plans."""

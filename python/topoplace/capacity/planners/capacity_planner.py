@@ -21,14 +21,16 @@ FORMULATIONS: Final = ("columns", "tight", "printed")
 
 
 class CapacityPlanner:
-    """Filippini et al.'s local controller: the joint capacity allocation and scheduling problem, solved with HiGHS.
+    """Solve the joint capacity allocation and scheduling problem of Filippini et al. with HiGHS.
 
-    formulation: `columns`, column generation over whole nodes, in milliseconds; `tight`, a compact model without
-    big-M; `printed`, the paper's (P2), whose big-M keeps open solvers from proving what they find beyond a few jobs,
-    and from being right where costs differ by more than a million: then its status is `heuristic`. All have the same
-    optimum. gap: (cost - bound) / cost at which a plan is good enough, the paper's 5 %. timeout: seconds, after which
-    the best plan so far, or the search's where that is better, is returned with its bound and status `timeout`; there
-    is always one.
+    formulation: one of three models with the same optimum.
+    - `columns`: column generation over whole nodes, in milliseconds.
+    - `tight`: a compact model without big-M.
+    - `printed`: the paper's (P2). Its big-M stops open solvers from proving plans of more than a few jobs. If costs
+      differ by more than a factor of a million, results are unreliable, so the status is `heuristic`.
+
+    gap: relative distance (cost - bound) / cost at which a plan is good enough; the paper uses 5 %. timeout: seconds
+    after which the best plan of the model or of `SearchPlanner` is returned, with its bound and status `timeout`.
     """
 
     def __init__(
@@ -50,11 +52,11 @@ class CapacityPlanner:
 
     @property
     def name(self) -> str:
-        """`milp`, with the formulation where it is not the default."""
+        """Return `milp`, followed by the formulation if it is not the default."""
         return "milp" if self.formulation == "columns" else f"milp-{self.formulation}"
 
     def plan(self, problem: Problem) -> Plan:
-        """The best plan to within the gap; ImportError where HiGHS is not installed."""
+        """Return a plan proven to be within the gap, or the best at timeout. ImportError if HiGHS is not installed."""
         _checks.instance(problem, Problem, "problem", ValueError)
         if not problem.num_jobs:
             return plan_of(problem, [], status="optimal")
@@ -68,7 +70,7 @@ class CapacityPlanner:
         plan = self._compact(PaperModel(problem), problem, in_dollars(problem, known, unit), deadline)
         if easier is problem and well_conditioned(problem, plan.cost.total):
             return plan
-        # Where some costs are far above others, the paper's big-M lets a solver's tolerances through.
+        # With the paper's big-M, a solver's tolerances admit wrong plans if some costs are far above others.
         return replace(plan, bound=0.0, status="heuristic")
 
     def _compact(

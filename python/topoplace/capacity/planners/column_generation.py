@@ -1,14 +1,17 @@
-"""The tightest model: a column for each node that could be let, with its type and jobs, made as they are needed.
+"""The tightest model: a column for each possible node, with its VM type and jobs, generated as needed.
 
-As many columns are chosen as there are nodes, at most one of them with any job. Equal nodes are one column, so there is
-no symmetry left, and the relaxation, solved by column generation (Gilmore and Gomory, 1961), is close to the best plan.
-Its dual prices bound every plan from below: the prices of all jobs, and the best node's reduced cost once per node.
+A plan chooses `used_nodes` columns, with each job in at most one of them. Equal nodes are the same column, so there is
+no symmetry. The relaxation is solved by column generation (Gilmore and Gomory, 1961) and is close to the best plan. Its
+dual prices bound every plan from below: the sum of all job prices, plus the best node's reduced cost once per node.
 
-Where plans are further from it than asked for, the search goes on for longer. Then the relaxation, which likes to let
-3.7 nodes of one type and 1.3 of another, is branched on how many nodes of each type there are, which changes nothing in
-how a node is priced, and the columns there are combine to a plan. Then all columns are listed that a better plan could
-have - the reduced cost of none is above that of the best node by more than plan and bound differ - and the best choice
-of them is the optimum. Where they are too many, as with jobs that may as well wait, the compact model has to prove it.
+If the gap is still too large, these steps follow until it is small enough:
+1. The local search runs again, for longer.
+2. The relaxation may rent 3.7 nodes of one type and 1.3 of another, so the search branches on the number of nodes of
+   each type. The pricing of nodes does not change.
+3. The best plan from the known columns is chosen.
+4. All columns that a better plan could contain are listed. Their reduced cost exceeds the best node's by at most the
+   difference of plan and bound. The best choice of them is the optimum.
+5. If there are too many columns, for instance because jobs may equally well wait, the compact model has to prove it.
 """
 
 from __future__ import annotations
@@ -36,12 +39,12 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats, Problem
 
 _ROUNDING = 1e-9
-_MOST_LISTED = 20_000
-_MOST_BRANCHES = 300
+_MAX_LISTED = 20_000
+_MAX_BRANCHES = 300
 
 
 class ColumnGeneration:
-    """One problem under solution. `best` is always a plan with a valid bound."""
+    """The solution process of one problem. `best` is always a plan with a valid bound."""
 
     def __init__(self, problem: Problem, gap: float, timeout: float, seed: int) -> None:
         self._asked = problem
@@ -55,7 +58,7 @@ class ColumnGeneration:
         self._least = self._tightest = -math.inf
 
     def solve(self) -> Plan:
-        """To the gap, or until time is up."""
+        """Improve plan and bound until the gap is reached or time is up, and return the plan."""
         for improve in (
             self._relax,
             self._search_on,
@@ -80,7 +83,7 @@ class ColumnGeneration:
         return max(self._deadline - time.monotonic(), 0.0)
 
     def _relax(self) -> None:
-        """Solve the relaxation, as far as the gap needs."""
+        """Solve the relaxation without limits, as far as the gap requires."""
         nodes = [(self._cost(node), node) for node in to_native(self.best.nodes)]
         dear = 2 * (self._waiting + sum(abs(cost) for cost, _ in nodes) + 1)
         self._master = Master(self.problem, nodes, dear)
@@ -90,7 +93,7 @@ class ColumnGeneration:
         return ((0, self.problem.used_nodes),) * len(self.problem.catalogue)
 
     def _generate(self, limits: Limits, note: Callable[[Floats, Floats], None] | None = None) -> float:
-        """Solve the relaxation under limits, as far as the gap needs; gives back its bound."""
+        """Solve the relaxation under limits, as far as the gap requires, and return its bound."""
         self._master.limit(limits)
         highest = -math.inf
         while highest < self._target() and not self._late():
@@ -116,11 +119,11 @@ class ColumnGeneration:
         return highest
 
     def _target(self) -> float:
-        """The bound that would do."""
+        """Return the bound at which the best plan is within the gap."""
         return self.best.cost.total * (1 - max(self.gap, _ROUNDING))
 
     def _note(self, prices: Floats, least: Floats) -> None:
-        """Keep the prices that bound all plans best: `least` is each type's least reduced cost."""
+        """Keep the prices with the highest bound on all plans. least: each VM type's least reduced cost."""
         reduced = float(least.min())
         bound = self._waiting + float(prices.sum()) + self.problem.used_nodes * reduced
         if bound > self._tightest:
@@ -128,10 +131,10 @@ class ColumnGeneration:
         self.best = self.best.with_bound(bound)
 
     def _branch(self) -> None:
-        """Let a whole number of nodes of each type: best first over limits, until the worst of what is left will do."""
+        """Branch on the number of nodes of each type, lowest bound first, until every open branch is within the gap."""
         left = [(self._tightest, 0, self._no_limits())]
         closed = math.inf
-        for number in range(1, _MOST_BRANCHES):
+        for number in range(1, _MAX_BRANCHES):
             if not left or self._late():
                 break
             bound, _, limits = heapq.heappop(left)
@@ -152,24 +155,24 @@ class ColumnGeneration:
         self._master.limit(self._no_limits())
 
     def _search_on(self) -> None:
-        """A search twenty times as long, for plans."""
+        """Search for a better plan with twenty times as many rounds, and add its nodes as columns."""
         timeout = None if self._deadline == math.inf else self._left()
         rounds = 1000 * self.problem.used_nodes
-        seed = (self._seed + 1) % (1 << 60)  # not the draws of the first search again
+        seed = (self._seed + 1) % (1 << 60)  # other random draws than in the first search
         longer = SearchPlanner(rounds=rounds, seed=seed, timeout=timeout)
         plan = search(self.problem, self._tables, longer, self.best.nodes)
         self._keep(plan)
         self._master.add([(self._cost(node), node) for node in to_native(plan.nodes)])
 
     def _choose(self) -> None:
-        """The best plan from the columns there are."""
+        """Choose the best plan from the known columns."""
         self._offer(self._master.choose(self._left()))
 
     def _enumerate_columns(self) -> None:
-        """The best plan from all the columns that it could have, which proves it."""
+        """List all columns of plans better than the best one, and choose from them, which proves the optimum."""
         slack = max(self.best.cost.total * (1 + _ROUNDING) - self._tightest, 0.0)
         listed = _core.list_nodes(
-            self._tables, self._prices, self._least + slack, _MOST_LISTED, min(self._left(), 1e9)
+            self._tables, self._prices, self._least + slack, _MAX_LISTED, min(self._left(), 1e9)
         )
         if listed is None:
             return
@@ -179,7 +182,7 @@ class ColumnGeneration:
             self.best = self.best.with_bound(self._waiting + proven)
 
     def _compact(self) -> None:
-        """The compact model, from the best plan."""
+        """Solve the compact model, starting from the best plan."""
         compact = CompactModel(self.problem)
         solution = solve(compact.model, self.gap, self._left(), compact.values(self.best.nodes))
         if solution.values is not None:
@@ -187,7 +190,7 @@ class ColumnGeneration:
         self.best = replace(self.best.with_bound(solution.bound), num_variables=compact.model.num_columns)
 
     def _offer(self, chosen: tuple[list[Node], float] | None) -> float | None:
-        """Keep nodes that make a better plan; gives back the bound."""
+        """Keep the chosen nodes if their plan is better, and return the bound of the choice."""
         if chosen is None:
             return None
         nodes, bound = chosen
@@ -196,18 +199,18 @@ class ColumnGeneration:
         return bound
 
     def _keep(self, plan: Plan) -> None:
-        """Take a plan that is better."""
+        """Replace the best plan by a cheaper one."""
         if plan.cost.total < self.best.cost.total:
             self.best = plan.with_bound(self.best.bound)
 
     def _cost(self, node: NativeNode) -> float:
-        """What a node adds to the cost of all jobs waiting."""
+        """Return the cost of a plan with only this node, less the cost of letting all jobs wait."""
         plan = plan_of(self.problem, from_native([node]))
         return plan.cost.total - self._waiting
 
 
 def cheapest(count: int, limits: Limits, least: Floats) -> float:
-    """The least sum of `least` over `count` nodes, as many of each type as the limits allow; infinite for none."""
+    """Return the least sum of `least` over `count` nodes whose types respect the limits; infinite if impossible."""
     rest = count - sum(low for low, _ in limits)
     total = sum(low * float(least[vm_type]) for vm_type, (low, _) in enumerate(limits) if low)
     order: list[int] = np.argsort(least, kind="stable").tolist()

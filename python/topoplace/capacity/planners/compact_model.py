@@ -1,4 +1,4 @@
-"""A compact model without big-M: its relaxation is closer to the plans, and equal nodes have one order."""
+"""A compact model without big-M: its relaxation is tighter than (P2)'s, and equal nodes have a fixed order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 class CompactModel:
-    """x[n, w]: node n runs a job in way w (job, type, GPUs). first[n, w] ≤ x[n, w]: it is the job that ends first,
-    whose deployment cost the node has. y[n, v]: the type of node n. A job that runs nowhere has a column of its own.
+    """The compact model of one problem.
+
+    x[n, w] = 1 if node n runs option w (job, type, GPUs). first[n, w] ≤ x[n, w] selects the job that ends first, whose
+    deployment cost is the node's. y[n, v] = 1 if node n has type v. Each job has one more column for waiting.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -36,11 +38,11 @@ class CompactModel:
         model.add(once[ways.job], self._x)
 
     def nodes(self, values: Floats) -> list[Node]:
-        """The plan that values of the columns mean."""
+        """Return the nodes of the plan that the column values encode."""
         return self.ways.nodes(values[self._x] > 0.5)
 
     def values(self, nodes: Sequence[Node]) -> Floats:
-        """The columns of a plan with all the nodes there are, in the order the model asks for."""
+        """Return the column values that encode a plan with `used_nodes` nodes, in the order the model requires."""
         rows = zip(self.ways.job.tolist(), self.ways.vm_type.tolist(), self.ways.gpus.tolist(), strict=True)
         way_of = {row: way for way, row in enumerate(rows)}
         values = np.zeros(self.model.num_columns)

@@ -1,13 +1,13 @@
-"""First-principle planners: jobs in a simple order, each as suits it best (the baselines of Filippini et al.).
+"""First-principle planners: jobs in a simple order, each in its best configuration (baselines of Filippini et al.).
 
-The paper names them (first in first out, earliest deadline first, priority) and says no more. We read them as their
-authors published them later: a job's configuration, a VM type and a number of GPUs, is the cheapest that meets its
-due date, or else the fastest; a node runs one job, and keeps it until it ends; a job that finds no node free waits. Run
-them without preemption, as `simulate_online` does unless told otherwise.
+The paper only names them: first in first out, earliest deadline first, priority. We follow the authors' later
+publication. A configuration is a VM type and a number of GPUs. A job gets the cheapest one that meets its due date, or
+else the fastest one. A node runs one job until it ends, and a job without a free node waits. Run these planners without
+preemption, which is the default of `simulate_online` for them.
 
-`sharing=True` is a stronger reading of ours: jobs share nodes, a configuration costs its share of the node's price, a
-job that finds no new node takes what suits it best among the GPUs left on those that are let, and all is decided anew
-whenever something happens.
+`sharing=True` is our stronger variant: jobs share nodes, and a configuration costs its share of the node's price. If no
+new node can be rented, a job gets its best configuration among the free GPUs of rented nodes. Each event plans all jobs
+again.
 """
 
 from __future__ import annotations
@@ -31,12 +31,16 @@ ORDERS: Final[Mapping[str, Callable[[Problem], NDArray[np.intp]]]] = MappingProx
         "ps": lambda problem: np.argsort(-problem.weight, kind="stable"),
     }
 )
-"""The jobs of a problem, first come first: by submission, by due date, by weight."""
+"""Functions that sort the jobs of a problem: by submission, by due date, by decreasing weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPrinciplePlanner:
-    """order: `fifo`, `edf` (earliest due date first) or `ps` (priority: highest tardiness weight first)."""
+    """A planner that places jobs one by one in a fixed order, each in its best configuration.
+
+    order: `fifo`, `edf` (earliest due date first) or `ps` (priority: highest tardiness weight first). sharing: jobs may
+    share nodes.
+    """
 
     order: str
     sharing: bool = False
@@ -48,23 +52,23 @@ class FirstPrinciplePlanner:
 
     @property
     def name(self) -> str:
-        """`fifo`, `edf`, `ps`, or `fifo-sharing` and so on."""
+        """Return the order, with the suffix `-sharing` if jobs share nodes."""
         return f"{self.order}-sharing" if self.sharing else self.order
 
     @property
     def preemptive(self) -> bool:
-        """Whether it may move jobs that run: those that share nodes."""
+        """Return True if the planner may move running jobs, which it does only with `sharing`."""
         return self.sharing
 
     def plan(self, problem: Problem) -> Plan:
-        """Every job in its turn."""
+        """Place the jobs in the planner's order until no node has room; the others wait."""
         _checks.instance(problem, Problem, "problem", ValueError)
-        letting = _Letting(problem, self.sharing)
+        rented = _RentedNodes(problem, self.sharing)
         for job in ORDERS[self.order](problem).tolist():
-            if letting.full:
+            if rented.full:
                 break
-            letting.place(job)
-        nodes = [Node(opened.vm_type, tuple(opened.jobs)) for opened in letting.opened]
+            rented.place(job)
+        nodes = [Node(opened.vm_type, tuple(opened.jobs)) for opened in rented.opened]
         return plan_of(problem, nodes)
 
 
@@ -75,8 +79,8 @@ class _Opened:
     jobs: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
 
-class _Letting:
-    """Nodes being let in the course of one plan."""
+class _RentedNodes:
+    """The nodes that a plan under construction rents."""
 
     def __init__(self, problem: Problem, sharing: bool) -> None:
         self.problem = problem
@@ -85,17 +89,17 @@ class _Letting:
         gpus = np.arange(1, problem.catalogue.max_gpus + 1)
         share = gpus / problem.num_gpus[:, None] if sharing else 1.0
         self.cost = problem.deployment * share
-        """(jobs, types, most GPUs) $ until the job ends; with sharing, of its GPUs only."""
+        """(jobs, types, max GPUs) price in $ until the job ends: of the whole node, or with sharing of its GPUs."""
 
     @property
     def full(self) -> bool:
-        """Whether there is no place for any job."""
+        """Return True if no job can be placed any more."""
         if len(self.opened) < self.problem.num_nodes:
             return False
         return not (self.sharing and any(opened.free for opened in self.opened))
 
     def place(self, job: int) -> None:
-        """Where it suits the job best; nowhere when all is taken."""
+        """Place a job in its best configuration, or nowhere if no node has room for it."""
         types, most = range(len(self.problem.catalogue)), self.problem.num_gpus.tolist()
         vm_type, gpus = self._best(job, zip(types, most, strict=True))
         node = self._with_room(vm_type, gpus) or self._new(vm_type)
@@ -108,9 +112,10 @@ class _Letting:
             node.free -= gpus
 
     def _best(self, job: int, rooms: Iterable[tuple[int, int]]) -> tuple[int, int]:
-        """(type, GPUs): the cheapest in time or else the fastest, of (type, most GPUs); no GPUs where none will do.
+        """Return the cheapest configuration (type, GPUs) that meets the due date, or else the fastest one.
 
-        Ties go to the faster, then the cheaper, then the first in the catalogue with the fewest GPUs.
+        rooms: (type, free GPUs) to choose from. Returns 0 GPUs if the job can run in none. Ties go to the faster or
+        cheaper one, then to the first type in the catalogue, then to fewer GPUs.
         """
         ways: list[tuple[bool, float, float, int, int]] = []
         for vm_type, most in rooms:
@@ -123,7 +128,7 @@ class _Letting:
         return min(finite)[3:] if finite else (0, 0)
 
     def _with_room(self, vm_type: int, gpus: int) -> _Opened | None:
-        """The fullest of the nodes that are let where the job fits."""
+        """Return the fullest rented node of this type with enough free GPUs; None if there is none, or no `sharing`."""
         fits = [opened for opened in self.opened if opened.vm_type == vm_type and opened.free >= gpus]
         return min(fits, key=lambda opened: opened.free) if fits and self.sharing else None
 

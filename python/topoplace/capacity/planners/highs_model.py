@@ -1,4 +1,4 @@
-"""Mixed-integer linear models as arrays, and HiGHS to solve them."""
+"""Build mixed-integer linear models from arrays, and solve them with HiGHS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 class Model:
-    """Columns and rows under construction; columns are binary or continuous, from 0 up."""
+    """A model under construction. Columns are binary or continuous, and not negative."""
 
     def __init__(self) -> None:
         self._cost: list[Floats] = []
@@ -29,10 +29,10 @@ class Model:
         self.num_columns = 0
         self.num_rows = 0
         self.offset = 0.0
-        """What is added to the cost of all columns."""
+        """Constant added to the objective."""
 
     def add_columns(self, shape: tuple[int, ...], cost: ArrayLike = 0.0, *, binary: bool) -> Ints:
-        """The numbers of new columns, as an array of that shape; cost is broadcast to it."""
+        """Add columns, and return their numbers as an array of this shape. `cost` is broadcast to it."""
         count = math.prod(shape)
         numbers = np.arange(self.num_columns, self.num_columns + count).reshape(shape)
         self._cost.append(np.broadcast_to(np.asarray(cost, dtype=np.float64), shape).ravel())
@@ -42,7 +42,7 @@ class Model:
         return numbers
 
     def add_rows(self, count: int, *, at_least: ArrayLike = -math.inf, at_most: ArrayLike = math.inf) -> Ints:
-        """The numbers of new rows."""
+        """Add `count` rows with these bounds, and return their numbers."""
         numbers = np.arange(self.num_rows, self.num_rows + count)
         self._row_lower.append(np.broadcast_to(np.asarray(at_least, dtype=np.float64), count))
         self._row_upper.append(np.broadcast_to(np.asarray(at_most, dtype=np.float64), count))
@@ -50,12 +50,12 @@ class Model:
         return numbers
 
     def add(self, rows: ArrayLike, columns: ArrayLike, coefficients: ArrayLike = 1.0) -> None:
-        """Entries of the matrix; the three are broadcast together. Entries at the same place are an error."""
+        """Add entries to the matrix. The arguments are broadcast together; no entry may be added twice."""
         row, column, value = np.broadcast_arrays(rows, columns, coefficients)
         self._entries.append((row.ravel(), column.ravel(), value.ravel().astype(np.float64)))
 
     def to_highs(self) -> Any:
-        """A `highspy.HighsLp`."""
+        """Convert the model to a `highspy.HighsLp`."""
         import highspy
 
         lp = highspy.HighsLp()
@@ -78,18 +78,18 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What HiGHS has found."""
+    """The answer of HiGHS."""
 
     values: Floats | None = field(repr=False)
-    """Of the columns; None where it has found nothing."""
+    """Values of the columns; None if no solution was found."""
     bound: float
-    """No solution costs less."""
+    """Lower bound on the cost of any solution."""
     proven: bool
-    """Whether the gap asked for was reached."""
+    """True if the requested gap was reached."""
 
 
 def highs() -> Any:
-    """A silent, single-threaded solver; ImportError saying what to install where there is none."""
+    """Create a silent, single-threaded solver. ImportError names the package to install if HiGHS is missing."""
     try:
         import highspy
     except ImportError:
@@ -102,7 +102,7 @@ def highs() -> Any:
 
 
 def solve(model: Model, gap: float, seconds: float, start: Floats | None = None) -> Solution:
-    """Minimise to a relative gap, in so many seconds. start: a solution to begin with."""
+    """Minimise the model to a relative gap, for at most `seconds`. start: column values of a known solution."""
     import highspy
 
     solver = highs()
@@ -118,7 +118,7 @@ def solve(model: Model, gap: float, seconds: float, start: Floats | None = None)
 
 
 def run(solver: Any) -> Solution:
-    """Solve what was passed."""
+    """Solve the model that was passed to `solver`, and return its solution."""
     import highspy
 
     _run_interruptibly(solver)
@@ -130,7 +130,10 @@ def run(solver: Any) -> Solution:
 
 
 def _run_interruptibly(solver: Any) -> None:
-    """`run`, but Ctrl-C ends it soon; highspy's own handler would print, swallow it, and in the end exit."""
+    """Run the solver so that Ctrl-C stops it soon.
+
+    highspy's own handler would print the interrupt, swallow it, and finally exit the process.
+    """
     if threading.current_thread() is not threading.main_thread():
         solver.run()  # signals go to the main thread
         return

@@ -1,4 +1,4 @@
-"""The planner to run between two solutions of a model: a few milliseconds, and a bound besides."""
+"""A fast planner by local search: it takes a few milliseconds and also returns a bound."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from topoplace.capacity.problem.plan import Node
 
-_MOST = 1 << 60
+_LIMIT = 1 << 60
 
 
 class SearchPlanner:
-    """Large neighbourhood search in C++ around prices of jobs; anytime, and the same plan for the same seed.
+    """Plan by large neighbourhood search in C++, guided by prices of jobs. The same seed gives the same plan.
 
-    price_steps: of the volume algorithm, whose prices guide the search and bound what any plan costs; 8 per job and at
-    least 400 if None. rounds: how often nodes are cleared and filled again, each a few knapsacks, which are
-    microseconds; 50 per node if None. timeout: seconds, for all of it; there is always a plan.
+    price_steps: steps of the volume algorithm, whose prices guide the search and bound the cost of any plan. None means
+    8 per job, at least 400. rounds: how often nodes are emptied and filled again; None means 50 per node. A round
+    solves a few knapsacks, in microseconds. timeout: seconds in total; a plan is returned in any case.
     """
 
     name = "search"
@@ -41,11 +41,11 @@ class SearchPlanner:
     ) -> None:
         self.price_steps = _effort(price_steps, "price_steps")
         self.rounds = _effort(rounds, "rounds")
-        self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=_MOST)
+        self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=_LIMIT)
         self.timeout = None if timeout is None else _checks.real(timeout, "timeout", ValueError)
 
     def plan(self, problem: Problem) -> Plan:
-        """The best plan found; its `bound` is valid."""
+        """Return the best plan found; its `bound` is valid."""
         _checks.instance(problem, Problem, "problem", ValueError)
         _, unit, _, plan = search_conditioned(problem, self)
         return in_dollars(problem, plan, unit)
@@ -54,9 +54,10 @@ class SearchPlanner:
 def search_conditioned(
     problem: Problem, planner: SearchPlanner
 ) -> tuple[Problem, float, _core.CapacityTables, Plan]:
-    """`search`, and the problem, its unit of money in $ and the tables in which costs are comparable with the plan's.
+    """Search for a plan, and rescale the problem until its costs are comparable with the plan's.
 
-    Almost always that is the problem itself. Otherwise a better plan may be needed to tell what is comparable.
+    Returns the rescaled problem, its unit of money in $, its tables and the plan. Almost always no rescaling is needed.
+    Otherwise the search is repeated, as a better plan allows lower caps.
     """
     deadline = math.inf if planner.timeout is None else time.monotonic() + planner.timeout
     easier, unit, tables = problem, 1.0, tables_of(problem)
@@ -74,13 +75,13 @@ def search_conditioned(
 
 
 def in_dollars(problem: Problem, plan: Plan, unit: float) -> Plan:
-    """A plan of the problem that was made in another unit of money."""
+    """Convert a plan of the rescaled problem, whose unit of money is `unit` $, to a plan of `problem`."""
     same = plan_of(problem, plan.nodes, status=plan.status, num_variables=plan.num_variables)
     return same.with_bound(plan.bound * unit)
 
 
 class Found(NamedTuple):
-    """What a search has found."""
+    """The answer of the native search. `status` is `heuristic`, or `timeout` if time ran out."""
 
     nodes: list[NativeNode]
     bound: float
@@ -90,7 +91,7 @@ class Found(NamedTuple):
 def search(
     problem: Problem, tables: _core.CapacityTables, planner: SearchPlanner, start: Sequence[Node] = ()
 ) -> Plan:
-    """As `SearchPlanner.plan`, where the tables are there already, and maybe a plan to begin with."""
+    """Return the best plan found with existing tables. start: nodes of a plan to begin with."""
     found = found_by(planner, tables, problem, start)
     return plan_of(problem, from_native(found.nodes), status=found.status).with_bound(found.bound)
 
@@ -98,7 +99,7 @@ def search(
 def found_by(
     planner: SearchPlanner, tables: _core.CapacityTables, problem: Problem, start: Sequence[Node] = ()
 ) -> Found:
-    """As many nodes as the problem uses, for whatever the tables say they cost."""
+    """Run the native search for `used_nodes` nodes that are cheapest by the costs in `tables`."""
     found = _core.search_capacity(
         tables,
         problem.used_nodes,
@@ -113,4 +114,4 @@ def found_by(
 
 
 def _effort(value: int | None, name: str) -> int | None:
-    return None if value is None else _checks.integer(value, name, ValueError, low=0, high=_MOST)
+    return None if value is None else _checks.integer(value, name, ValueError, low=0, high=_LIMIT)

@@ -1,4 +1,4 @@
-"""The columns there are, as HiGHS has them: one per node that could be let."""
+"""The master problem of column generation in HiGHS, with a column for each known way to rent and fill a node."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats, Problem
 
 Limits = tuple[tuple[int, int], ...]
-"""Of each type, how many nodes are let: at least, at most."""
+"""For each VM type, the least and the largest number of rented nodes."""
 _WHOLE = 1e-6
 
 
 class Duals(NamedTuple):
-    """Of the relaxation: each job's price, never above 0; a node's; and what a limit adds to it, by type."""
+    """Dual prices of the relaxation: of each job (at most 0), of a node, and of the limit on each VM type."""
 
     jobs: Floats
     node: float
@@ -30,10 +30,16 @@ class Duals(NamedTuple):
 
 
 class Master:
-    """The relaxation and the choice of whole columns. Rows: a job at most once, the nodes, the nodes of each type."""
+    """The relaxation, and the choice of whole columns.
+
+    Rows: each job runs at most once; the number of nodes; the number of nodes of each type.
+    """
 
     def __init__(self, problem: Problem, nodes: Sequence[tuple[float, NativeNode]], dear: float) -> None:
-        """nodes: (cost, node) to begin with, a plan. dear: above the cost of any plan, for a node that there is not."""
+        """Start with the (cost, node) pairs of a plan.
+
+        dear: a cost above that of any plan. It makes empty nodes, which keep the relaxation feasible, a last resort.
+        """
         self._jobs, self._types = problem.num_jobs, len(problem.catalogue)
         self._solver = highs()
         self._columns: list[NativeNode] = []
@@ -47,11 +53,11 @@ class Master:
 
     @property
     def num_columns(self) -> int:
-        """How many there are."""
+        """Return the number of columns."""
         return len(self._columns)
 
     def add(self, nodes: list[tuple[float, NativeNode]]) -> bool:
-        """Add (cost, node) that are new; whether any is."""
+        """Add the (cost, node) pairs that are new; return True if there was one."""
         new: list[tuple[float, NativeNode]] = []
         for cost, (vm_type, jobs) in nodes:
             key = vm_type, tuple(jobs)
@@ -80,26 +86,32 @@ class Master:
         self._columns += [node for _, node in new]
 
     def limit(self, limits: Limits) -> None:
-        """Allow so many nodes of each type from now on."""
+        """Limit the number of nodes of each type from now on."""
         for vm_type, (low, high) in enumerate(limits):
             self._solver.changeRowBounds(self._jobs + 1 + vm_type, low, high)
 
     def prices(self) -> Duals:
-        """Of the relaxation with the columns there are."""
+        """Solve the relaxation with the current columns, and return its dual prices."""
         self._solver.run()
         duals = np.array(self._solver.getSolution().row_dual)
         count = self._jobs
         return Duals(np.minimum(duals[:count], 0.0), float(duals[count]), duals[count + 1 :])
 
     def split(self) -> tuple[int, int] | None:
-        """A type of which the relaxation last solved lets no whole number of nodes, and that number cut; or None."""
+        """Return the VM type to branch on and its number of nodes, rounded down.
+
+        It is the type whose number of nodes in the last relaxation is furthest from an integer; None if all are whole.
+        """
         counts = np.array(self._solver.getSolution().row_value)[self._jobs + 1 :]
         vm_type = int(np.argmax(np.abs(counts - np.round(counts))))
         count = float(counts[vm_type])
         return None if abs(count - round(count)) <= _WHOLE else (vm_type, math.floor(count))
 
     def choose(self, seconds: float) -> tuple[list[Node], float] | None:
-        """The best whole choice found in so many seconds, and what no choice costs less than; None for none."""
+        """Return the best whole choice of columns found within `seconds`, and a lower bound on the cost of any choice.
+
+        None if no choice was found.
+        """
         import highspy
 
         solver, count = self._solver, len(self._columns)

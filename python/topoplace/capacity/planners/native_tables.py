@@ -1,4 +1,4 @@
-"""A problem as the native kernel takes it: the costs of nodes and jobs."""
+"""Convert problems and nodes to and from the form of the native kernel."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats, Problem
 
 NativeNode = tuple[int, list[tuple[int, int]]]
-"""The type, and (job, GPUs) of its jobs."""
+"""A node: its VM type, and (job, GPUs) of its jobs."""
 
 
 def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floats, Floats]:
-    """Return (gpus, open, run, pay, wait): opening a node pays for idle GPUs, a running job gives some back."""
+    """Return the cost tables (gpus, open, run, pay, wait) of the kernel.
+
+    Opening a node pays for all its GPUs as idle; each running job refunds the GPUs it uses.
+    """
     most: int = problem.hours.shape[2]
     used: Floats = problem.idle * np.arange(1.0, most + 1)
     return (
@@ -34,15 +37,15 @@ def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floa
 
 
 def tables_of(problem: Problem) -> _core.CapacityTables:
-    """Return the tables as a handle that calls can share."""
+    """Build the cost tables of a problem as a handle that several calls can share."""
     return _core.CapacityTables(*arrays_of(problem))
 
 
 def from_native(nodes: Iterable[NativeNode]) -> list[Node]:
-    """Return nodes as a plan has them."""
+    """Convert nodes of the kernel to nodes of a plan."""
     return [Node(vm_type, tuple(jobs)) for vm_type, jobs in nodes]
 
 
 def to_native(nodes: Iterable[Node]) -> list[NativeNode]:
-    """Return nodes as the kernel has them."""
+    """Convert nodes of a plan to nodes of the kernel."""
     return [(node.vm_type, list(node.jobs)) for node in nodes]

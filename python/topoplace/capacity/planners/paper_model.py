@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class PaperModel:
-    """Columns and rows have the paper's names; x has an index g, which the paper leaves out.
+    """The model (P2) of one problem, with the paper's names; x also has the index g, which the paper omits.
 
-    The objective of the model has what jobs are late already 1 + ρ times (see `Problem`), which is its `offset` here.
+    The printed objective counts the delay that jobs already have 1 + ρ times (see `Problem`). `offset` removes it.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -45,11 +45,11 @@ class PaperModel:
         self._totals()
 
     def nodes(self, values: Floats) -> list[Node]:
-        """The plan that values of the columns mean."""
+        """Return the nodes of the plan that the column values encode."""
         return self.ways.nodes(values[self.x] > 0.5)
 
     def _types(self, n: int) -> None:
-        """(P1b), (P1c), (P1g)."""
+        """Add constraints (P1b), (P1c) and (P1g)."""
         model, ways, y = self.model, self.ways, self.y[n]
         one = model.add_rows(1, at_least=0.0, at_most=0.0)
         model.add(one, y)
@@ -59,7 +59,7 @@ class PaperModel:
         model.add(room[ways.vm_type], self.x[n], ways.gpus)
 
     def _jobs(self, n: int) -> None:
-        """(P1d), (P1e), (P1k), (P1l)."""
+        """Add constraints (P1d), (P1e), (P1k) and (P1l)."""
         model, ways = self.model, self.ways
         self._less(self.x[n], self.z[n][ways.job])
         once = model.add_rows(self.problem.num_jobs, at_most=0.0)
@@ -71,7 +71,7 @@ class PaperModel:
         self._less(self.alpha[n], self.z[n])
 
     def _costs(self, n: int) -> None:
-        """(P1j), (P2b) to (P2e)."""
+        """Add constraints (P1j) and (P2b) to (P2e)."""
         model, ways, jobs = self.model, self.ways, self.problem.num_jobs
         dearest = np.zeros(jobs)
         np.maximum.at(dearest, ways.job, ways.deployment)
@@ -89,7 +89,7 @@ class PaperModel:
         model.add(least, self.gamma[n], -1.0)
 
     def _due_dates(self) -> None:
-        """(P1h), (P1i)."""
+        """Add constraints (P1h) and (P1i)."""
         model, ways, problem = self.model, self.ways, self.problem
         tardy = model.add_rows(problem.num_jobs, at_most=problem.due)
         model.add(tardy[ways.job], self.x, ways.hours)
@@ -102,7 +102,7 @@ class PaperModel:
         model.add(postponed, self.tau_hat, -1.0)
 
     def _totals(self) -> None:
-        """(P1f), (P1m), (P1n)."""
+        """Add constraints (P1f), (P1m) and (P1n)."""
         model, problem = self.model, self.problem
         runs = model.add_rows(problem.num_jobs, at_least=0.0, at_most=0.0)
         model.add(runs[self.ways.job], self.x)
@@ -113,7 +113,7 @@ class PaperModel:
         model.add(used, self.w)
 
     def _less(self, left: Ints, right: Ints, factor: Floats | float = 1.0) -> None:
-        """Rows left ≤ factor * right."""
+        """Add a row left ≤ factor * right for each pair of columns."""
         rows = self.model.add_rows(len(left), at_most=0.0)
         self.model.add(rows, left)
         self.model.add(rows, right, -np.asarray(factor))

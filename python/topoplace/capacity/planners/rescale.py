@@ -1,8 +1,8 @@
-"""Problems whose costs are of very different sizes, in a form in which sums keep their digits.
+"""Rescale problems whose costs differ by many orders of magnitude, so that sums keep their digits.
 
-Where a plan is known, none that is better has a job that waits, a node, or an idle GPU that costs more than all of that
-plan. So it does not matter whether such a thing costs twice as much or a billion times as much - but added to the rest,
-the latter leaves nothing of it, and solvers count what is below their tolerances as nothing.
+Once a plan is known, no better plan contains a waiting job, node or idle GPU that costs more than that whole plan.
+Costs above the plan's can therefore be capped at twice its cost. Uncapped, they would swamp double precision, and
+solvers would treat the rest as zero.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import numpy as np
 if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats, Problem
 
-_MOST: Final = 1e6
-"""How often the cost of a plan any other cost may be."""
+_MAX_RATIO: Final = 1e6
+"""Largest well-conditioned ratio of any cost to that of a plan."""
 _USUAL: Final = (1e-3, 1e9)
-"""$ of a plan that tolerances of solvers are made for."""
+"""Costs of plans, in $, for which the tolerances of solvers are suitable."""
 _DIGITS: Final = 7
 
 
 def well_conditioned(problem: Problem, cost: float) -> bool:
-    """Whether all costs are comparable with that of a plan."""
+    """Return True if all costs of the problem are comparable with `cost`, the cost of a plan ($)."""
     low, high = _USUAL
-    return not cost or (low <= cost <= high and _largest(problem) <= _MOST * cost)
+    return not cost or (low <= cost <= high and _largest(problem) <= _MAX_RATIO * cost)
 
 
 def conditioned(problem: Problem, cost: float) -> tuple[Problem, float]:
-    """The problem in another unit of money, with nothing dearer than twice a plan of this cost; and the unit in $.
+    """Rescale the problem to another unit of money and cap its costs at twice `cost`, the cost of a plan.
 
-    Plans that cost at most as much cost the same, and there is no new one.
+    Returns the new problem and its unit in $. Plans that cost at most `cost` keep their cost, and no other plan becomes
+    as cheap.
     """
     unit = math.ldexp(1.0, max(math.frexp(cost)[1] - _DIGITS, -1000))
     most = 2 * cost

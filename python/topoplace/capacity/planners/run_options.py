@@ -1,4 +1,4 @@
-"""The ways in which jobs of a problem can run, as columns of numbers: one per job, type and number of GPUs."""
+"""All options to run the jobs of a problem, as columns: a row for each possible job, VM type and number of GPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunOptions:
-    """All arrays are (ways,), in the order of job, type, GPUs."""
+    """Columns with one entry per option, sorted by job, VM type and GPUs. Times are in hours, costs in $."""
 
     job: Ints
     vm_type: Ints
@@ -28,7 +28,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, problem: Problem) -> RunOptions:
-        """Those with a finite time."""
+        """List the options of the problem that have a finite time."""
         job, vm_type, gpus = np.nonzero(np.isfinite(problem.hours))
         at = job, vm_type, gpus
         return cls(job, vm_type, gpus + 1, problem.hours[at], problem.tardiness[at], problem.deployment[at])
@@ -37,7 +37,7 @@ class RunOptions:
         return len(self.job)
 
     def nodes(self, chosen: NDArray[np.bool_]) -> list[Node]:
-        """Of `chosen` (nodes, ways): the nodes that have a job."""
+        """Return the nodes that have a job. chosen: (nodes, options), True if the node runs that option."""
         nodes: list[Node] = []
         for row in chosen:
             ways = np.flatnonzero(row)

@@ -1,10 +1,11 @@
-"""A planner with an objective of our own, which looks beyond the first job that ends.
+"""A planner with our own objective, which looks beyond the first job that ends.
 
-(P1a) charges a node until its first job ends only, and (P1n) lets as many nodes as there are jobs: what it leaves on a
-cheap and slow node for weeks costs nothing by the model, and much in the end. Here every job is charged its tardiness
-and, until its own end, the share of its node's price that its GPUs have of the node's; every GPU that is let and not
-used costs `idle`; and no node is let that does not pay. A job that waits costs its penalty (P1i), what it will cost at
-least when it runs, and twice the idle GPUs of the largest node, so that none waits while a node is free.
+(P1a) charges a node only until its first job ends, and (P1n) rents as many nodes as there are jobs. A job left on a
+cheap, slow node for weeks is then free in the model but expensive in the end.
+
+Here every job is charged its tardiness and, until its own end, its GPUs' share of the node's price. Every rented but
+unused GPU costs `idle`, and only nodes that pay are rented. A waiting job costs its penalty (P1i), its least cost once
+it runs, and twice the idle cost of the largest node's GPUs. So no job waits while a node is free.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from topoplace.capacity.problem.problem import Problem
 if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats
 
-_TOLD_APART = 1e-6
-"""Of the cost of a job: less is lost in the rounding where it costs a great deal, and then it might wait for ever."""
+_WAIT_MARGIN = 1e-6
+"""Relative margin by which waiting costs more than running despite rounding; without it a job might wait for ever."""
 
 
 class SharePlanner:
-    """Native search for the cheapest shares of nodes; its plans are to be compared by what they cost online.
+    """Plan by native search for the cheapest shares of nodes; compare its plans by their cost online.
 
-    idle: $ per GPU that is let and not used, in place of the problem's μ. rounds, seed, timeout: as for
-    `SearchPlanner`. The cost and bound (0) of its plans are still by (P1a), which is not what it minimises.
+    idle: $ per rented but unused GPU, instead of the problem's μ. rounds, seed, timeout: as for `SearchPlanner`. The
+    cost of its plans is still computed by (P1a), which it does not minimise, and their bound is 0.
     """
 
     name = "shares"
@@ -43,22 +44,22 @@ class SharePlanner:
         self.search = SearchPlanner(rounds=rounds, seed=seed, timeout=timeout)
 
     def plan(self, problem: Problem) -> Plan:
-        """The best plan found; it may let fewer nodes than there are."""
+        """Return the best plan found; it may rent fewer than `num_nodes` nodes."""
         _checks.instance(problem, Problem, "problem", ValueError)
         found = found_by(self.search, self._tables(problem), problem)
-        let = [node for node in from_native(found.nodes) if node.vm_type < len(problem.catalogue)]
-        return plan_of(problem, let, status=found.status)
+        rented = [node for node in from_native(found.nodes) if node.vm_type < len(problem.catalogue)]
+        return plan_of(problem, rented, status=found.status)
 
     def _tables(self, problem: Problem) -> _core.CapacityTables:
-        """With one more type, for nodes that are not let: each has a job of its own that runs nowhere else."""
+        """Build cost tables with one more VM type for nodes that are not rented; each runs a dummy job of its own."""
         jobs, types, most = problem.hours.shape
-        not_let = problem.used_nodes
-        run = np.full((jobs + not_let, types + 1, most), math.inf)
+        not_rented = problem.used_nodes
+        run = np.full((jobs + not_rented, types + 1, most), math.inf)
         run[:jobs, :types] = self._shares(problem) - self.idle * np.arange(1, most + 1)
         run[jobs:, types, 0] = 0.0
-        wait = np.zeros(jobs + not_let)
+        wait = np.zeros(jobs + not_rented)
         least = run[:jobs].min(axis=(1, 2), initial=math.inf)
-        wait[:jobs] = problem.waiting + least + np.maximum(self.idle * 2 * most, _TOLD_APART * abs(least))
+        wait[:jobs] = problem.waiting + least + np.maximum(self.idle * 2 * most, _WAIT_MARGIN * abs(least))
         return _core.CapacityTables(
             np.append(problem.num_gpus, 1).astype(np.int32),
             np.append(self.idle * problem.num_gpus, 0.0),
@@ -68,7 +69,7 @@ class SharePlanner:
         )
 
     def _shares(self, problem: Problem) -> Floats:
-        """(jobs, types, most GPUs) $ for a job to its end."""
+        """Return (jobs, types, max GPUs) the cost in $ of running each job to its end."""
         most: int = problem.hours.shape[2]
         part: Floats = np.arange(1.0, most + 1) / problem.num_gpus[:, None]
         return problem.tardiness + problem.deployment * part

@@ -1,4 +1,4 @@
-"""What a cloud lets: types of virtual machines with their GPUs and prices (Filippini et al., Table II)."""
+"""The VM types that a cloud rents out, with their GPUs and prices (Filippini et al., Table II)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VMType:
     gpu_model: str
     num_gpus: int
     cost_per_hour: float
-    """In $, for as long as it is on, whatever runs there."""
+    """Price in $ per rented hour, whatever runs there."""
 
     def __post_init__(self) -> None:
         _checks.text(self.name, "name", ValueError)
@@ -35,18 +35,18 @@ class VMType:
 
 
 class Catalogue(Sequence[VMType]):
-    """The types a node can be configured as, in a fixed order: immutable, hashable, equal where its types are."""
+    """The VM types that can be rented, in a fixed order. Immutable and hashable; equal if all types are equal."""
 
     __slots__ = ("_index", "_types")
 
     def __init__(self, types: Iterable[VMType]) -> None:
-        """ValueError for no type at all, and for a name that occurs twice."""
+        """Check the types; ValueError if there is none, or if a name occurs twice."""
         self._types: tuple[VMType, ...] = _checks.sequence(types, "types", ValueError)
         self._index: dict[str, int] = {}
         for row, vm_type in enumerate(self._types):
             _checks.instance(vm_type, VMType, f"types[{row}]", ValueError)
             if (first := self._index.setdefault(vm_type.name, row)) != row:
-                raise ValueError(f"types[{row}]: {vm_type.name!r} is the name of types[{first}], too")
+                raise ValueError(f"types[{row}]: {vm_type.name!r} is also the name of types[{first}]")
         if not self._types:
             raise ValueError("types is empty")
 
@@ -74,18 +74,18 @@ class Catalogue(Sequence[VMType]):
 
     @property
     def max_gpus(self) -> int:
-        """Of the largest type."""
+        """Return the number of GPUs of the largest type."""
         return max(vm_type.num_gpus for vm_type in self._types)
 
     def index_of(self, name: str) -> int:
-        """The place of a type; ValueError naming those there are for a name that is not among them."""
+        """Return the index of the type `name`; ValueError lists the known names if it is unknown."""
         if name not in self._index:
             raise ValueError(f"VM type {_checks.shown(name)} is not one of {', '.join(self._index)}")
         return self._index[name]
 
     @classmethod
     def from_csv(cls, text: str) -> Catalogue:
-        """Lines `name,gpu_model,gpus,cost_per_hour` ($/h) below a header with these columns in any order."""
+        """Read a catalogue from CSV with the columns name, gpu_model, gpus, cost_per_hour ($/h), in any order."""
         types: list[VMType] = []
         for line, row in records(text, _COLUMNS):
             gpus = int(number(row["gpus"], int, line, "gpus", low=1, high=MAX_GPUS))
@@ -97,7 +97,7 @@ class Catalogue(Sequence[VMType]):
         return cls(types)
 
     def to_csv(self) -> str:
-        """What `from_csv` reads back."""
+        """Write the catalogue as CSV, which `from_csv` can read."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(_COLUMNS)
@@ -118,4 +118,4 @@ TABLE_II: Final = Catalogue(
         VMType("Custom3", "Quadro P600", 8, 0.44),
     )
 )
-"""The paper's catalogue: six types of Azure, three in-house servers."""
+"""The paper's catalogue: six VM types of Azure and three in-house servers."""

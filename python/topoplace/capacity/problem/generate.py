@@ -1,18 +1,20 @@
-"""Jobs like those of the paper's experiments (Filippini et al., section V-A), from a seed.
+"""Generate jobs like those of the paper's experiments (Filippini et al., section V-A) from a seed.
 
-What the paper tells: AlexNet, ResNet, VGG and DeepSpeech in PyTorch and TensorFlow, with epochs and batch size varied;
-VGG depends on compute power, AlexNet and DeepSpeech on the disk and on the GPU's memory, ResNet on both alike; due
-dates U[min t, 2 max t] after submission, weights U[0.36, 1.08] $/h. Inter-arrival times follow a Poisson distribution,
-with a mean of 45,000 s for one node and of 45,000/N s for N (450 s for 100, section V-B): every job takes longer than
-45,000 s even where it is fastest, and jobs run for hours or days.
+The paper states the following. Networks are AlexNet, ResNet, VGG and DeepSpeech in PyTorch and TensorFlow, with varied
+epochs and batch sizes. VGG depends on compute power, AlexNet and DeepSpeech on the disk and on the GPU's memory, ResNet
+on both alike. Due dates are U[min t, 2 max t] after submission, weights U[0.36, 1.08] $/h. Inter-arrival times follow a
+Poisson distribution with a mean of 45,000 s for one node and 45,000/N s for N nodes (450 s for 100, section V-B). Every
+job takes longer than 45,000 s even in its fastest configuration, and jobs run for hours or days.
 
-What it does not tell is the table of times. Ours is a model: one GTX 1080Ti spends shares of a job's time computing, in
-its memory, and on the disk and the CPU that feed it; another GPU computes and remembers slower as its data sheet has
-it, several GPUs share both, what feeds them is as fast as ever, and exchanging gradients comes on top. So more GPUs
-always help, and never as much as there are more. The shares are such that one GPU of each model compares with the
-others as in the times that the authors published with a later scheduler (where a Quadro P600 takes 3.1 times as long as
-a GTX 1080Ti for AlexNet, 3.5 to 4.0 for ResNet, 4.7 for VGG, a K80 or M60 1.1 to 1.5), and epochs such that jobs take
-one to five days on one GTX 1080Ti: in those times the fastest way to run a job takes 12 to 45 hours.
+The paper does not state the execution times, so we model them. On one GTX 1080Ti, a job divides its time between
+computing, accessing memory, and waiting for disk and CPU. Another GPU scales the first two by the figures of its data
+sheet. Several GPUs divide them, the third stays as it is, and the exchange of gradients is added. So more GPUs always
+help, but less than proportionally.
+
+The shares reproduce the ratios of single-GPU times that the authors published with a later scheduler. There a Quadro
+P600 takes 3.1 times as long as a GTX 1080Ti for AlexNet, 3.5 to 4.0 for ResNet and 4.7 for VGG. A K80 or M60 takes 1.1
+to 1.5 times as long. The numbers of epochs make jobs take one to five days on one GTX 1080Ti. In the published times,
+the fastest configuration of a job takes 12 to 45 hours.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ from topoplace.capacity.problem.catalogue import TABLE_II, Catalogue
 from topoplace.capacity.problem.job import CapacityJob, checked_hours
 
 MEAN_ARRIVAL_SECONDS: Final = 45_000.0
-"""Between two jobs per node, section V-A."""
+"""Mean time between two jobs for one node, in seconds (section V-A)."""
 WEIGHTS: Final = (0.36, 1.08)
-"""$ per hour of tardiness, section V-A."""
+"""Range of weights, $ per hour of tardiness (section V-A)."""
 BATCH_SIZES: Final = (32, 64, 128, 256)
 MAX_JOBS: Final = 1 << 20
 _REFERENCE: Final = "GTX 1080Ti"
@@ -41,7 +43,7 @@ _REFERENCE: Final = "GTX 1080Ti"
 
 @dataclass(frozen=True, slots=True)
 class GpuSpeed:
-    """Of one GPU as a program sees it (boards with two count as two): single precision, memory bandwidth."""
+    """Speed of one GPU: TFLOPS in single precision, memory bandwidth in GB/s. A board with two GPUs counts as two."""
 
     tflops: float
     memory_gb_per_s: float
@@ -59,30 +61,30 @@ GPU_SPEEDS: Final[Mapping[str, GpuSpeed]] = MappingProxyType(
         _REFERENCE: GpuSpeed(11.34, 484.0),
     }
 )
-"""From the vendor's data sheets."""
+"""Speeds by GPU model, from the vendor's data sheets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A neural network to train: how long an epoch takes on one GTX 1080Ti, and what with."""
+    """A neural network to train, with its time per epoch on one GTX 1080Ti and the parts of that time."""
 
     name: str
     hours_per_epoch: float
-    """In PyTorch, batches of 64."""
+    """Hours in PyTorch with batches of 64."""
     epochs: tuple[int, int]
     compute: float
     memory: float
     disk: float
-    """Shares of that time, which sum to 1."""
+    """Fraction of the time spent on disk and CPU; `compute`, `memory` and `disk` sum to 1."""
     exchange: float
-    """What gradients add where many GPUs exchange them, as a share of the same time."""
+    """Time to exchange gradients among many GPUs, as a fraction of the same time."""
 
     def relative_time(self, gpu: GpuSpeed, gpus: int) -> float:
-        """Over that on one GTX 1080Ti."""
+        """Return the time per epoch on `gpus` GPUs of this speed, relative to one GTX 1080Ti."""
         reference = GPU_SPEEDS[_REFERENCE]
         computing = self.compute * reference.tflops / gpu.tflops
-        remembering = self.memory * reference.memory_gb_per_s / gpu.memory_gb_per_s
-        return (computing + remembering) / gpus + self.disk + self.exchange * (1 - 1 / gpus)
+        accessing_memory = self.memory * reference.memory_gb_per_s / gpu.memory_gb_per_s
+        return (computing + accessing_memory) / gpus + self.disk + self.exchange * (1 - 1 / gpus)
 
 
 NETWORKS: Final = (
@@ -92,7 +94,7 @@ NETWORKS: Final = (
     Network("deepspeech", 5.0, (5, 20), compute=0.06, memory=0.28, disk=0.66, exchange=0.05),
 )
 FRAMEWORKS: Final[Mapping[str, float]] = MappingProxyType({"pytorch": 1.0, "tensorflow": 1.1})
-"""Time over that in PyTorch."""
+"""Execution time relative to PyTorch, by framework."""
 
 
 def generate_jobs(
@@ -105,11 +107,11 @@ def generate_jobs(
     tables: Sequence[NDArray[np.float64]] | None = None,
     mean_arrival_seconds: float = MEAN_ARRIVAL_SECONDS,
 ) -> tuple[CapacityJob, ...]:
-    """So many jobs for `num_nodes` nodes, in the order of their submission; the first arrives at time 0.
+    """Generate `num_jobs` jobs for `num_nodes` nodes, in order of submission; the first arrives at time 0.
 
-    gpu_speeds: of the models in the catalogue; ValueError naming a VM type whose GPUs are not among them.
-    tables: measured times to draw jobs from instead, as `CapacityJob.hours`. mean_arrival_seconds: between two jobs,
-    times the number of nodes.
+    gpu_speeds: speeds of the GPU models in the catalogue; ValueError names a VM type whose GPU model is missing.
+    tables: measured times to draw jobs from instead, each as `CapacityJob.hours`. mean_arrival_seconds: mean time
+    between two jobs, multiplied by the number of nodes.
     """
     _checks.integer(num_jobs, "num_jobs", ValueError, low=0, high=MAX_JOBS)
     _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_JOBS)
@@ -127,12 +129,12 @@ def generate_jobs(
 def relative_times(
     network: Network, catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed] = GPU_SPEEDS
 ) -> NDArray[np.float64]:
-    """(types, most GPUs) times of `network` over that on one GTX 1080Ti; infinite for more GPUs than the type has."""
+    """Return (types, max GPUs) times of `network` relative to one GTX 1080Ti; infinite if a type has fewer GPUs."""
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     times = np.full((len(catalogue), catalogue.max_gpus), math.inf)
     for row, vm_type in enumerate(catalogue):
         if vm_type.gpu_model not in gpu_speeds:
-            raise ValueError(f"VM type {vm_type.name!r}: the speed of a {vm_type.gpu_model} is not given")
+            raise ValueError(f"VM type {vm_type.name!r}: gpu_speeds has no {vm_type.gpu_model}")
         speed = gpu_speeds[vm_type.gpu_model]
         _checks.instance(speed, GpuSpeed, f"gpu_speeds[{vm_type.gpu_model!r}]", ValueError)
         gpus = range(1, vm_type.num_gpus + 1)
@@ -141,7 +143,7 @@ def relative_times(
 
 
 Draw = Callable[[np.random.Generator], tuple[str, NDArray[np.float64]]]
-"""A name and the times of a job, drawn."""
+"""A function that draws a job's name and its table of times."""
 
 
 def _modelled(catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed]) -> Draw:

@@ -1,4 +1,4 @@
-"""Jobs with due dates, and how long each takes on so many GPUs of each type of virtual machine."""
+"""Jobs with due dates, and their execution times on each number of GPUs of each VM type."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_HOURS = 1e9
 
 @dataclass(frozen=True, eq=False)
 class CapacityJob:
-    """One job; clock times and durations in hours.
+    """A job with a due date. Times of day and durations are in hours.
 
-    hours: (types, most GPUs) float64, the execution time t_jvg on type v with g + 1 GPUs; infinite where the job
-    cannot run, which includes more GPUs than the type has. weight: of tardiness, ω in $ per hour past `due`.
+    hours: (types, max GPUs) float64, the execution time t_jvg on type v with g + 1 GPUs. It is infinite if the job
+    cannot run there or the type has fewer GPUs. weight: cost of tardiness, ω in $ per hour past `due`.
     """
 
     job_id: str
@@ -33,7 +33,7 @@ class CapacityJob:
     submit: float = 0.0
 
     def __init__(self, job_id: str, due: float, weight: float, hours: ArrayLike, submit: float = 0.0) -> None:
-        """ValueError naming the entry for a time that is NaN, 0 or less, and for a job that can run nowhere."""
+        """Check the job; ValueError names an entry of `hours` that is NaN, 0 or less, or a job that can run nowhere."""
         what = f"job {_checks.shown(_checks.text(job_id, 'job_id', ValueError))}"
         object.__setattr__(self, "job_id", job_id)
         for name, value, low in (("due", due, -MAX_HOURS), ("weight", weight, 0.0), ("submit", submit, 0.0)):
@@ -43,13 +43,16 @@ class CapacityJob:
 
     @cached_property
     def gpu_hours(self) -> float:
-        """The fewest in which it can be done, on any type with any number of GPUs."""
+        """Return the least GPUs times hours of the job over all types and numbers of GPUs."""
         gpus = np.arange(1.0, self.hours.shape[1] + 1)
         return float(np.min(self.hours * gpus))
 
 
 def checked_hours(hours: ArrayLike, what: str, *, dimensions: int) -> NDArray[np.float64]:
-    """A read-only copy of execution times; every job, the last two axes, must be able to run somewhere."""
+    """Check execution times, whose last two axes are one job's table, and return a read-only copy.
+
+    Every job must be able to run somewhere. ValueError names the entry at fault; `what` names the argument.
+    """
     times = _checks.numbers_of(hours, what, ValueError)
     if times.ndim != dimensions or 0 in times.shape[-2:]:
         raise ValueError(
@@ -67,7 +70,10 @@ def checked_hours(hours: ArrayLike, what: str, *, dimensions: int) -> NDArray[np
 def time_table(
     times: Mapping[tuple[str, int], float], catalogue: Catalogue, what: str = "times"
 ) -> NDArray[np.float64]:
-    """`CapacityJob.hours` from hours by (name of the type, GPUs); ValueError naming the key that is not possible."""
+    """Build the table `CapacityJob.hours` from hours by (name of the VM type, number of GPUs).
+
+    ValueError names an invalid key or time; `what` names the argument.
+    """
     _checks.instance(times, Mapping, what, ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     table = np.full((len(catalogue), catalogue.max_gpus), math.inf)
@@ -84,11 +90,11 @@ def time_table(
 
 
 def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[CapacityJob, ...]:
-    """Jobs in the order of their lines, from two CSV texts with headers.
+    """Read jobs, in the order of their lines, from two CSV texts with headers.
 
-    jobs: job_id, due, weight, and optionally submit (hours; $/h). times: job_id, vm_type, gpus, hours, a line for each
-    way in which a job can run. ValueError naming the line for a time that is no number above 0, a type that is not in
-    the catalogue or has fewer GPUs, a job that is not in the other text, and whatever is there twice.
+    jobs: columns job_id, due (hours), weight ($/h), and optionally submit (hours). times: columns job_id, vm_type, gpus
+    and hours, with a line for each configuration in which a job can run. ValueError names the line of a time that is
+    not above 0, an unknown type, too many GPUs, a job in only one of the texts, or a repeated entry.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     with _errors_of("times"):
@@ -96,12 +102,12 @@ def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[Capacity
     with _errors_of("jobs"):
         read = tuple(_jobs(jobs, tables))
     for job_id, (line, _) in tables.items():
-        raise ValueError(f"times, line {line}: job {_checks.shown(job_id)} is none of the jobs")
+        raise ValueError(f"times, line {line}: job {_checks.shown(job_id)} is not in jobs")
     return read
 
 
 Tables = dict[str, tuple[int, NDArray[np.float64]]]
-"""By job, the first line that tells of it, and its table."""
+"""For each job, its first line and its table of times."""
 
 
 @contextmanager
@@ -113,12 +119,12 @@ def _errors_of(text: str) -> Generator[None]:
 
 
 def _jobs(text: str, tables: Tables) -> Iterator[CapacityJob]:
-    """Each with its table, which is taken out of `tables`."""
+    """Yield the jobs of a CSV text, each with its table of times, which is removed from `tables`."""
     line_of: dict[str, int] = {}
     for line, row in records(text, ("job_id", "due", "weight"), ("submit",)):
         job_id = row["job_id"].strip()
         if line_of.setdefault(job_id, line) != line:
-            raise ValueError(f"line {line}: job {_checks.shown(job_id)} is in line {line_of[job_id]}, too")
+            raise ValueError(f"line {line}: job {_checks.shown(job_id)} is also in line {line_of[job_id]}")
         if job_id not in tables:
             raise ValueError(f"line {line}: job {_checks.shown(job_id)} has no times")
         due = number(row["due"], float, line, "due", low=-MAX_HOURS, high=MAX_HOURS)
@@ -140,14 +146,14 @@ def _tables(text: str, catalogue: Catalogue) -> Tables:
             raise ValueError(f"line {line}: job_id is empty")
         table = tables.setdefault(job_id, (line, empty))[1]
         if table[vm_type, gpus - 1] != math.inf:
-            raise ValueError(f"line {line}: the same job, type and number of GPUs as before")
+            raise ValueError(f"line {line}: repeats the job, type and number of GPUs of an earlier line")
         hours = number(row["hours"], float, line, "hours", high=MAX_HOURS)
         table[vm_type, gpus - 1] = _checks.positive(hours, f"line {line}: hours", ValueError)
     return tables
 
 
 def same_shape(jobs: Sequence[CapacityJob], catalogue: Catalogue) -> None:
-    """ValueError naming the first job whose table does not fit the catalogue."""
+    """Check that the tables of all jobs have the catalogue's shape; ValueError names the first that does not."""
     shape = (len(catalogue), catalogue.max_gpus)
     for i, job in enumerate(jobs):
         _checks.instance(job, CapacityJob, f"jobs[{i}]", ValueError)

@@ -1,4 +1,4 @@
-"""One decision: which nodes to let as what, and which of the jobs that are there runs where on how many GPUs."""
+"""The problem of one decision: which VM types to rent, and on how many GPUs of which node each job runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MAX_NODES = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The input of a local controller (Filippini et al., Table I), jobs in the order of their submission.
+    """The input of a local controller (Filippini et al., Table I), with jobs in order of submission.
 
-    due: (jobs,) hours from now, negative for a due date that has passed. weight: (jobs,) ω, $ per hour of tardiness.
-    hours: (jobs, types, most GPUs) what is left to do, as in `CapacityJob`. interval: H, hours until the next decision
-    at the latest. postponement: ρ. idle: μ, $ per GPU that is let and not used.
+    due: (jobs,) hours from now, negative if the due date has passed. weight: (jobs,) ω, $ per hour of tardiness.
+    hours: (jobs, types, max GPUs) remaining execution time, as in `CapacityJob`. interval: H, most hours until the next
+    decision. postponement: factor ρ. idle: μ, $ per rented but unused GPU.
 
-    The objective is (P1a), but for a constant: what a job is late already costs the same in every plan and is not
-    counted. As printed, (P1h) charges a job that waits ω times that, and (P1i) one that runs ρ ω times, although the
-    text says that a job that runs has no worst-case tardiness; so both have 1 + ρ times, and a due date that has passed
-    may as well be now.
+    The objective is (P1a) less a constant. The delay that a job already has costs the same in every plan, so it is not
+    counted. As printed, (P1h) charges ω times this delay to a waiting job, and (P1i) charges ρ ω times it to a running
+    one. The text, however, states that a running job has no worst-case tardiness. So both pay 1 + ρ times the delay,
+    and a past due date is equivalent to one now.
     """
 
     catalogue: Catalogue
@@ -52,7 +52,7 @@ class Problem:
         postponement: float = 100.0,
         idle: float = 1.0,
     ) -> None:
-        """ValueError naming the argument, the index and the value of what is out of range or does not fit."""
+        """Check and copy the arguments; ValueError names argument, index and value of an entry out of range."""
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         columns = {
             "due": _column(due, "due", -MAX_HOURS),
@@ -67,7 +67,7 @@ class Problem:
         }
         for name, column in columns.items():
             if column.shape != shapes[name]:
-                raise ValueError(f"{name} has shape {column.shape}; {shapes[name]} is needed")
+                raise ValueError(f"{name} has shape {column.shape}: must be {shapes[name]}")
         _check_gpus(columns["hours"], catalogue)
         checked = {
             "num_nodes": _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_NODES),
@@ -91,7 +91,7 @@ class Problem:
         postponement: float = 100.0,
         idle: float = 1.0,
     ) -> Problem:
-        """The decision about `jobs` at time `now`; left: (jobs,) the fraction of each still to do, 1 if None."""
+        """Build the problem of `jobs` at time `now` (hours). left: (jobs,) fraction of each still to do; 1 if None."""
         jobs = _checks.sequence(jobs, "jobs", ValueError)
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         same_shape(jobs, catalogue)
@@ -109,38 +109,38 @@ class Problem:
 
     @property
     def num_jobs(self) -> int:
-        """How many jobs run or wait."""
+        """Return the number of jobs, running and waiting."""
         return len(self.due)
 
     @property
     def used_nodes(self) -> int:
-        """How many nodes have to be let (P1n)."""
+        """Return the number of nodes that (P1n) requires a plan to rent."""
         return min(self.num_nodes, self.num_jobs)
 
     @cached_property
     def num_gpus(self) -> NDArray[np.int32]:
-        """(types,) G_v."""
+        """Return (types,) G_v, the number of GPUs of each VM type."""
         return _gpus(self.catalogue)
 
     @cached_property
     def price(self) -> Floats:
-        """(types,) c_v, $ per hour."""
+        """Return (types,) c_v, the price of each VM type in $ per hour."""
         return np.array([vm_type.cost_per_hour for vm_type in self.catalogue])
 
     @cached_property
     def tardiness(self) -> Floats:
-        """(jobs, types, most GPUs) ω τ in $, infinite where the job cannot run."""
+        """Return (jobs, types, max GPUs) ω τ, the cost of tardiness in $; infinite where the job cannot run."""
         return self._weighted(np.maximum(self.hours - np.maximum(self.due, 0.0)[:, None, None], 0.0))
 
     @cached_property
     def deployment(self) -> Floats:
-        """(jobs, types, most GPUs) π = t c in $: what the node costs until the job ends; infinite where it cannot."""
+        """Return (jobs, types, max GPUs) π = t c, the node's price in $ until the job ends; infinite if it cannot."""
         runs = np.isfinite(self.hours)
         return np.where(runs, np.where(runs, self.hours, 0.0) * self.price[:, None], math.inf)
 
     @cached_property
     def waiting(self) -> Floats:
-        """(jobs,) ρ ω max(0, H + M - d) in $: what it costs to postpone a job, M being its longest time (P1i)."""
+        """Return (jobs,) ρ ω max(0, H + M - d), the cost in $ of postponing a job with longest time M (P1i)."""
         longest = np.where(np.isfinite(self.hours), self.hours, 0.0).max(axis=(1, 2), initial=0.0)
         late = np.maximum(self.interval + longest - np.maximum(self.due, 0.0), 0.0)
         cost: Floats = self.postponement * self.weight * late
@@ -162,13 +162,15 @@ def _check_gpus(hours: Floats, catalogue: Catalogue) -> None:
         for j, g in np.argwhere(beyond)[:1].tolist():
             gpus = vm_type.num_gpus + g + 1
             value = hours[j, v, gpus - 1]
-            raise ValueError(f"hours[{j}, {v}, {gpus - 1}] = {value:g}: {vm_type.name} has no {gpus} GPUs")
+            raise ValueError(
+                f"hours[{j}, {v}, {gpus - 1}] = {value:g}: {vm_type.name} has fewer than {gpus} GPUs"
+            )
 
 
 def _column(values: ArrayLike, name: str, low: float, high: float = MAX_HOURS) -> Floats:
     column = _checks.numbers_of(values, name, ValueError)
     if column.ndim != 1:
-        raise ValueError(f"{name} has shape {column.shape}; one value per job is needed")
+        raise ValueError(f"{name} has shape {column.shape}: must have one value per job")
     for i in np.flatnonzero(~((column >= low) & (column <= high)))[:1]:
         raise ValueError(f"{name}[{i}] = {column[i]:g} is not in {low:g}..{high:g}")
     column.flags.writeable = False

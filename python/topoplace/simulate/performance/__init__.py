@@ -1,1 +1,1 @@
-"""Models of run times: how links, neighbours and the network slow a job down."""
+"""Models of run times: the effect of links, neighbours and the network on a job."""

@@ -1,4 +1,4 @@
-"""How long a job runs where it was placed."""
+"""Models that compute a job's run time from its placement."""
 
 from __future__ import annotations
 
@@ -19,70 +19,77 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class PerformanceModel(Protocol):
-    """Says how long a job runs on a placement."""
+    """A model of a job's run time on a placement."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Seconds, finite and not negative; `random` is the simulation's seeded generator."""
+        """Return seconds, finite and not negative. `random` is the simulation's seeded generator."""
         ...
 
 
 Neighbours = Sequence[tuple["SubmittedJob", "Placement"]]
-"""Jobs that run on the same machines, and where."""
+"""Jobs that run on the same machines, with their placements."""
 
 
 @runtime_checkable
 class ColocationModel(PerformanceModel, Protocol):
-    """Also says how jobs on one machine slow each other down, for as long as they run side by side."""
+    """A model that also covers how jobs on one machine slow each other down while they run together."""
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """How many times as long as `run_time` the job takes beside `neighbours`: above 0, 1 for no difference."""
+        """Return the run time beside `neighbours` divided by `run_time`: above 0; 1 means no effect."""
         ...
 
 
 class Traffic(Protocol):
-    """What one running job sends through the links of machines, in flows that share them evenly."""
+    """The flows of one running job through the links of machines; flows share a link evenly."""
 
     @property
     def flows(self) -> Mapping[int, int]:
-        """How many of its flows cross the link of each machine, by number."""
+        """Return the number of the job's flows across the link of each machine, by machine number."""
         ...
 
     def seconds(self, flows: Mapping[int, int]) -> float:
-        """The run time of the whole job, while so many flows, its own among them, cross the link of each machine."""
+        """Return the run time of the whole job (seconds) at these numbers of flows across each machine's link.
+
+        flows: number of flows of all jobs, this one included, by machine number.
+        """
         ...
 
 
 @runtime_checkable
 class LinkModel(PerformanceModel, Protocol):
-    """Also says how jobs slow each other down on the links of machines; `run_time` is the time with no other flows.
+    """A model that also covers how jobs slow each other down on links; `run_time` is the time without other flows.
 
-    Jobs are timed anew when the flows of a link they use change, and no others: what matters where most send nothing.
+    Only jobs whose links have other flows than before are re-timed, so jobs that send nothing cost nothing.
     """
 
     def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
-        """What the job sends where it was placed."""
+        """Return the flows of the job on this placement."""
         ...
 
 
 class FixedTime:
-    """Every job runs its base time wherever it is placed, as in the simulator of MAPA's paper."""
+    """A model in which every placement takes the job's base time, as in the simulator of MAPA's paper."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """The base time."""
+        """Return the base time."""
         return job.base_time
 
 
 class MapaSlowdown:
-    """Run time that falls with effective bandwidth and is flat past `flat_gb_per_s`, the shape of MAPA's Fig. 16.
+    """A model whose run time falls with effective bandwidth and is flat above `flat_gb_per_s`, as in MAPA's Fig. 16.
 
-    A bandwidth-insensitive job, and one whose tasks do not talk, runs its base time. Of a sensitive job the share
-    `c` of its base time is communication, which takes `flat_gb_per_s / B` times as long at an effective bandwidth of
-    `B` GB/s: time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s)).
+    A job that is not bandwidth sensitive, or whose tasks do not communicate, takes its base time. For a sensitive job,
+    the fraction `c` of the base time is communication. At an effective bandwidth of `B` GB/s, this part takes
+    `flat_gb_per_s / B` times as long:
 
-    flat_gb_per_s: 50, the knee the paper names. floor_gb_per_s: 10, what eq. 2 predicts for a pair on PCIe; eq. 2 goes
-    below for some mixes, which no real all-reduce does. The figure prints no numbers, so the shares follow from
-    the text: a factor 3 between PCIe and double NVLink for VGG-16 (Fig. 2b), 75th percentiles of Baseline over
-    Topo-aware of 785/378 s for VGG-16 and 511/374 s for AlexNet, and hardly any for Inception (section 4.1).
+        time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s))
+
+    shares: `c` by network. default_share: `c` of other networks. flat_gb_per_s: the paper's knee, 50. floor_gb_per_s:
+    10, the value of eq. 2 for a pair on PCIe; for some mixes eq. 2 is lower, but no real all-reduce is.
+
+    The figure prints no numbers, so the shares follow from the text. VGG-16 has a factor of 3 between PCIe and double
+    NVLink (Fig. 2b). In section 4.1, the 75th percentiles of Baseline and Topo-aware are 785 and 378 s for VGG-16, 511
+    and 374 s for AlexNet, and hardly differ for Inception.
     """
 
     SHARES: Final[Mapping[str, float]] = {
@@ -111,7 +118,7 @@ class MapaSlowdown:
         self.floor_gb_per_s = floor_gb_per_s
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Base time times the slowdown of the placement's effective bandwidth."""
+        """Return the base time multiplied by the slowdown at the placement's effective bandwidth."""
         if not job.job.bandwidth_sensitive or not job.job.edges:
             return job.base_time
         share = self.shares.get((job.job.profile or "").removesuffix(".sh"), self.default_share)
@@ -124,13 +131,14 @@ class MapaSlowdown:
 
 
 class ProfiledTime:
-    """Measured run times (SC'17): alone by placement class, and slower beside jobs that share a socket.
+    """A model of measured run times (SC'17) by placement class, with slowdown by jobs on the same sockets.
 
-    Alone, a job takes base_time * solo_time(placement class) / ideal_time: its base time is the one in the class that
-    is best for it, which need not be the nearest. Beside others it takes as much longer as beside the worst of those
-    that share a socket with it (the pairs of the profile ran side by side; what three do to each other was not
-    measured). A job without a profile runs its base time and disturbs nobody. One that was not measured runs its base
-    time alone; where two were not measured beside each other, the median of similar pairs counts
+    Alone, a job takes base_time * solo_time(placement class) / ideal_time. Its base time is that of its best class,
+    which need not be the closest one. Together with other jobs, it is slowed down by its worst neighbour on a shared
+    socket, as only pairs of jobs were measured.
+
+    A job without a profile takes its base time and slows no other job down. A job that was not measured takes its base
+    time when alone. A pair that was not measured has the median slowdown of similar pairs
     (`PerformanceProfile.slowdown`).
     """
 
@@ -139,14 +147,14 @@ class ProfiledTime:
         self.profile = profile
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """The base time, longer where the placement class takes longer than the best one."""
+        """Return the base time, scaled by the measured time of the placement class over that of the best one."""
         name, size = job.job.profile or "", job.job.num_tasks
         ideal = self.profile.ideal_time(name, size)
         alone = self.profile.solo_time(name, size, placement_class(placement))
         return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """That of the worst neighbour on one of its sockets."""
+        """Return the slowdown by the worst neighbour on a shared socket."""
         name, size = job.job.profile or "", job.job.num_tasks
         if not name or not neighbours:
             return 1.0
@@ -162,11 +170,12 @@ class ProfiledTime:
 
 
 class NetworkContention:
-    """Run times that grow with the traffic of neighbours: remote GPUs over a network that others use (thesis, 3.3).
+    """A model whose run times grow with the neighbours' traffic on the network of remote GPUs (thesis, 3.3).
 
-    A job runs its base time while the networks of its machines are idle. While others load them, it is slowed down by
-    the fullest of those that it uses itself (`NetworkProfile.slowdown`): that of its process and, for remote GPUs, of
-    their machines. profiles: by the job's `profile`; a job without one neither sends nor minds.
+    A job takes its base time while the networks of its machines are idle. Otherwise the most loaded network that it
+    uses slows it down (`NetworkProfile.slowdown`): the network of its process or, for remote GPUs, of their machines.
+
+    profiles: network profiles by the job's `profile`. A job without one sends nothing and is never slowed down.
     """
 
     def __init__(self, profiles: Mapping[str, NetworkProfile]) -> None:
@@ -176,11 +185,11 @@ class NetworkContention:
         self.profiles = dict(profiles)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """The base time."""
+        """Return the base time, which is the run time while the network is idle."""
         return job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """By the load that the neighbours put on the machines the job sends from or to."""
+        """Return the slowdown by the neighbours' load on the machines that the job sends from or to."""
         profile = self.profiles.get(job.job.profile or "", NEUTRAL)
         load = {machine: 0.0 for machine, own in self._traffic(job, placement) if own}
         for other, where in neighbours if load else ():
@@ -198,7 +207,7 @@ class NetworkContention:
 
 
 def placement_class(placement: Placement) -> str:
-    """`intra-socket`, `inter-socket` or `inter-machine`."""
+    """Return the placement's class: `intra-socket`, `inter-socket` or `inter-machine`."""
     if len(_sockets(placement)) == 1:
         return "intra-socket"
     machine_of = placement.topology.machine_of
@@ -211,12 +220,12 @@ def _sockets(placement: Placement) -> set[int]:
 
 
 def machine_numbers(topology: Topology) -> list[int]:
-    """The machine of each GPU."""
+    """Return the machine of each GPU, as a list."""
     numbers: list[int] = topology.machine_of.tolist()
     return numbers
 
 
 def _socket_numbers(topology: Topology) -> list[int]:
-    """As a list, which single entries are read from faster."""
+    """Return the socket of each GPU, as a list, as reading single entries of an array is slower."""
     numbers: list[int] = topology.socket_of.tolist()
     return numbers

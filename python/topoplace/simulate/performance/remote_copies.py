@@ -1,4 +1,7 @@
-"""Run times of jobs that reach GPUs over the network, on links that many share (TSUBAME, sections 2.1 and 4.1)."""
+"""Run times of jobs with remote GPUs on shared network links (TSUBAME, sections 2.1 and 4.1).
+
+Here a *node* is the paper's: the processes of a job on one machine.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransferSpeeds:
-    """How long transfers take; the defaults are the paper's (Table 2, and the fit of eq. 1). ValueError below 0."""
+    """Speeds of transfers. The defaults are the paper's (Table 2 and the fit of eq. 1). ValueError if negative."""
 
     network_gb_per_s: float = 10.0
-    """Of the link of a machine, GB/s."""
+    """Bandwidth of a machine's network link, GB/s."""
     network_latency: float = 1.2e-3
     """Seconds for each connection to another node."""
     gpu_gb_per_s: float = 171.0
-    """From GPU to GPU of a machine, GB/s."""
+    """Bandwidth between GPUs of a machine, GB/s."""
     remote_latency: float = 3.47e-3
-    """Seconds for each copy by rCUDA; the network's own is nothing beside it and left out, as in the paper."""
+    """Seconds for each copy by rCUDA. The network's own latency is negligible and omitted, as in the paper."""
     remote_overhead: float = 1.09
-    """How many times as much as the data crosses the network. Table 2 has 0.92 of the bandwidth, nearly the same."""
+    """Bytes that cross the network per byte of data. Table 2 states 0.92 of the bandwidth, nearly the same."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -44,37 +47,37 @@ class TransferSpeeds:
             object.__setattr__(self, field.name, value)
 
     def remote_copies(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
-        """Seconds of copies by rCUDA at a share of the network (eq. 1)."""
+        """Return the seconds of copies by rCUDA at `gb_per_s` of the network (eq. 1)."""
         return connections * self.remote_latency + gigabytes * self.remote_overhead / gb_per_s
 
     def local_copies(self, gigabytes: float) -> float:
-        """Seconds of copies between GPUs of a machine, whose latency the paper leaves out."""
+        """Return the seconds of copies between GPUs of a machine; the paper omits their latency."""
         return gigabytes / self.gpu_gb_per_s
 
     def messages(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
-        """Seconds of transfers to other nodes at a share of the network."""
+        """Return the seconds of transfers to other nodes at `gb_per_s` of the network."""
         return connections * self.network_latency + gigabytes / gb_per_s
 
     def share(self, flows: int) -> float:
-        """The share of a link that each of so many flows across it gets, GB/s (eq. 2): together they fill it."""
+        """Return the bandwidth in GB/s of each of `flows` flows across a link, which they share evenly (eq. 2)."""
         return self.network_gb_per_s / flows
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one flow gets of one link."""
+    """The bandwidth that one flow of a job gets on one link."""
 
     job_id: str
     machine: int
-    """Whose link it is."""
+    """The machine that the link belongs to."""
     gb_per_s: float
 
 
 class Traffic:
-    """What a job sends where it was placed.
+    """The flows of a job on its placement.
 
-    Each node of a job on several machines has a flow for its messages, across its own link, and one to each machine
-    that lends it GPUs, across both links; among these its copies are divided evenly. Flows that carry nothing are none.
+    Each node of a job on several machines has a flow across its own link for messages. It also has a flow across two
+    links to each machine that lends it GPUs, and these flows share its copies evenly. Flows without data are omitted.
     """
 
     def __init__(self, job: SubmittedJob, placement: Placement, speeds: TransferSpeeds) -> None:
@@ -82,13 +85,13 @@ class Traffic:
         self.speeds = speeds
         self.sent = job.transfers or Transfers()
         self.nodes = _nodes(placement)
-        """The machine of each node, and those that lend it GPUs."""
+        """(machine of a node, machines that lend it GPUs) for each node."""
         self.sends = len(self.nodes) > 1 and self.sent.network_gb > 0
         self._borrow = [node for node in self.nodes if node[1]]
         self._only_send = [host for host, lenders in self.nodes if not lenders] if self.sends else []
 
     def crossings(self) -> Iterator[tuple[int, ...]]:
-        """The machines whose links each flow crosses."""
+        """Yield, for each flow, the machines whose links it crosses."""
         for host, lenders in self.nodes:
             if self.sends:
                 yield (host,)
@@ -97,11 +100,14 @@ class Traffic:
 
     @cached_property
     def flows(self) -> Counter[int]:
-        """How many flows cross the link of each machine; none where the job sends nothing."""
+        """Return the number of the job's flows across the link of each machine; empty if the job sends nothing."""
         return Counter(chain.from_iterable(self.crossings()))
 
     def seconds(self, flows: Mapping[int, int]) -> float:
-        """The run time of the whole job while so many flows, its own among them, cross the link of each machine."""
+        """Return the run time of the whole job (seconds) at these numbers of flows across each machine's link.
+
+        flows: number of flows of all jobs, this one included, by machine number.
+        """
         loads = {
             (flows[host], max(map(flows.__getitem__, (host, *lenders))), len(lenders))
             for host, lenders in self._borrow
@@ -111,9 +117,10 @@ class Traffic:
         return self.job.base_time + max((self._lost(*load) for load in loads), default=0.0)
 
     def _lost(self, flows: int, most: int, lenders: int) -> float:
-        """Seconds by which the transfers of a node take longer than natively and alone.
+        """Return the seconds by which a node's transfers take longer than with local GPUs and idle links.
 
-        flows: across its link. most: across the fullest of those its copies cross. lenders: how many it has.
+        flows: number of flows across its link. most: number across the fullest link that its copies cross. lenders:
+        number of machines that lend it GPUs.
         """
         sent, speeds, lost = self.sent, self.speeds, 0.0
         if self.sends:
@@ -127,19 +134,20 @@ class Traffic:
 
 
 class RemoteCopies:
-    """Jobs take longer where GPUs are remote, and where others use the links of their machines.
+    """A model in which jobs take longer if GPUs are remote or other jobs use the links of their machines.
 
-    A job's base time is its run time with local GPUs and all links to itself. Elsewhere it takes, beyond that, what the
-    transfers of its slowest node take longer than natively: T + max over nodes of (communication now - native
-    communication), which is never less. Links are divided evenly among the flows across them (eq. 2), and a flow that
-    crosses two gets the lesser of its shares; all is found anew whenever a flow comes or goes.
+    A job's base time T is its run time with local GPUs and idle links. Its run time is T + max over nodes of
+    (communication now - native communication), and never less than T. The flows across a link share it evenly (eq. 2),
+    and a flow across two links gets the smaller share. Shares are computed again whenever a flow starts or ends.
 
-    Readings of what the paper leaves open: a node with any remote GPU makes all its copies by rCUDA, whose library
-    takes the place of CUDA's in the whole process, and its connections take their latency once and not for every remote
-    GPU; so a remote job of 100,000 connections, the most there are, loses 347 s, and the paper's worst loses 7 minutes.
-    The nodes of a job communicate at the same time; its processes on one machine are one node, and a job on one machine
-    sends no messages. Nothing is scaled where the transfers would natively take longer than the whole base time: what
-    they take longer is lost all the same. Jobs that told no `transfers` neither send nor mind.
+    The paper leaves some points open. We read them as follows:
+    - A node with any remote GPU makes all its copies by rCUDA, as this library replaces CUDA's in the whole process.
+    - Its connections take their latency once, not once per remote GPU. So a remote job with 100,000 connections, the
+      largest number, loses 347 s; the paper's worst job loses 7 minutes.
+    - The nodes of a job communicate at the same time. All its processes on one machine are one node, so a job on one
+      machine sends no messages.
+    - Transfers that would natively take longer than the base time are not scaled down.
+    - Jobs without `transfers` send nothing and are never slowed down.
     """
 
     def __init__(self, speeds: TransferSpeeds | None = None) -> None:
@@ -147,18 +155,18 @@ class RemoteCopies:
         _checks.instance(self.speeds, TransferSpeeds, "speeds", ValueError)
 
     def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
-        """What the job sends there."""
+        """Return the flows of the job on this placement."""
         return Traffic(job, placement, self.speeds)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Its run time there while nobody else sends."""
+        """Return the run time on this placement while no other job sends data."""
         if job.transfers is None or not placement.remote:
             return job.base_time
         traffic = self.traffic(job, placement)
         return traffic.seconds(traffic.flows)
 
     def shares(self, running: Neighbours) -> list[Share]:
-        """What each flow of the running jobs gets of each link it crosses; those of a link add up to its bandwidth."""
+        """Return the bandwidth of each flow on each link it crosses; the shares of a link add up to its bandwidth."""
         traffics = [self.traffic(job, placement) for job, placement in running]
         flows = sum((traffic.flows for traffic in traffics), Counter[int]())
         return [
@@ -170,7 +178,10 @@ class RemoteCopies:
 
 
 def _nodes(placement: Placement) -> list[tuple[int, tuple[int, ...]]]:
-    """The machines with processes, and those that lend them GPUs; without processes, the machines of the GPUs."""
+    """Return (machine, machines that lend it GPUs) for each machine with processes of the job.
+
+    A placement without processes has its GPUs' machines as nodes.
+    """
     machine_of = placement.topology.derived(machine_numbers)
     if not placement.hosts:
         return [(machine, ()) for machine in sorted({machine_of[gpu] for gpu in placement.gpus})]

@@ -1,4 +1,4 @@
-"""What a job sends on each of its nodes: between its own GPUs, and to other nodes."""
+"""The data that a job sends from each of its nodes: between its own GPUs, and to other nodes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """The data one node of a job sends while the job runs, and in how many connections (TSUBAME, Table 1).
+    """The data that one node of a job sends during the whole run, and its connections (TSUBAME, Table 1).
 
-    GB are 1e9 bytes. ValueError for an amount that is negative, not finite or above 1e15.
+    1 GB is 1e9 bytes. Raises ValueError if an amount is negative, not finite or above 1e15.
     """
 
     network_gb: float = 0.0
-    """To other nodes ("net data size")."""
+    """GB to other nodes ("net data size")."""
     network_connections: float = 0.0
-    """How often, each at the network's latency ("net conn times")."""
+    """Number of connections to other nodes, each with the network's latency ("net conn times")."""
     gpu_gb: float = 0.0
-    """From GPU to GPU of the same node ("gpu data size")."""
+    """GB between GPUs of the same node ("gpu data size")."""
     gpu_connections: float = 0.0
-    """How often ("gpu conn times")."""
+    """Number of copies between these GPUs ("gpu conn times")."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,1 +1,1 @@
-"""Jobs of a simulation: generated, or read from traces and logs."""
+"""The jobs of a simulation, generated or read from traces and logs."""

@@ -1,4 +1,4 @@
-"""Generated jobs: the mixes of MAPA and SC'17, and a Poisson process."""
+"""Generate jobs: the mixes of MAPA and SC'17, and a Poisson process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAPA_NETWORKS: Final = {
     "googlenet": (272, 328, False),
 }
 SC17_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({"1": 4.0, "4": 3.0, "64": 2.0, "128": 1.0})
-"""The weight of a job's edges by its batch size: 4 for the smallest to 1 for the largest (SC'17, section 5.1)."""
+"""The weight of a job's edges by its batch size, from 4 for the smallest to 1 for the largest (SC'17, section 5.1)."""
 _SC17_OF_CODE: Final = (("1", "4", "128", "64"), ("bvlc_alexnet", "bvlc_googlenet"))
 _SC17_OF_PAPER: Final = (("1", "4", "64", "128"), ("bvlc_alexnet", "bvlc_alexnet", "bvlc_googlenet"))
 """Batch sizes and networks in the order of the numbers drawn for them."""
@@ -34,13 +34,13 @@ _MAX_JOBS: Final = 1 << 24
 
 
 class Generated(NamedTuple):
-    """The columns of generated jobs, as `Workload` takes them."""
+    """The columns of generated jobs, as arguments of `Workload`."""
 
     jobs: list[JobGraph]
     submit_time: ArrayLike
-    """Seconds."""
+    """Submission times in seconds."""
     base_time: ArrayLike
-    """Seconds."""
+    """Run times at full speed in seconds."""
 
 
 def mapa(num_jobs: int, seed: int, pattern: str) -> Generated:
@@ -115,12 +115,12 @@ def sc17(
 def _ideal(profile: PerformanceProfile, job: JobGraph) -> float:
     ideal = profile.ideal_time(job.profile or "", job.num_tasks)
     if ideal is None:
-        raise ValueError(f"profile: no time of {job.profile} on {job.num_tasks} GPUs")
+        raise ValueError(f"profile has no time of {job.profile} on {job.num_tasks} GPUs")
     return ideal
 
 
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights of edges by batch size, checked."""
+    """Check that the weights of edges by batch size are positive, and return them as a dictionary."""
     _checks.instance(weights, Mapping, "weights", ValueError)
     return {
         size: _checks.positive(weight, f"weights[{_checks.shown(size)}]", ValueError)
@@ -133,7 +133,7 @@ def _mean(value: float, name: str) -> float:
 
 
 def seeded(seed: int) -> np.random.Generator:
-    """The generator of a seed from 0; ValueError for any other."""
+    """Create a random generator from a seed; ValueError unless the seed is 0 or above."""
     return np.random.default_rng(_checks.integer(seed, "seed", ValueError, low=0, high=1 << 128))
 
 

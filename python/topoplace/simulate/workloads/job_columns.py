@@ -1,4 +1,4 @@
-"""From the columns of a job list to job graphs; equal rows share one object, so what a policy keeps is found again."""
+"""Build job graphs from the columns of a job list. Equal rows share one object, so policies' caches find it again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from topoplace.jobs.job_graph import PATTERNS, JobGraph
 
 @lru_cache(maxsize=4096)
 def job_of(pattern: str, size: int, sensitive: bool, profile: str | None, weight: float = 1.0) -> JobGraph:
-    """The job graph of a row; weight: of every edge."""
-    build = PATTERNS.get("clique" if pattern == "all" else pattern)  # "all": the word of MAPA's artifact
+    """Build the job graph of a row. weight: weight of every edge."""
+    build = PATTERNS.get("clique" if pattern == "all" else pattern)  # MAPA's artifact writes "all"
     if build is None:
         raise ValueError(f"pattern = {_checks.shown(pattern)}, not one of {', '.join(PATTERNS)}")
     job = build(size)

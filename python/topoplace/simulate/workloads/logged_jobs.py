@@ -1,4 +1,4 @@
-"""Jobs as batch systems log them: so many nodes, and what each of them is to have."""
+"""Jobs as batch systems log them: a number of nodes, and the resources requested on each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from topoplace.simulate.workloads.trace_csv import Columns
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 CONNECTIONS: Final = (100, 100_000)
-"""Between these are the numbers of connections that no log tells, and that TSUBAME's simulation draws (Table 1)."""
+"""Range of the numbers of connections, which no log contains; TSUBAME's simulation draws them (Table 1)."""
 LARGEST: Final = 1 << 30
-"""A count above this is refused, as a mistake."""
+"""Limit on counts in a log; larger ones are refused as mistakes."""
 
 
 class LoggedJob(NamedTuple):
-    """One job of a log; times in seconds, `requested` NaN where the log does not tell."""
+    """One job of a log. Times are in seconds; `requested` is NaN if the log does not contain it."""
 
     line: int
     job_id: str
@@ -31,20 +31,20 @@ class LoggedJob(NamedTuple):
     requested: float
     nodes: int
     gpus: int
-    """Of each node, as `cpus` and `memory_gb`."""
+    """GPUs per node; `cpus` and `memory_gb` are also per node."""
     cpus: int = 0
     memory_gb: float = 0.0
 
 
 class LogColumns(Columns):
-    """The columns of a workload read from a log."""
+    """The columns of a workload from a log, with the requested run times (seconds)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.requested: list[float] = []
 
     def add_logged(self, row: LoggedJob) -> None:
-        """One row more."""
+        """Append a job of the log; ValueError names its line if its job graph is invalid."""
         try:
             job = job_from_nodes(row.nodes, row.gpus, row.cpus, row.memory_gb)
         except ValueError as error:
@@ -54,10 +54,10 @@ class LogColumns(Columns):
 
 
 def columns_of(rows: Iterable[LoggedJob], *, without_gpus: bool) -> LogColumns:
-    """The jobs in order of submission, those of the same time as they were logged.
+    """Collect the jobs of a log in order of submission; jobs of equal time keep their order.
 
-    without_gpus: keep jobs without GPUs that are on one node (a job graph without tasks is on one machine) and need
-    CPUs or memory; else there are none of them.
+    without_gpus: also keep jobs without GPUs if they run on one node and need CPUs or memory. A job graph without tasks
+    can only be on one machine.
     """
     columns = LogColumns()
     for row in sorted(rows, key=lambda row: row.submit):
@@ -68,15 +68,15 @@ def columns_of(rows: Iterable[LoggedJob], *, without_gpus: bool) -> LogColumns:
 
 @lru_cache(maxsize=4096)
 def job_from_nodes(nodes: int, gpus: int, cpus: int = 0, memory_gb: float = 0.0) -> JobGraph:
-    """A job of a process on each of `nodes` nodes with so much of each for every process; tasks do not talk.
+    """Build a job with one process on each of `nodes` nodes, whose tasks do not communicate.
 
-    ValueError for more than `MAX_TASKS` GPUs.
+    gpus, cpus, memory_gb: resources of each process. ValueError above `MAX_TASKS` GPUs.
     """
     if nodes * gpus > MAX_TASKS:
         raise ValueError(f"{nodes} nodes with {gpus} GPUs each, more than {MAX_TASKS} GPUs")
     if not gpus:
         return JobGraph.without_gpus(cpus=nodes * cpus or None, memory_gb=nodes * memory_gb or None)
-    return JobGraph(  # whose graph is built when somebody asks for it
+    return JobGraph(  # the kernel's graph is built on first use
         nodes * gpus,
         (),
         "independent",
@@ -87,8 +87,11 @@ def job_from_nodes(nodes: int, gpus: int, cpus: int = 0, memory_gb: float = 0.0)
 
 
 def estimated_transfers(jobs: Sequence[JobGraph], random: np.random.Generator) -> list[Transfers]:
-    """What each job sends per node, as Table 1 of the TSUBAME paper estimates it: as much data as memory is requested,
-    between its nodes and again between its GPUs, in as many connections as a uniform draw of `CONNECTIONS` says."""
+    """Estimate the data that each job sends per node, as in Table 1 of the TSUBAME paper.
+
+    The data between nodes and the data between GPUs each equal the requested memory. The numbers of connections are
+    drawn uniformly from `CONNECTIONS`.
+    """
     low, high = CONNECTIONS
     drawn = random.integers(low, high + 1, size=(len(jobs), 2)).tolist()
     sizes = ((job.memory_gb or 0.0) / job.processes for job in jobs)
@@ -96,20 +99,22 @@ def estimated_transfers(jobs: Sequence[JobGraph], random: np.random.Generator) -
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
-    """The number and the text of each line that is not blank; what users wrote into a line may hold any character
-    but its end, so that `str.splitlines` would cut some of them in two."""
+    """Yield (number, text) of each line that is not blank.
+
+    Lines end only at a newline: `str.splitlines` would also split at other characters that users write into logs.
+    """
     for line, content in enumerate(text.split("\n"), 1):
         if content.strip():
             yield line, content
 
 
 def per_node(total: int, nodes: int) -> int:
-    """The share of each node in a total, rounded up."""
+    """Divide a total among nodes, rounding up."""
     return -(-total // nodes)
 
 
 def seconds(text: str, line: int, field: str) -> float:
-    """A duration as `[[[days:]hours:]minutes:]seconds`; ValueError names the line, the field and the text."""
+    """Parse a duration `[[[days:]hours:]minutes:]seconds`; ValueError names the line, the field and the text."""
     total = 0.0
     parts = text.split(":")
     for part, unit in zip(reversed(parts), (1, 60, 3600, 86400), strict=False):
@@ -120,6 +125,6 @@ def seconds(text: str, line: int, field: str) -> float:
 
 
 def _plain(text: str) -> float:
-    """A number of digits and at most a point; NaN for any other text."""
+    """Parse a number of digits with at most one point; NaN for any other text."""
     is_plain = text.isascii() and text.replace(".", "", 1).isdigit()
     return float(text) if is_plain else math.nan

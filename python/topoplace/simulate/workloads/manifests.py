@@ -1,4 +1,4 @@
-"""Job manifests: JSON as SC'17's prototype reads it, with what it has no fields for beside."""
+"""Read and write job manifests, the JSON of SC'17's prototype, with an extra field for what it cannot express."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
 
 _COLOR: Final = "#000000"
-"""The prototype wants one, to plot the job."""
+"""Placeholder; the prototype requires a colour to plot the job."""
 
 
 def read_manifests(
     text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]
 ) -> Columns:
-    """The jobs of a manifest, as `Workload.from_manifests` describes them, in order of arrival and colour."""
+    """Read the jobs of a manifest, sorted by arrival and colour; see `Workload.from_manifests`."""
     try:
         return _read(text, profile, weights)
     except RecursionError:
-        raise ValueError("the text: nested too deeply") from None
+        raise ValueError("the text is nested too deeply") from None
 
 
 def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]) -> Columns:
@@ -43,7 +43,10 @@ def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mappin
 
 
 def write_manifests(jobs: Iterator[SubmittedJob]) -> str:
-    """The jobs as an object by id; a job that the prototype's fields do not tell has itself under `job`."""
+    """Write the jobs as a JSON object by id.
+
+    A job that the prototype's fields cannot express also has its job graph under `job`.
+    """
     records: dict[str, dict[str, Any]] = {}
     for row in jobs:
         job = row.job
@@ -71,7 +74,7 @@ def _is_plain(job_id: str) -> bool:
 
 
 def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
-    """Where each manifest is, and what it is."""
+    """Yield each manifest after its position, which error messages name."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError) as error:
@@ -86,7 +89,7 @@ def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
 
 
 def _fields(record: object, where: str) -> dict[str, Any]:
-    """The fields of a manifest, those that every job needs checked."""
+    """Return the fields of a manifest after checking those that every job needs."""
     _checks.instance(record, dict, where, ValueError)
     fields = dict(cast("dict[str, Any]", record))
     missing = [key for key in ("id", "gpus", "arrival") if key not in fields]
@@ -120,7 +123,7 @@ def _job(fields: Mapping[str, Any], weights: Mapping[str, float]) -> JobGraph:
 def _base_time(job: JobGraph, fields: Mapping[str, Any], profile: PerformanceProfile | None) -> float:
     if profile is None:
         if "time" not in fields:
-            raise ValueError(f"no 'time' of job {_checks.shown(fields['id'])}, and no profile that tells it")
+            raise ValueError(f"job {_checks.shown(fields['id'])} has no 'time': add it, or give a profile")
         return _checks.real(fields["time"], "time", ValueError)
     ideal = profile.ideal_time(job.profile or "", job.num_tasks)
     if ideal is None:

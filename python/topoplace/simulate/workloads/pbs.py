@@ -1,9 +1,12 @@
-"""Accounting logs of PBS Professional, OpenPBS and Torque: one event a line,
-`MM/DD/YYYY HH:MM:SS;record type;job id;key=value key=value …`, of which those of type E tell of jobs that have ended.
+"""Read accounting logs of PBS Professional, OpenPBS and Torque.
 
-What a job asks of each node is read from `Resource_List.select` (PBS), or else from `Resource_List.nodes` (Torque), and
-what these do not tell from `nodect`, `ncpus`, `ngpus` and `mem`, which are of the whole job. A request of several kinds
-of nodes is taken as so many of the largest of each resource, since the processes of a job graph are alike.
+Each line is an event, `MM/DD/YYYY HH:MM:SS;record type;job id;key=value key=value …`. Records of type E describe jobs
+that have ended.
+
+The resources that a job requests on each node are read from `Resource_List.select` (PBS), or else from
+`Resource_List.nodes` (Torque). Missing values come from `nodect`, `ncpus`, `ngpus` and `mem`, which are totals of the
+job. In a request for nodes of several kinds, every node counts with the largest value of each resource, as all
+processes of a job graph are alike.
 """
 
 from __future__ import annotations
@@ -30,14 +33,14 @@ _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[^;]*;", re.ASCII)
 _MEMORY: Final = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
 _WORD_BYTES: Final = 8
 _NAMES: Final = {"ncpus": "cpus", "ppn": "cpus", "ngpus": "gpus", "gpus": "gpus", "mem": "mem"}
-"""What we call the resources of a node."""
+"""Our names for the resources of a node, by those of PBS and Torque."""
 _TIMES: Final = ("ctime", "qtime", "start", "end", "resources_used.walltime", "Resource_List.walltime")
 _REQUESTS: Final = ("select", "nodes", "nodect", "ncpus", "ngpus", "mem")
 _USED: Final = frozenset({"queue", *_TIMES, *(f"Resource_List.{name}" for name in _REQUESTS)})
 
 
 class _Record(NamedTuple):
-    """An E record: where it is, whose, and the keys of it that we use."""
+    """An E record: its line, its job's id, and the values of the keys we use."""
 
     line: int
     job_id: str
@@ -45,7 +48,7 @@ class _Record(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """What a job asks of one node."""
+    """The resources that a job requests on one node."""
 
     cpus: int = 0
     gpus: int = 0
@@ -53,19 +56,19 @@ class _Node(NamedTuple):
 
 
 def recognised(text: str) -> bool:
-    """Whether the text begins like one of this format."""
+    """Return True if the first line looks like an event of an accounting log."""
     return _LINE.match(text.lstrip()[:4000]) is not None
 
 
 def read_pbs(text: str, queues: Collection[str] | None, *, without_gpus: bool) -> LogColumns:
-    """The jobs that ran, as `Workload.from_pbs` describes them."""
+    """Read the jobs that ran; see `Workload.from_pbs`."""
     _checks.instance(text, str, "text", ValueError)
     _checks.flag(without_gpus, "without_gpus", ValueError)
     of_queues = None if queues is None else frozenset(_names(queues))
     wanted = (
         record for record in _records(text) if of_queues is None or record.values.get("queue") in of_queues
     )
-    rows = {job.job_id: job for record in wanted if (job := _job(record))}  # of several runs the last
+    rows = {job.job_id: job for record in wanted if (job := _job(record))}  # the last of several runs counts
     first = min((row.submit for row in rows.values()), default=0.0)
     since = (row._replace(submit=row.submit - first) for row in rows.values())
     return columns_of(since, without_gpus=without_gpus)
@@ -77,7 +80,7 @@ def _names(queues: object) -> Iterator[str]:
 
 
 def _records(text: str) -> Iterator[_Record]:
-    """The E records, in the order of the log."""
+    """Yield the E records in the order of the log."""
     for line, content in lines(text):
         if not _LINE.match(content) or content.count(";") < 3:
             raise ValueError(
@@ -104,14 +107,14 @@ def _values(message: str, line: int) -> dict[str, str]:
 
 
 def _job(record: _Record) -> LoggedJob | None:
-    """The job of a record; None for one that never ran."""
+    """Return the job of a record; None if it never ran."""
     line, _, values = record
     run_time = _run_time(values, line)
     if run_time is None:
         return None
     submit = _time(values, "ctime", line) or _time(values, "qtime", line)
     if not submit:
-        raise ValueError(f"line {line}: neither ctime nor qtime")
+        raise ValueError(f"line {line}: has neither ctime nor qtime")
     limit = values.get("Resource_List.walltime")
     requested = math.nan if limit is None else seconds(limit, line, "Resource_List.walltime")
     count, node = _request(values, line)
@@ -121,7 +124,7 @@ def _job(record: _Record) -> LoggedJob | None:
 
 
 def _run_time(values: Mapping[str, str], line: int) -> float | None:
-    """The seconds of the run that ended; None where there was none."""
+    """Return the run time in seconds; None if the job never ran."""
     if used := values.get("resources_used.walltime"):
         return seconds(used, line, "resources_used.walltime")
     start, end = _time(values, "start", line), _time(values, "end", line)
@@ -133,12 +136,12 @@ def _run_time(values: Mapping[str, str], line: int) -> float | None:
 
 
 def _time(values: Mapping[str, str], key: str, line: int) -> float:
-    """Seconds since 1970, 0 where the record does not tell."""
+    """Return the value of `key` in seconds since 1970; 0 if the record does not contain it."""
     return number(values[key], float, line, key) if key in values else 0.0
 
 
 def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
-    """How many nodes a job asks for, and of each of them."""
+    """Return the number of nodes that a job requests, and its request on each of them."""
     key = next((name for name in ("select", "nodes") if f"Resource_List.{name}" in values), "")
     count, named = _chunks(values.get(f"Resource_List.{key}", ""), line, f"Resource_List.{key}")
     count = count or _whole(values.get("Resource_List.nodect", "1"), line, "Resource_List.nodect", low=1)
@@ -152,8 +155,11 @@ def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
 
 
 def _chunks(text: str, line: int, key: str) -> tuple[int, dict[str, float]]:
-    """The nodes of `2:ncpus=8:ngpus=3+1:ncpus=4`, and the most that any of them asks for; a chunk may begin with the
-    name of a node or of a property instead, and the whole may end in `#excl` or `#shared`."""
+    """Parse a request like `2:ncpus=8:ngpus=3+1:ncpus=4`.
+
+    Returns the number of nodes and the largest request for each resource. A chunk may also begin with the name of a
+    node or property, and the text may end in `#excl` or `#shared`.
+    """
     count, most = 0, dict[str, float]()
     for chunk in text.partition("#")[0].split("+") if text else ():
         words = chunk.split(":")
@@ -177,7 +183,10 @@ def _whole(text: str, line: int, key: str, low: int = 0) -> int:
 
 
 def memory_gb(text: str, line: int, key: str) -> float:
-    """A size of PBS in GB (1e9 bytes): bytes, or words of 8 bytes, with a prefix in powers of 1024 (`22gb`)."""
+    """Convert a size like `22gb` to GB (1e9 bytes).
+
+    PBS counts bytes, or words of 8 bytes, with a prefix in powers of 1024. ValueError names the line and `key`.
+    """
     found = _MEMORY.fullmatch(text)
     size = MAX_NUMBER
     if found:

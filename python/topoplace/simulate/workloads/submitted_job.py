@@ -1,4 +1,4 @@
-"""One job of a workload, as the simulator and its models see it."""
+"""A job of a workload as the simulator and its performance models see it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class SubmittedJob:
     submit_time: float
     base_time: float
     transfers: Transfers | None = None
-    """What each of its nodes sends; None where nobody told."""
+    """Data that each of its nodes sends; None if unknown."""
     requested_time: float = field(default=math.nan, compare=False)
-    """The run time in seconds that its user asked for; NaN, which equals nothing, where nobody told."""
+    """Run time in seconds that the user requested; NaN if unknown. Not compared, as NaN does not equal itself."""

@@ -1,7 +1,7 @@
-"""The Standard Workload Format, in which the Parallel Workloads Archive has its logs (version 2.2).
+"""Read the Standard Workload Format (version 2.2), in which the Parallel Workloads Archive publishes logs.
 
-One job a line in 18 whole-number fields, -1 for what is not known; before them comments `; Key: value`. Times are in
-seconds, memory in KB for each processor.
+Each line is a job of 18 whole-number fields; -1 means unknown. Comments `; Key: value` precede the jobs. Times are in
+seconds, memory in KB per processor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIELDS: Final = (
     *("executable", "queue", "partition", "preceding job", "think time"),
 )
 STATUSES: Final = (-1, 0, 1, 5)
-"""Unknown, failed, completed, cancelled; 2 to 4 are parts of a job that has a line of its own besides."""
+"""Unknown, failed, completed, cancelled. Lines of status 2 to 4 are parts of a job that also has its own line."""
 CANCELLED: Final = 5
 _WHOLE: Final = {
     "job number": LARGEST,
@@ -44,14 +44,14 @@ _HEADER: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*(\S+)", re.ASCII)
 
 
 def recognised(text: str) -> bool:
-    """Whether the text begins like one of this format: with a comment, or a line of 18 numbers."""
+    """Return True if the text begins with a comment or a line of 18 fields, the first of them a number."""
     first = text.lstrip()[:4000].split("\n", 1)[0]
     return first.startswith(";") or (len(fields := first.split()) == len(FIELDS) and fields[0].isdigit())
 
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """What one node has, and whose jobs are of interest."""
+    """The options of a reader: resources of a node, and the statuses and queues of the jobs to keep."""
 
     gpus: int
     cpus: int | None
@@ -66,7 +66,7 @@ def read_swf(
     statuses: Collection[int],
     queues: Collection[int] | None,
 ) -> LogColumns:
-    """The jobs that ran, as `Workload.from_swf` describes them."""
+    """Read the jobs that ran; see `Workload.from_swf`."""
     _checks.instance(text, str, "text", ValueError)
     gpus = _checks.integer(gpus_per_node, "gpus_per_node", ValueError, low=0, high=MAX_TASKS)
     if cpus_per_node is not None:
@@ -100,14 +100,14 @@ def _rows(text: str, nodes: _Nodes) -> Iterator[LoggedJob]:
 
 
 def _read_header(comment: str, line: int, header: dict[str, int]) -> None:
-    """Keeps how many nodes and processors there are; a comment may hold anything else."""
+    """Store MaxNodes or MaxProcs in `header` if the comment states it; ignore any other comment."""
     if found := _HEADER.match(comment.lstrip()):
         key, value = found.groups()
         header[key] = int(number(value, int, line, key, low=-1, high=LARGEST))
 
 
 def _values(content: str, line: int) -> dict[str, float]:
-    """The fields we use, -1 where unknown."""
+    """Parse the fields we use; -1 means unknown."""
     texts = content.split()
     if len(texts) != len(FIELDS):
         raise ValueError(f"line {line}: {len(texts)} fields, {len(FIELDS)} needed")
@@ -119,12 +119,12 @@ def _values(content: str, line: int) -> dict[str, float]:
 def _real(text: str, line: int, field: str) -> float:
     value = number(text, float, line, field, low=-1)
     if -1 < value < 0:
-        raise ValueError(f"line {line}: {field} = {_checks.shown(text)}, neither -1 nor from 0")
+        raise ValueError(f"line {line}: {field} = {_checks.shown(text)}: must be -1 or at least 0")
     return value
 
 
 def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, int]) -> LoggedJob | None:
-    """The job of a line; None for one that is not wanted, or never ran."""
+    """Return the job of a line; None if it never ran or its status or queue is not selected."""
     run_time, status = values["run time"], values["status"]
     if status not in nodes.statuses or (nodes.queues is not None and values["queue"] not in nodes.queues):
         return None
@@ -146,6 +146,6 @@ def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, i
 
 
 def _cpus_per_node(header: dict[str, int]) -> int:
-    """As the header tells; a processor is a node where it does not."""
+    """Return MaxProcs per MaxNodes of the header, rounded up; 1 if the header does not state both."""
     nodes, processors = header.get("MaxNodes", 0), header.get("MaxProcs", 0)
     return per_node(processors, nodes) if 0 < nodes <= processors else 1

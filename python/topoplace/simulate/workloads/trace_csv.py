@@ -1,4 +1,4 @@
-"""Public traces of GPU clusters, normalised to one CSV schema, as rows of a workload."""
+"""Read job lists in CSV: public traces of GPU clusters in one schema, our own lists, and those of MAPA's artifact."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sens
 
 
 class Columns:
-    """The columns of a workload while its rows are read."""
+    """The columns of a workload under construction."""
 
     def __init__(self) -> None:
         self.jobs: list[JobGraph] = []
@@ -29,7 +29,7 @@ class Columns:
         self.ids: list[str] = []
 
     def add(self, job: JobGraph, submit: float, base: float, job_id: str) -> None:
-        """One row more."""
+        """Append a job with its submission and base time (seconds)."""
         self.jobs.append(job)
         self.submit.append(submit)
         self.base.append(base)
@@ -43,7 +43,7 @@ def read_trace(
     profile: PerformanceProfile | None = None,
     duration: float | None = None,
 ) -> Columns:
-    """The rows that need GPUs, as `Workload.from_trace` describes them."""
+    """Read the rows of a trace that need GPUs; see `Workload.from_trace`."""
     columns = Columns()
     line_of: dict[str, int] = {}
     if duration is not None:
@@ -60,13 +60,13 @@ def read_trace(
             text = str(error)
             raise ValueError(text if text.startswith("line ") else f"line {line}: {text}") from None
         if (base := duration if base is None else base) is None:
-            raise ValueError(f"line {line}: no duration_s, and neither profile nor duration tells it")
+            raise ValueError(f"line {line}: duration_s is unknown: add it, or give a profile or a duration")
         columns.add(job, number(row["submit_s"], float, line, "submit_s"), base, row["job_id"])
     return columns
 
 
 def _check_id(job_id: str, line: int, line_of: dict[str, int]) -> None:
-    """Refuses an empty id, and one of an earlier line."""
+    """Check that the id is not empty and not that of an earlier line."""
     _checks.text(job_id, f"line {line}: job_id", ValueError)
     if line_of.setdefault(job_id, line) != line:
         raise ValueError(f"line {line}: job_id = {_checks.shown(job_id)}, already in line {line_of[job_id]}")
@@ -99,7 +99,7 @@ def _gpu_fraction(fields: Mapping[str, str], line: int) -> float:
 
 
 def _nodes(fields: Mapping[str, str], line: int) -> float | None:
-    """How many machines the job asks for, None where the row does not tell."""
+    """Return the number of machines that the row requests; None if it states none."""
     if "nodes" not in fields:
         return None
     nodes = number(fields["nodes"], float, line, "nodes", low=1)
@@ -115,7 +115,7 @@ def _value(fields: Mapping[str, str], column: str, line: int) -> float:
 def _base_time(
     job: JobGraph, row: Mapping[str, str], line: int, profile: PerformanceProfile | None
 ) -> float | None:
-    """The duration, or where there is none the profile's ideal time; None where neither is known."""
+    """Return the row's duration in seconds, or else the profile's ideal time; None if both are unknown."""
     if row.get("duration_s", "").strip():
         return number(row["duration_s"], float, line, "duration_s")
     return profile.ideal_time(job.profile or "", job.num_tasks) if profile else None

@@ -1,4 +1,4 @@
-"""Workloads: the jobs of a simulation, when they are submitted, and how long they take at full speed."""
+"""Workloads: the jobs of a simulation with their submission times and their run times at full speed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 class Workload:
     """Jobs as columns: `jobs` (m,), `submit_time` and `base_time` (m,) float64 seconds, `job_ids` (m,) unique.
 
-    Besides, where they are known: `transfers` (m,), None for a job of which nobody told, and `requested_time` (m,)
-    float64 seconds, NaN for such a job; both are all so where they are not given.
+    Two columns are optional: `transfers` (m,) is None for a job if unknown, and `requested_time` (m,) float64 seconds
+    is NaN if unknown. Rows may be in any order of submission.
 
-    Raises ValueError naming the column, the row and the value for columns of different length, times that are not
-    finite or negative, and a job id that occurs twice. Rows may be in any order of submission.
+    Raises ValueError if columns differ in length, a time is negative or not finite, or a job id occurs twice. The
+    message names column, row and value.
     """
 
     jobs: tuple[JobGraph, ...]
@@ -74,7 +74,7 @@ class Workload:
         return len(self.jobs)
 
     def __iter__(self) -> Iterator[SubmittedJob]:
-        """The jobs in the order of the rows."""
+        """Yield the jobs in the order of the rows."""
         times = (self.submit_time.tolist(), self.base_time.tolist(), self.transfers)
         columns = zip(self.job_ids, self.jobs, *times, self.requested_time.tolist(), strict=True)
         for index, row in enumerate(columns):
@@ -82,9 +82,9 @@ class Workload:
 
     @classmethod
     def mapa(cls, num_jobs: int = 300, seed: int = 0, *, pattern: str = "ring") -> Workload:
-        """MAPA's job mix (section 4): networks and 1 to 5 GPUs uniform at random, all submitted at time 0.
+        """Generate MAPA's job mix (section 4): uniformly random networks and 1 to 5 GPUs, all submitted at time 0.
 
-        The paper's job file is not published; run times are drawn from the span its artifact's file has per network.
+        The paper's job file is not published. Run times are drawn from each network's range in the artifact's file.
         """
         return cls(*generators.mapa(num_jobs, seed, pattern))
 
@@ -98,17 +98,23 @@ class Workload:
         seed: int = 0,
         pattern: str = "ring",
     ) -> Workload:
-        """Exponential gaps and run times (means in seconds), sizes uniform over `sizes`, half of the jobs sensitive."""
+        """Generate a Poisson process: exponential gaps and run times, whose means are given in seconds.
+
+        Numbers of tasks are uniform over `sizes`. Each job is bandwidth sensitive with probability 1/2.
+        """
         return cls(*generators.poisson(num_jobs, mean_gap, mean_time, sizes, seed, pattern))
 
     @classmethod
     def from_mapa(cls, text: str) -> Workload:
-        """The artifact's job lines `numGpus,topology,arrival,service,bwSensitive,net`, seconds; no header."""
+        """Read the job lines of MAPA's artifact, which have no header.
+
+        Their columns are `numGpus,topology,arrival,service,bwSensitive,net`, with times in seconds.
+        """
         return cls._from_columns(trace_csv.read_mapa(text))
 
     @classmethod
     def from_csv(cls, text: str) -> Workload:
-        """A CSV file with a header: pattern, gpus, submit, run_time (s); optionally bandwidth_sensitive, profile."""
+        """Read CSV with a header: pattern, gpus, submit, run_time (s); optionally bandwidth_sensitive, profile."""
         return cls._from_columns(trace_csv.read_csv(text))
 
     @classmethod
@@ -121,13 +127,16 @@ class Workload:
         profile: PerformanceProfile | None = None,
         duration: float | None = None,
     ) -> Workload:
-        """A CSV trace with a header: job_id, submit_s, num_gpus, and what else it knows.
+        """Read a CSV trace with a header: job_id, submit_s, num_gpus and optional columns.
 
-        duration_s is the run time at full speed; where it is empty, `profile` tells it, or else it is `duration`. Used
-        besides, where they are there and not empty: gpu_milli (thousandths of each GPU), gpu_type (one model; several,
-        joined by |, are no requirement that a job graph has), cpus, mem_mib, nodes (1: all on one machine), model and
-        batch (the profile `model/batch`), min_utility. Other columns are left out, and so are jobs without GPUs.
-        pattern, bandwidth_sensitive: of every job, as no trace tells.
+        duration_s is the run time at full speed. If it is empty, `profile` provides it, or else it is `duration`. These
+        columns are also read if they are not empty:
+        - gpu_milli: thousandths of each GPU. gpu_type: one model; several, joined by |, are ignored.
+        - cpus, mem_mib, min_utility. nodes: 1 means that all tasks must be on one machine.
+        - model, batch: together the profile `model/batch`.
+
+        Other columns and jobs without GPUs are skipped. pattern, bandwidth_sensitive: used for every job, as no trace
+        contains them.
         """
         _check_profile(profile)
         columns = trace_csv.read_trace(text, pattern, bandwidth_sensitive, profile, duration)
@@ -141,21 +150,23 @@ class Workload:
         *,
         weights: Mapping[str, float] = MappingProxyType({}),
     ) -> Workload:
-        """Job manifests of SC'17's prototype: a JSON list of them, or an object by id; rows in order of arrival,
-        and of equal arrivals in that of `color`, which is how the prototype queues them.
+        """Read job manifests of SC'17's prototype: a JSON list, or an object by id.
 
-        Fields id (or else the key), type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks (CPU
-        cores), minimal_utility, arrival (s); others are ignored, but for `job`, which `to_manifests` adds where it
-        must. Jobs are cliques on one machine. profile: tells their run times, as the field `time` (s) does otherwise.
-        weights: of a job's edges by its size, 1 where it is not in it. The prototype gives all jobs 1; the paper
-        (section 5.1) has the weight fall with the batch size, which is `SC17_WEIGHTS`.
+        Rows are sorted by arrival, then by `color`, as the prototype queues them. Jobs are cliques on one machine.
+        Fields are id (or else the key), type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks
+        (CPU cores), minimal_utility and arrival (s). `job` is a job graph, which `to_manifests` adds if these fields
+        cannot express it. Other fields are ignored.
+
+        profile: source of run times; None uses the field `time` (s). weights: weight of a job's edges by its size, 1 if
+        missing. The prototype uses 1 for all jobs. In the paper (section 5.1) the weight falls with the batch size;
+        pass `SC17_WEIGHTS` for this.
         """
         _check_profile(profile)
         columns = manifests.read_manifests(text, profile, generators.checked_weights(weights))
         return cls._from_columns(columns)
 
     def to_manifests(self) -> str:
-        """The jobs as JSON that `from_manifests` reads back, and the prototype too."""
+        """Write the jobs as JSON, which `from_manifests` and SC'17's prototype can read."""
         return manifests.write_manifests(iter(self))
 
     @classmethod
@@ -169,17 +180,18 @@ class Workload:
         queues: Collection[int] | None = None,
         seed: int | None = None,
     ) -> Workload:
-        """A log in the Standard Workload Format (version 2.2): 18 fields a line, comments begin with `;`.
+        """Read a log in the Standard Workload Format (version 2.2): 18 fields per line, comments begin with `;`.
 
-        A job has as many processors as it requested (allocated, where that is not known), on as few nodes of
-        `cpus_per_node` processors each as hold them, spread evenly; without the argument, the header's MaxProcs over
-        MaxNodes, and else one processor a node. The format knows no GPUs: the job has `gpus_per_node` on each node; for
-        0, those on one node are kept as jobs without GPUs. Memory is what was requested, 1024 bytes a KB.
+        A job has the processors it requested, or was allocated if the request is unknown. They are spread evenly over
+        as few nodes as possible. Memory is the requested memory; 1 KB is 1024 bytes.
 
-        Left out are jobs that never ran (run time unknown, or cancelled after none), those of a status not in
-        `statuses` (2 to 4 are parts of a job whose sum has a line of its own) and, where `queues` is given, those of
-        other queue numbers. seed: draw `transfers`, of which no log tells (TSUBAME, Table 1: as much data as memory,
-        100 to 100,000 connections); without it there are none.
+        gpus_per_node: GPUs of a job on each node, as the format has no GPUs; 0 keeps the jobs on one node as jobs
+        without GPUs. cpus_per_node: processors of a node; by default the header's MaxProcs / MaxNodes, or else 1.
+        statuses: skip jobs of other statuses; 2 to 4 are parts of a job that also has its own line. queues: skip jobs
+        of other queue numbers. seed: draw `transfers`, which no log contains (TSUBAME, Table 1: as much data as memory,
+        100 to 100,000 connections); None leaves them unknown.
+
+        Jobs that never ran are skipped: their run time is unknown, or they were cancelled at run time 0.
         """
         return cls._from_log(swf.read_swf(text, gpus_per_node, cpus_per_node, statuses, queues), seed)
 
@@ -192,15 +204,15 @@ class Workload:
         without_gpus: bool = False,
         seed: int | None = None,
     ) -> Workload:
-        """An accounting log of PBS or Torque: of each job the E record, which is written when it has ended.
+        """Read an accounting log of PBS or Torque from its E records, which are written when a job ends.
 
-        Submission is `ctime`, or else `qtime`, in seconds since the first job's; the run time is
-        `resources_used.walltime`, or else from `start` to `end`. Each process of the job graph is one node (chunk) of
-        `Resource_List.select` or `nodes`, see `simulate.pbs`. A job that was restarted has several E records: the last
-        of those that ran counts, as what was done before is lost, and no request of the user.
+        Submission is `ctime`, or else `qtime`, in seconds since the first job's. The run time is
+        `resources_used.walltime`, or else `end` - `start`. Each node (chunk) of `Resource_List.select` or `nodes` is a
+        process of the job graph, see `simulate.workloads.pbs`. A restarted job has several E records. The last one that
+        ran counts, as earlier work is lost.
 
-        Left out are jobs that never started and, where `queues` is given, those of other queues; jobs without GPUs,
-        too, unless `without_gpus` keeps those on one node. seed: as for `from_swf`.
+        queues: skip jobs of other queues. without_gpus: keep jobs without GPUs on one node, which are skipped by
+        default. seed: as for `from_swf`. Jobs that never started are skipped.
         """
         return cls._from_log(pbs.read_pbs(text, queues, without_gpus=without_gpus), seed)
 
@@ -231,13 +243,15 @@ class Workload:
         paper: bool = False,
         weights: Mapping[str, float] = MappingProxyType({}),
     ) -> Workload:
-        """SC'17's generated jobs, with their ideal times from `profile`: as its code draws them, or its paper.
+        """Generate SC'17's jobs as its code draws them, or as its paper describes them, with times from `profile`.
 
-        Code: gaps of whole seconds ~ Poisson(`mean_gap`, 10 s unless given), batch size 1, 4, 128 or 64 ~ Binomial(3,
-        0.1) in this order, 80 % AlexNet and 20 % GoogLeNet. Paper (section 5.3): submissions are a Poisson process
-        (6 s between two unless given: 10 a minute), batch size 1, 4, 64 or 128 and AlexNet, CaffeRef or GoogLeNet by
-        binomial distributions whose parameters it does not tell, taken as 1/2; CaffeRef, of which nobody published
-        times, has those of AlexNet. Both: 1 + Binomial(2, 0.39) GPUs, a least utility uniform in 0.30..0.52.
+        - Code: gaps of whole seconds ~ Poisson(`mean_gap`), 10 s by default. Batch sizes 1, 4, 128, 64 in this order ~
+          Binomial(3, 0.1). 80 % AlexNet, 20 % GoogLeNet.
+        - Paper (section 5.3): submissions are a Poisson process with mean gap 6 s by default (10 per minute). Batch
+          sizes 1, 4, 64, 128 and networks AlexNet, CaffeRef, GoogLeNet are binomial. The paper omits the parameters; we
+          use 1/2. Times of CaffeRef are unpublished; we use AlexNet's.
+        - Both: 1 + Binomial(2, 0.39) GPUs, and a minimum utility uniform in 0.30..0.52.
+
         weights: as for `from_manifests`.
         """
         return cls(*generators.sc17(num_jobs, seed, mean_gap, profile, paper=paper, weights=weights))
