@@ -358,7 +358,7 @@ class _Simulation:
 # ---- disciplines ----------------------------------------------------------------------------------------------------
 
 Discipline = Callable[[_Simulation], list[Job]]
-"""A function that takes jobs from the queues and returns them in order, to be started, or postponed without `machine`."""
+"""A function that takes jobs from the queues and returns them in order; those without `machine` are postponed."""
 
 
 @dataclass(slots=True)
