@@ -104,7 +104,7 @@ def milliseconds_per_edge(side: int) -> float:
 
 
 def microseconds(graph: kernels.Graph) -> float:
-    """The least CPU time of a proof, the call from Python included."""
+    """Return the minimum CPU time of a proof, including the call from Python."""
     best = math.inf
     for _ in range(20):
         before = time.thread_time()
@@ -142,7 +142,7 @@ def test_machine(benchmark: Any, name: str, artifact: bool, cut: float) -> None:
 
 
 def plot(points: Sequence[Point], path: Path) -> None:
-    """CPU time over edges, both logarithmic, a panel for each family of graphs, with a line of linear growth."""
+    """Draw CPU time over edges, both logarithmic, with a panel per family of graphs and a line of linear growth."""
     import matplotlib as mpl
 
     mpl.use("agg")

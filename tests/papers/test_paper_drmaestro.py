@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from paper_rows import by_id
 from topoplace.cli import main
 from topoplace.papers import drmaestro
 from topoplace.papers.claims import DIFFERS, ORDER_ONLY, REPRODUCED, Claim
@@ -20,8 +21,7 @@ from topoplace.simulate import JobRecord, Result
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:
     output = tmp_path_factory.mktemp("drmaestro")
     claims = drmaestro.reproduce(quick=True, output=output)
-    assert len({claim.id for claim in claims}) == len(claims)
-    return {claim.id: claim for claim in claims}, output
+    return by_id(claims), output
 
 
 def test_disaggregation_shortens_the_makespan_in_all_settings(quick: tuple[dict[str, Claim], Path]) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from paper_rows import by_id
 from topoplace.papers import mapa
 from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim, in_order
 from topoplace.papers.mapa.study import Study
@@ -21,7 +22,7 @@ JOBS = (
 
 @pytest.fixture(scope="module")
 def claims() -> dict[str, Claim]:
-    return {claim.id: claim for claim in mapa.reproduce(quick=True)}
+    return by_id(mapa.reproduce(quick=True))
 
 
 # ---- the artifact ------------------------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ def changes(study: Study) -> Iterator[Claim]:
     yield Claim(
         "2.8d",
         "share of jobs that borrow GPUs",
-        "not told",
+        "not stated",
         f"{borrowed:.2f} %",
         NOT_COMPARABLE,
         "3.96 s on average at 174 s for the mean number of connections are 2.3 %",

@@ -6,7 +6,7 @@ It behaves in ways that the paper does not mention; this module repeats them:
   submissions that are due, a step takes only the earliest. Jobs start before finished jobs leave.
 - The time of a job is the largest of its time alone in one socket, its time alone as placed, and its time beside each
   job that ever shared a socket with it; it never shrinks again. Nothing else slows a job down.
-- FCFS and BF compare the number of GPUs of a job with those free on machine 0, whatever the other machines have. They
+- FCFS and BF compare the number of GPUs of a job with those free on machine 0, and ignore other machines. They
   then use the last machine that has enough. FCFS fills sockets in order, BF the one with fewer free GPUs first. BF also
   ignores, until the end of the step, the GPUs that it would have used on every machine it tried.
 - TOPO-AWARE considers a new job once machine 0 has enough free GPUs, and a postponed job once any machine has.
