@@ -288,12 +288,12 @@ def test_later_jobs_overtake_and_a_job_that_never_fits_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
-        (tp.JobGraph.ring(3).with_(processes=2), "3 GPUs are not as many for each of 2 nodes"),
-        (job_of(1, 1).with_(drives=1), "1 drives needed, and this policy gives none"),
-        (job_of(1, 1, cpus=9), "a node with 1 GPUs, 9 CPUs and 1 GB needed"),
-        (job_of(1, 1, memory=23), "a node with 1 GPUs, 1 CPUs and 23 GB needed"),
-        (job_of(3, 2).with_(anti_affinity=True), "6 GPUs on different machines needed"),
-        (job_of(2, 2).with_(single_machine=True), "4 GPUs on one machine needed"),
+        (tp.JobGraph.ring(3).with_(processes=2), "3 GPUs cannot be split evenly over 2 nodes"),
+        (job_of(1, 1).with_(drives=1), "needs 1 drives, this policy gives none"),
+        (job_of(1, 1, cpus=9), "needs a node with 1 GPUs, 9 CPUs and 1 GB, the idle"),
+        (job_of(1, 1, memory=23), "needs a node with 1 GPUs, 1 CPUs and 23 GB, the idle"),
+        (job_of(3, 2).with_(anti_affinity=True), "needs 6 GPUs on different machines"),
+        (job_of(2, 2).with_(single_machine=True), "needs 4 GPUs on one machine"),
     ],
 )
 def test_what_can_never_run_says_why(name: str, job: tp.JobGraph, reason: str) -> None:
