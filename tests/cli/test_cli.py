@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from command_line import COMMAND, assert_refused, run
+from command_line import COMMAND, assert_command_refuses, run
 from topoplace.cli import reading
 
 TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
@@ -454,7 +454,7 @@ def odd(tmp_path: Path) -> Path:
     ids=lambda value: value or "nothing",
 )
 def test_wrong_input_is_one_line_that_says_what(odd: Path, arguments: str, message: str) -> None:
-    assert_refused(*arguments.split(), message=message, cwd=odd)
+    assert_command_refuses(*arguments.split(), message=message, cwd=odd)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

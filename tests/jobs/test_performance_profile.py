@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import assert_refused, run
+from command_line import assert_command_refuses, run
 from topoplace.jobs.performance_profile import PLACEMENTS, Measurement, PerformanceProfile
 
 NAMES = st.sampled_from(["alexnet/1", "alexnet/64", "vgg", "a/b/4", "/", 'odd, "name"\n/8', "é/", " x /2 "])
@@ -253,4 +253,4 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
     ids=["columns", "json", "cut", "damaged", "twice", "suffix", "percentile", "gpus", "none", "unmeasured"],
 )
 def test_wrong_input_is_one_line(arguments: tuple[str, ...], stdin: bytes, message: str) -> None:
-    assert_refused("profile", *arguments, message=message, stdin=stdin)
+    assert_command_refuses("profile", *arguments, message=message, stdin=stdin)

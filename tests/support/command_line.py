@@ -20,7 +20,7 @@ def run(
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def assert_refused(
+def assert_command_refuses(
     *arguments: str | Path, message: str, stdin: str | bytes = "", cwd: Path | None = None
 ) -> None:
     """Check that the command refuses its input with `message` in a single line."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import assert_refused, run
+from command_line import assert_command_refuses, run
 from instances.flow_instances import FAMILIES, workload
 from mutations import assert_line_is_named
 from topoplace import kernels
@@ -235,7 +235,7 @@ def test_the_command_shows_why_not(tmp_path):
     ],
 )
 def test_the_command_refuses_in_one_line(arguments, message):
-    assert_refused("flow", *arguments, message=message, stdin=b"p min 2 0\nx\n")
+    assert_command_refuses("flow", *arguments, message=message, stdin=b"p min 2 0\nx\n")
 
 
 INSTANCES = [build(8) for build in FAMILIES.values()]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import assert_refused, run
+from command_line import assert_command_refuses, run
 from mutations import assert_line_is_named
 from topoplace import kernels
 from topoplace.text_formats import metis
@@ -151,4 +151,4 @@ def test_the_command_balances_weights_and_proves_small_ones():
     ],
 )
 def test_the_command_refuses_in_one_line(arguments, message):
-    assert_refused("partition", *arguments, message=message, stdin=b"3 2\n2\n1 4\n2\n")
+    assert_command_refuses("partition", *arguments, message=message, stdin=b"3 2\n2\n1 4\n2\n")
