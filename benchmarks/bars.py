@@ -1,6 +1,6 @@
-"""The speeds we promise, held against their limits in one run: `make bars` (two minutes; `--peers` adds six).
+"""Check the promised speeds against their limits in one run: `make bars` (two minutes; `--peers` adds six).
 
-Every row is CPU time of one thread through the public API. Exits with 1 where a limit is missed.
+Every row is CPU time of one thread through the public API. Exits with 1 if a limit is missed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def partitions() -> Iterator[Bar]:
     for name, artifact, cut in bench_partition.HALVED:
         graph = bench_partition.machine(name, artifact)
         found = kernels.bipartition(graph)
-        which = f"{name} as MAPA's artifact has it" if artifact else name
+        which = f"{name} of MAPA's artifact" if artifact else name
         yield Bar(f"bisection of {which}", cut, found.cut if found.optimal else float("nan"), "", "==")
         limit = 2 if graph.num_vertices == 8 else 50
         called = bench_partition.microseconds(graph)
@@ -129,7 +129,7 @@ def topologies() -> Iterator[Bar]:
     yield Bar("... through JSON and back, digests equal", 5, time.process_time() - started, "s")
     yield Bar("... all of that in memory", 100, bench_topology.megabytes_of_memory(), "MB")
     seconds, which = bench_topology.slowest_megabyte()
-    yield Bar(f"a megabyte of anything read or refused: slowest ({which})", 1, seconds, "s")
+    yield Bar(f"a megabyte of any format, read or refused: slowest ({which})", 1, seconds, "s")
 
 
 def peers() -> Iterator[Bar]:
@@ -182,7 +182,7 @@ def mapping_peers() -> Iterator[Bar]:
     yield Bar(f"mapped cost over Scotch's, worst of {duel.cases:,} cases", 1.02, duel.worst, "x")
 
 
-# Machines, load, ms. Where places are short, every change moves the price of all.
+# Machines, load, ms. If places are short, every change moves the prices of all of them.
 KEPT_LIMITS = ((1_000, 0.95, 15), (10_000, 0.95, 15), (10_000, 1.5, 100), (bench_flow.LARGEST, 8 / 9, 100))
 
 
@@ -190,7 +190,7 @@ def flow_networks() -> Iterator[Bar]:
     for machines, load, limit in KEPT_LIMITS:
         kept = bench_flow.kept(machines, load)
         rounds = bench_flow.churned(kept, 10)
-        name = f"{machines:,} machines, {kept.num_tasks:,} tasks: 1 % go, 1 % come, solved again"
+        name = f"{machines:,} machines, {kept.num_tasks:,} tasks: 1 % leave, 1 % arrive, re-solved"
         yield Bar(name, limit, rounds.milliseconds, "ms")
 
 
@@ -199,7 +199,9 @@ def flow_network_peers() -> Iterator[Bar]:
     for machines, load in bench_flow.KEPT if there else ():
         rounds = bench_flow.churned(bench_flow.kept(machines, load), 10)
         ratio = bench_flow.over_cold(rounds, there)
-        name = f"{machines:,} machines, {load:.0%} load, 1 % go, 1 % come: best peer from nothing over ours"
+        name = (
+            f"{machines:,} machines, {load:.0%} load, 1 % leave, 1 % arrive: best peer from scratch over ours"
+        )
         yield Bar(name, 10, ratio, "x", ">=")
 
 
@@ -217,7 +219,7 @@ def flow_peers() -> Iterator[Bar]:
             ratio = bench_flow.mean(rows[-len(builds) :], bench_flow.Row.over_best)
             yield Bar(f"{title}: best peer's time over ours, geometric mean", limit, ratio, "x", ">=")
     ratios = [row.over("OR-tools", "general") for row in rows]
-    name = f"OR-tools' time over ours on these {len(rows)} with nothing recognised"
+    name = f"OR-tools' time over ours on these {len(rows)} without recognition"
     yield Bar(f"{name}, geometric mean", 2, statistics.geometric_mean(ratios), "x", ">=")
     yield Bar("... least", 1, min(ratios), "x", ">=")
     for family in FAMILIES:
@@ -239,7 +241,7 @@ def capacity() -> Iterator[Bar]:
     milliseconds = 1e3 * statistics.median(one.seconds for one in search)
     yield Bar(f"the same {num_jobs} jobs by native search: median", 10, milliseconds, "ms")
     over = statistics.median(bench_capacity.excess(search))
-    yield Bar("... its cost over what no plan costs less than, median", 5, over, "%")
+    yield Bar("... its cost over the lower bound, median", 5, over, "%")
 
 
 def main() -> int:

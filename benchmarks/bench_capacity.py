@@ -2,7 +2,7 @@
 
 `python benchmarks/bench_capacity.py` prints, over ten seeds, CPU seconds for a plan proven to 5 % by column generation
 and by the compact model that HiGHS alone solves (the peer, in the same process; three seeds of it with `--peers`), and
-milliseconds of the native search and how far it is from its bound.
+milliseconds of the native search and its distance from the bound.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ NODES = 5
 class Decision(NamedTuple):
     plan: Plan
     seconds: float
-    """CPU."""
+    """CPU seconds."""
 
 
 def problem(num_jobs: int, seed: int) -> Problem:
-    """All jobs wait: due dates count from now."""
+    """Return a problem in which all jobs wait, with due dates from now."""
     jobs = generate_jobs(num_jobs, NODES, seed)
     queued = [CapacityJob(job.job_id, job.due - job.submit, job.weight, job.hours) for job in jobs]
     return Problem.of(queued, TABLE_II, NODES)
@@ -55,7 +55,7 @@ def decisions(planner: Planner, num_jobs: int, seeds: Any = SEEDS) -> list[Decis
 
 
 def excess(found: list[Decision]) -> list[float]:
-    """How much more than the bound plans cost, in percent: the optimum is in between."""
+    """Return the cost of each plan above its bound in percent; the optimum is in between."""
     return [100 * (one.plan.cost.total / one.plan.bound - 1) for one in found]
 
 

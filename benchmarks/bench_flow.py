@@ -1,9 +1,9 @@
 """Minimum-cost flow against OR-tools and LEMON's network simplex: the same networks, one process, one thread.
 
 `python benchmarks/bench_flow.py` solves scheduling graphs and DRMaestro's phase-2 graphs at 50, 95 and 150 % load, and
-families after NETGEN, GRIDGEN and GOTO and dense assignments of 2^8 to 2^14 nodes; prints the least CPU time of solving
-and geometric means of ratios, and checks that all agree on every optimum. `--quick` leaves out 10,000 machines and 2^14
-nodes. `pip install --group peers` gets ortools and pylmcf.
+families after NETGEN, GRIDGEN and GOTO and dense assignments of 2^8 to 2^14 nodes. It prints the minimum CPU time of
+solving and geometric means of ratios, and checks that all agree on every optimum. `--quick` leaves out 10,000 machines
+and 2^14 nodes. `pip install --group peers` installs ortools and pylmcf.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ BUILD = Callable[[], Instance]
 
 
 class Row(NamedTuple):
-    """One network and who solved it."""
+    """A network with the measurements of its solvers."""
 
     instance: Instance
     measured: dict[str, Measured]
 
     def over(self, peer: str, ours: str = "auto") -> float:
-        """The peer's time over ours."""
+        """Return the peer's time over ours."""
         return self.measured[peer].milliseconds / self.measured[ours].milliseconds
 
     def over_best(self, ours: str = "auto") -> float:
-        """The time of the fastest other library over ours."""
+        """Return the time of the fastest other library over ours."""
         return min(self.over(peer, ours) for peer in self.measured if peer not in OURS)
 
 
@@ -56,7 +56,7 @@ def mean(rows: Sequence[Row], ratio: Callable[[Row], float]) -> float:
 
 
 def schedules(family: str, load: float, machines: Sequence[int] = MACHINES) -> list[BUILD]:
-    """Networks of one kind and load, one for each number of machines."""
+    """Return networks of one kind and load, one for each number of machines."""
     return [lambda count=count: workload(family, count, load).instance() for count in machines]
 
 
@@ -64,24 +64,26 @@ def powers(family: str, most: int = POWERS[-1]) -> list[BUILD]:
     return [partial(FAMILIES[family], power) for power in POWERS if power <= most]
 
 
-# ---- networks that are kept --------------------------------------------------------------------------------------
+# ---- re-solved networks ------------------------------------------------------------------------------------------
 
 LARGEST = 12_500  # machines: Firmament's scale (Gog et al., OSDI 2016)
 
 
 def kept(machines: int, load: float) -> Workload:
-    """What is kept and changed. The largest has 9 slots a machine: 100,000 tasks fill 89 % of them."""
+    """Return a workload to change and re-solve; the largest has 9 slots per machine, and 100,000 tasks fill 89 %."""
     return workload("scheduling", machines, load, slots=9 if machines == LARGEST else SLOTS)
 
 
 def over_cold(rounds: Rounds, peers: Sequence[str]) -> float:
-    """The time in which the fastest other library solves the last network from nothing, over ours.
+    """Return the time of the fastest other library on the last network from scratch, over ours.
 
-    Solving alone: telling the network is left out here as building one is there.
+    Only solving counts: updating our network is left out, like building theirs.
     """
     row = solve(rounds.last.instance, ["auto", *peers])
     if row.measured["auto"].cost != rounds.cost:
-        raise AssertionError(f"{row.instance.name}: kept {rounds.cost}, anew {row.measured['auto'].cost}")
+        raise AssertionError(
+            f"{row.instance.name}: re-solved {rounds.cost}, from scratch {row.measured['auto'].cost}"
+        )
     return row.over_best() * row.measured["auto"].milliseconds / statistics.median(rounds.solve)
 
 
@@ -110,7 +112,7 @@ def test_flow(benchmark: Any, instance: Instance, name: str) -> None:
 
 
 def report(title: str, builds: Sequence[BUILD], libraries: Sequence[str]) -> list[Row]:
-    """Print a table; returns its rows."""
+    """Print a table and return its rows."""
     print(f"\n{title}: CPU ms\n")
     print(f"| network | nodes / arcs | {' | '.join(libraries)} |\n|---|---|{'---|' * len(libraries)}")
     rows = []
@@ -130,15 +132,13 @@ KEPT = [*((machines, load) for machines in MACHINES for load in LOADS), (LARGEST
 
 def report_kept(peers: Sequence[str], cases: Sequence[tuple[int, float]]) -> None:
     print("\nKept, 1 % of tasks go and come, what waits costs more: CPU ms, medians of ten rounds\n")
-    print(
-        "| network | telling | solving again | fastest peer from nothing, over solving |\n|---|---|---|---|"
-    )
+    print("| network | update | re-solve | fastest peer from scratch over re-solve |\n|---|---|---|---|")
     for case in cases:
         workload_ = kept(*case)
         rounds = churned(workload_, 10)
-        told, solved = statistics.median(rounds.change), statistics.median(rounds.solve)
+        updated, solved = statistics.median(rounds.change), statistics.median(rounds.solve)
         ratio = f"{over_cold(rounds, peers):.1f}" if peers else "-"
-        print(f"| {workload_.instance().name} | {told:.2f} | {solved:.2f} | {ratio} |", flush=True)
+        print(f"| {workload_.instance().name} | {updated:.2f} | {solved:.2f} | {ratio} |", flush=True)
 
 
 def tables(quick: bool) -> Iterator[tuple[str, list[BUILD]]]:

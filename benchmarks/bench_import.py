@@ -1,4 +1,4 @@
-"""What a scheduler pays for `import topoplace` and a user for `topoplace --help`: CPU time over a bare start.
+"""CPU time of `import topoplace` and of `topoplace --help`, compared with a bare start of Python.
 
 `python benchmarks/bench_import.py` prints the table.
 """
@@ -25,12 +25,12 @@ CASES = {
 
 
 def start(statement: str) -> None:
-    """Run `statement` in a fresh interpreter; argparse's exit after --help is no failure."""
+    """Run `statement` in a fresh interpreter; the exit of argparse after --help is not a failure."""
     subprocess.run([sys.executable, "-c", statement], check=True, stdout=subprocess.DEVNULL)
 
 
 def cpu_seconds(statement: str) -> float:
-    """CPU time, user and system, of a fresh interpreter that runs `statement`."""
+    """Return the user and system CPU seconds of a fresh interpreter that runs `statement`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start(statement)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -44,7 +44,7 @@ def test_start(benchmark: pytest.FixtureDef[object], case: str) -> None:
 
 def main() -> None:
     for statement in CASES.values():
-        start(statement)  # compiles the byte code that later starts find
+        start(statement)  # compiles the byte code that later starts use
     bare = statistics.median(cpu_seconds(CASES["python"]) for _ in range(15))
     for case, statement in CASES.items():
         median = statistics.median(cpu_seconds(statement) for _ in range(15))

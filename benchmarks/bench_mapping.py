@@ -1,9 +1,9 @@
-"""Mapping job graphs to machines: DRB against the proof, both against Scotch's mapper, and what each costs.
+"""Mapping of job graphs to machines: DRB against the proof, both against Scotch's mapper, with their times.
 
 `python benchmarks/bench_mapping.py` maps every pattern of 2 to 8 tasks to every built-in machine, idle and with random
-GPUs busy, by two distances, and prints how far DRB is from the proven optimum and how long both take. Where Debian's
-libscotch is found, its mapper gets the same cases: integer weights, the free GPUs as a complete graph with the
-distances as edge weights, default and quality strategy, the better of both.
+GPUs busy, by two distances, and prints the distance of DRB from the proven optimum and both times. If Debian's
+libscotch is installed, its mapper gets the same cases: integer weights, and the free GPUs as a complete graph with the
+distances as edge weights. The better result of its default and its quality strategy counts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 def grid(machines: tuple[str, ...] | None = None) -> Iterator[Case]:
-    """Every pattern on every machine, by both distances, idle and with random GPUs busy."""
+    """Yield every pattern on every machine, by both distances, idle and with random GPUs busy."""
     for machine in machines or tp.machines.names():
         n = tp.machines.get(machine).num_gpus
         random = np.random.default_rng(n)
@@ -68,7 +68,7 @@ def grid(machines: tuple[str, ...] | None = None) -> Iterator[Case]:
 
 
 def distances(machine: str, kind: str) -> NDArray[np.float64]:
-    """Topology.distance_matrix(), or microseconds for a megabyte on the best path; whole numbers, as Scotch asks."""
+    """Return `Topology.distance_matrix()`, or microseconds for a megabyte on the best path; integers, for Scotch."""
     topology = tp.machines.get(machine)
     if kind == "hops":
         return topology.distance_matrix()
@@ -110,7 +110,7 @@ def exact(case: Case, max_nodes: int = 100_000) -> kernels.Mapping:
 
 
 class Scotch:
-    """SCOTCH_graphMap through ctypes; its structures are opaque and given more room than they need."""
+    """SCOTCH_graphMap through ctypes; its opaque structures get more memory than they need."""
 
     QUALITY = 0x00001  # SCOTCH_STRATQUALITY
     ROOM = 1 << 14
@@ -120,7 +120,7 @@ class Scotch:
 
     @classmethod
     def found(cls) -> Scotch | None:
-        """The installed library with 32-bit numbers; None where there is none."""
+        """Return the installed library with 32-bit numbers, or None."""
         for name in ("libscotch-7.0.so", "libscotch.so", ctypes.util.find_library("scotch") or ""):
             try:
                 ctypes.CDLL(name.replace("libscotch", "libscotcherr"), ctypes.RTLD_GLOBAL)
@@ -154,7 +154,7 @@ class Scotch:
         return strategy
 
     def architecture(self, distance: NDArray[np.float64]) -> Any:
-        """The target as a complete graph, decomposed by Scotch."""
+        """Return the target as a complete graph, decomposed by Scotch."""
         graph, kept = self._graph(distance)
         built = ctypes.create_string_buffer(self.ROOM)
         assert self._library.SCOTCH_archInit(built) == 0
@@ -163,7 +163,7 @@ class Scotch:
         return built
 
     def map(self, weights: NDArray[np.float64], architecture: Any, size: int) -> list[NDArray[np.int32]]:
-        """The vertex of each task, by each strategy."""
+        """Return the vertex of each task, for each strategy."""
         graph, kept = self._graph(weights)
         answers = []
         for flags in (None, self.QUALITY):
@@ -178,7 +178,7 @@ class Scotch:
 
 
 def scotch_cost(scotch: Scotch, case: Case) -> float | None:
-    """Of the better strategy; None where neither gives each task a GPU of its own."""
+    """Return the cost of the better strategy; None if neither gives each task a separate GPU."""
     weights = weights_of(job(case.pattern, case.size))
     distance = distances(case.machine, case.distance)[np.ix_(case.free, case.free)]
     answers = scotch.map(weights, scotch.architecture(distance), len(case.free))
@@ -197,7 +197,7 @@ def weights_of(graph: tp.JobGraph) -> NDArray[np.float64]:
     return weights
 
 
-# ---- what is measured --------------------------------------------------------------------------------------------
+# ---- measurements ------------------------------------------------------------------------------------------------
 
 
 class Quality(NamedTuple):
@@ -209,7 +209,7 @@ class Quality(NamedTuple):
 
 
 def quality(cases: list[Case]) -> Quality:
-    """Of DRB's costs over the proven ones, or over the best known where the proof took too much."""
+    """Compare DRB's costs with the proven ones, or with the best known if the proof took too long."""
     ratios, proven = [], 0
     for case in cases:
         best = exact(case)
@@ -230,7 +230,7 @@ class Duel(NamedTuple):
 
 
 def against_scotch(scotch: Scotch, cases: list[Case]) -> Duel:
-    """DRB's cost over Scotch's, and the reverse; `refused`: cases in which Scotch put two tasks on one GPU."""
+    """Compare DRB's costs with Scotch's; `refused` counts cases in which Scotch put two tasks on one GPU."""
     ours, refused = [], 0
     for case in cases:
         theirs = scotch_cost(scotch, case)
@@ -243,7 +243,7 @@ def against_scotch(scotch: Scotch, cases: list[Case]) -> Duel:
 
 
 def microseconds(solve: Callable[[Case], kernels.Mapping], case: Case, rounds: int = 9) -> float:
-    """Median CPU time of one call, the Python border included; short calls are timed in batches."""
+    """Return the median CPU time of one call from Python; short calls are timed in batches."""
     solve(case)
     start = time.thread_time()
     solve(case)
@@ -258,7 +258,7 @@ def microseconds(solve: Callable[[Case], kernels.Mapping], case: Case, rounds: i
 
 
 def timed(machine: str, size: int) -> list[Case]:
-    """The cases of one size on one machine by hops."""
+    """Return the cases of one size on one machine by hops."""
     return [case for case in grid((machine,)) if case.size == size and case.distance == "hops"]
 
 
@@ -267,7 +267,7 @@ CLUSTER_SIZE = 4096
 
 @cache
 def cluster() -> kernels.TargetDistance:
-    """1,024 machines of four GPUs in pairs, 64 GPUs a rack."""
+    """Return 1,024 machines of four GPUs in pairs, with 64 GPUs per rack."""
     gpu = np.arange(CLUSTER_SIZE)
     distance = np.full((CLUSTER_SIZE, CLUSTER_SIZE), 200.0)
     for size, inside in ((64, 60.0), (4, 20.0), (2, 1.0)):

@@ -1,7 +1,7 @@
 """The best place for a job, proven: rings, cliques, stars and trees on idle machines, and the hard cases.
 
 `python benchmarks/bench_match_best.py` prints the median CPU time of every case in microseconds, Python border
-included, then the medians and the slowest of each group. `make bars` holds them against their limits.
+included, then the medians and the slowest of each group. `make bars` checks them against their limits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def grid() -> list[Case]:
-    """Every pattern of 2 to 16 GPUs on the idle 16-GPU machines, by AggBW and by effective bandwidth."""
+    """Return every pattern of 2 to 16 GPUs on the idle 16-GPU machines, by AggBW and by effective bandwidth."""
     objectives = ("sum", "effective bandwidth")
     return [
         Case(machine, pattern, size, objective)
@@ -47,7 +47,7 @@ def grid() -> list[Case]:
 
 
 def small_rings() -> list[Case]:
-    """Rings of up to 8 GPUs on the idle 8- and 16-GPU machines."""
+    """Return rings of up to 8 GPUs on the idle 8- and 16-GPU machines."""
     return [Case(machine, "ring", size, "sum") for machine in EIGHT + SIXTEEN for size in range(2, 9)]
 
 
@@ -58,12 +58,12 @@ HARD = (
 
 
 def target_of(machine: str) -> kernels.Graph:
-    """The machine's bandwidths as a kernel's graph."""
+    """Return the machine's bandwidths as a kernel's graph."""
     if machine == "torus2d-16 as in the artifact":  # it lacks one link of the torus
         weights = tp.machines.get("torus2d-16").bandwidth_matrix().copy()
         weights[0, 4] = weights[4, 0] = 12.0
         return kernels.Graph(weights)
-    if machine == "16 x dgx1-v100":  # four machines a rack: 6 GB/s inside it, 3 GB/s beyond
+    if machine == "16 x dgx1-v100":  # four machines per rack: 6 GB/s inside it, 3 GB/s beyond
         weights = np.kron(np.kron(np.eye(4), np.full((4, 4), 3.0)) + 3.0, np.ones((8, 8)))
         inside = np.kron(np.eye(16), np.ones((8, 8))) > 0
         weights[inside] = np.kron(np.eye(16), tp.machines.get("dgx1-v100").bandwidth_matrix())[inside]
@@ -73,14 +73,14 @@ def target_of(machine: str) -> kernels.Graph:
 
 @cache
 def effective_bandwidth(machine: str) -> kernels.LinkCountScore:
-    """Eq. 2 of MAPA over the machine's links, also beyond the sizes it was fitted on."""
+    """Return eq. 2 of MAPA as an objective on the machine's links, even beyond the sizes it was fitted on."""
     score = EffectiveBandwidth()
     return kernels.LinkCountScore(link_class(tp.machines.get(machine)), lambda c: score.predict(*c.T))
 
 
 @cache
 def arguments(case: Case) -> tuple[kernels.Graph, kernels.Graph, Any]:
-    """Pattern, target and objective, built and searched once."""
+    """Return pattern, target and objective after a first search, so that their caches are filled."""
     pattern = tp.JobGraph.mesh((3, 4)) if case.pattern == "mesh 3x4" else PATTERNS[case.pattern](case.size)
     objective: Any = "sum" if case.objective == "sum" else effective_bandwidth(case.machine)
     built = (pattern.graph, target_of(case.machine), objective)
@@ -89,7 +89,7 @@ def arguments(case: Case) -> tuple[kernels.Graph, kernels.Graph, Any]:
 
 
 def solve(built: tuple[kernels.Graph, kernels.Graph, Any]) -> kernels.Embedding:
-    """The proven best; anything less is a failure of the benchmark."""
+    """Return the proven best embedding; raise an error if it is not proven."""
     pattern, target, objective = built
     found = kernels.best_subgraph(pattern, target, objective=objective)
     assert found is not None
@@ -99,7 +99,7 @@ def solve(built: tuple[kernels.Graph, kernels.Graph, Any]) -> kernels.Embedding:
 
 
 def microseconds(case: Case, rounds: int = 9) -> float:
-    """Median CPU time of one call; short calls are timed in batches."""
+    """Return the median CPU time of one call; short calls are timed in batches."""
     built = arguments(case)
     start = time.thread_time()
     solve(built)

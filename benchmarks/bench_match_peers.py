@@ -2,7 +2,7 @@
 
 `python benchmarks/bench_match_peers.py` runs the whole grid once, checks that all three agree, and prints for
 every case the CPU time of each, the ratio of the faster peer to ours, and the geometric mean of the ratios.
-All graphs are built beforehand; the peers may return the lists they make, we fill an array.
+All graphs are built beforehand. The peers return the lists they build; we fill an array.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import rustworkx as rx
 
 import topoplace as tp
 
-MOST_MAPPINGS = 20_000_000  # what the peers' lists of lists can hold in a few GB
-SET_CHECK = 20_000  # up to so many mappings the answers are compared as sets, beyond by their number
+MAX_MAPPINGS = 20_000_000  # limit for the peers' lists of lists, which take a few GB
+SET_CHECK = (
+    20_000  # up to this number, mappings are compared as sets; above it, only their number is compared
+)
 PATTERNS: dict[str, Callable[[int], nx.Graph]] = {
     "ring": nx.cycle_graph,
     "chain": nx.path_graph,
@@ -44,7 +46,7 @@ class Case(NamedTuple):
 
 @cache
 def targets() -> dict[str, nx.Graph]:
-    """Topologies by name; as unweighted graphs the complete forms of both 16-GPU machines are one."""
+    """Return topologies by name; both 16-GPU machines have the same complete unweighted graph."""
     graphs = {"dgx1-v100 complete": nx.complete_graph(8), "16 GPUs complete": nx.complete_graph(16)}
     for machine in ("dgx1-v100", "torus2d-16", "cubemesh-16"):
         graphs[f"{machine} NVLink"] = nvlink_graph(tp.machines.get(machine))
@@ -54,7 +56,7 @@ def targets() -> dict[str, nx.Graph]:
 
 
 def nvlink_graph(topology: tp.Topology) -> nx.Graph:
-    """The pairs of GPUs that an NVLink joins."""
+    """Return the graph of GPU pairs with an NVLink."""
     graph = nx.empty_graph(topology.num_gpus)
     pairs = ((u, v) for v in range(topology.num_gpus) for u in range(v))
     graph.add_edges_from(
@@ -64,12 +66,12 @@ def nvlink_graph(topology: tp.Topology) -> nx.Graph:
 
 
 def torus(*sides: int) -> nx.Graph:
-    """The torus of these sides, vertices numbered row by row."""
+    """Return the torus with these sides, its vertices numbered row by row."""
     return nx.convert_node_labels_to_integers(nx.grid_graph(sides, periodic=True))
 
 
 class Graphs(NamedTuple):
-    """One graph as each library wants it."""
+    """One graph in the form of each library."""
 
     ours: tp.kernels.Graph
     igraph: igraph.Graph
@@ -78,7 +80,7 @@ class Graphs(NamedTuple):
 
 @cache
 def graphs_of(kind: str, size: int = 0) -> Graphs:
-    """A pattern of `size` vertices, or with size 0 the target of that name."""
+    """Return a pattern of `size` vertices, or with size 0 the target of that name."""
     graph = PATTERNS[kind](size) if size else targets()[kind]
     edges = sorted(tuple(sorted(edge)) for edge in graph.edges)
     third: rx.PyGraph[None, None] = rx.PyGraph(multigraph=False)
@@ -116,7 +118,7 @@ COUNT = {"ours": ours_count, "igraph": igraph_count, "rustworkx": rustworkx_coun
 
 
 def cases() -> Iterator[Case]:
-    """The grid, without patterns that have more vertices or edges than their target."""
+    """Yield the cases, without patterns that have more vertices or edges than their target."""
     for target, graph in targets().items():
         for pattern, size in product(PATTERNS, SIZES):
             if size <= len(graph) and PATTERNS[pattern](size).size() <= graph.size():
@@ -124,9 +126,9 @@ def cases() -> Iterator[Case]:
 
 
 def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    """The least CPU time of a run, and its answer: up to seven batches within a quarter of a second.
+    """Return the minimum CPU time of a run, and its answer, from up to seven batches within a quarter of a second.
 
-    Two at least, unless one takes a second: the first may have to tidy the memory the case before left behind.
+    At least two batches run, unless one takes a second: the first may have to free the memory of the previous case.
     """
     best, spent, rounds, batch = math.inf, 0.0, 0, 1
     while rounds < 1 or (rounds < 2 and spent < 1) or (rounds < 7 and spent < 0.25):
@@ -142,7 +144,7 @@ def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def same_mappings(ours: Any, igraphs: Any, rustworkxs: Any) -> bool:
-    """Whether three enumerations agree: as sets while they are small, else in number."""
+    """Return whether three enumerations agree: as sets if they are small, else in number."""
     if not len(ours) == len(igraphs) == len(rustworkxs):
         return False
     if len(ours) > SET_CHECK:
@@ -155,7 +157,7 @@ def same_mappings(ours: Any, igraphs: Any, rustworkxs: Any) -> bool:
 
 
 def compare(case: Case, libraries: dict[str, Callable[[Graphs, Graphs], Any]]) -> float:
-    """Time every library on one case, check that they agree, print a row, return faster peer over ours."""
+    """Time every library on one case, check that they agree, print a row; return the faster peer's time over ours."""
     pattern, target = graphs_of(case.pattern, case.size), graphs_of(case.target)
     times, answers = {}, {}
     for name, run in libraries.items():
@@ -178,8 +180,8 @@ def report(title: str, libraries: dict[str, Callable[[Graphs, Graphs], Any]]) ->
     ratios: list[float] = []
     for case in cases():
         number = ours_count(graphs_of(case.pattern, case.size), graphs_of(case.target))
-        if number > MOST_MAPPINGS:
-            print(f"{case!s:36} {number:11,} left out: more than {MOST_MAPPINGS:,} mappings")
+        if number > MAX_MAPPINGS:
+            print(f"{case!s:36} {number:11,} left out: more than {MAX_MAPPINGS:,} mappings")
         else:
             ratios.append(compare(case, libraries))
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))

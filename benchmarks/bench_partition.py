@@ -2,9 +2,9 @@
 
 `python benchmarks/bench_partition.py` runs every library that is installed on every graph, with as many seeds as fit
 into a few seconds, and prints the median cut and the median CPU time of the calls; `--plot FILE` draws time over edges,
-`--largest N` leaves out larger graphs, and graph files in METIS' format are taken in where they are named.
-`pip install --group peers` gets pymetis, kahip and mtkahypar; libmetis and libscotch, where the system has them, are
-called without Python's part. All get arrays they need not convert.
+`--largest N` leaves out larger graphs, and you can name graph files in METIS' format.
+`pip install --group peers` gets pymetis, kahip and mtkahypar; libmetis and libscotch, if installed, are
+called directly. All libraries get arrays that they need not convert.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Point(NamedTuple):
 
 
 def measure(library: Library, instance: Instance) -> Measured:
-    """Medians over seeds of the cut and of the CPU time of the call alone."""
+    """Return medians over seeds of the cut and of the CPU time of the call alone."""
     cuts, times = [], []
     for seed in range(1, MOST_SEEDS + 1):
         call = library.prepare(instance, seed)
         before = time.thread_time(), time.process_time()
         answer = call()
-        # other threads that a library starts in spite of everything count as well
+        # threads that a library starts in spite of its settings count as well
         times.append(max(time.thread_time() - before[0], time.process_time() - before[1]))
         cuts.append(instance.cut(np.asarray(answer, dtype=np.int64)))
         if seed >= FEWEST_SEEDS and sum(times) > SECONDS:
@@ -68,19 +68,19 @@ def measure(library: Library, instance: Instance) -> Measured:
 
 
 def ratio(rows: Sequence[dict[str, Measured]], of: str, what: str) -> float:
-    """Ours over theirs in the geometric mean."""
+    """Return the geometric mean of our `what` over that of the library `of`."""
     return statistics.geometric_mean(getattr(row["ours"], what) / getattr(row[of], what) for row in rows)
 
 
 # ---- machines ----------------------------------------------------------------------------------------------------
 
-# Pairs whose link in MAPA's artifact is not that of the machine: a torus edge is missing, and of the cube mesh two
-# double links end as PCIe and four as single ones.
+# Pairs whose link in MAPA's artifact differs from the machine's: the torus lacks an edge; in the cube mesh, two double
+# links are PCIe and four are single.
 ARTIFACT = {
     "torus2d-16": {(0, 4): 12.0},
     "cubemesh-16": {(4, 5): 12.0, (12, 13): 12.0, (1, 5): 25.0, (3, 8): 25.0, (0, 11): 25.0, (9, 13): 25.0},
 }
-HALVED = (  # machine, as the artifact has it, least cut
+HALVED = (  # machine, links of the artifact?, minimum cut
     ("dgx1-v100", False, 294.0),
     ("torus2d-16", False, 872.0),
     ("torus2d-16", True, 859.0),
@@ -90,7 +90,7 @@ HALVED = (  # machine, as the artifact has it, least cut
 
 
 def machine(name: str, artifact: bool = False) -> kernels.Graph:
-    """A machine's bandwidths between all pairs, PCIe 12 GB/s; or those that MAPA's artifact has for it."""
+    """Return a machine's bandwidths between all pairs, with 12 GB/s for PCIe, or those of MAPA's artifact."""
     bandwidth = np.array(tp.machines.get(name).bandwidth_matrix())
     for (u, v), gb_per_s in ARTIFACT.get(name, {}).items() if artifact else ():
         bandwidth[u, v] = bandwidth[v, u] = gb_per_s
@@ -98,13 +98,13 @@ def machine(name: str, artifact: bool = False) -> kernels.Graph:
 
 
 def milliseconds_per_edge(side: int) -> float:
-    """CPU time of a bipartition of the grid of side^2 vertices, over its edges."""
+    """Return the CPU milliseconds per edge to bipartition the grid of side^2 vertices."""
     instance = grid(side)
     return measure(LIBRARIES["ours"], instance).milliseconds / len(instance.edges)
 
 
 def microseconds(graph: kernels.Graph) -> float:
-    """The least CPU time of a proof, the call from Python included."""
+    """Return the minimum CPU time of a proof, including the call from Python."""
     best = math.inf
     for _ in range(20):
         before = time.thread_time()
@@ -142,7 +142,7 @@ def test_machine(benchmark: Any, name: str, artifact: bool, cut: float) -> None:
 
 
 def plot(points: Sequence[Point], path: Path) -> None:
-    """CPU time over edges, both logarithmic, a panel for each family of graphs, with a line of linear growth."""
+    """Draw CPU time over edges, both logarithmic, with a panel per family of graphs and a line of linear growth."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -170,7 +170,7 @@ def plot(points: Sequence[Point], path: Path) -> None:
 def report(
     cases: Sequence[Callable[[], Instance]], libraries: Sequence[str], title: str
 ) -> tuple[list[dict[str, Measured]], list[Point]]:
-    """Print a table; returns its rows, and the times as points to draw."""
+    """Print a table; return its rows, and the times as points to draw."""
     print(f"\n{title}, {IMBALANCE:.0%} imbalance: median cut / CPU ms\n")
     print(f"| graph | {' | '.join(libraries)} |\n|---|{'---|' * len(libraries)}")
     rows: list[dict[str, Measured]] = []
@@ -191,7 +191,7 @@ def report(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", help="graph files, instead of everything else")
+    parser.add_argument("files", nargs="*", help="use these graph files instead of all other graphs")
     parser.add_argument("--plot", type=Path, help="draw CPU time over edges into this file")
     parser.add_argument("--quick", action="store_true", help="leave out a million vertices")
     arguments = parser.parse_args()

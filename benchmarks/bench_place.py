@@ -1,4 +1,4 @@
-"""One decision through `policy.place`, as a scheduler asks for it: 16 GPUs, 8 of them busy at random.
+"""One decision of a scheduler through `policy.place`: 16 GPUs, 8 of them busy at random.
 
 `python benchmarks/bench_place.py` prints the median microseconds of every case and the median over all.
 """
@@ -38,7 +38,7 @@ class Case(NamedTuple):
         return f"{self.policy}, {kind} {self.pattern}({self.size}) on {self.machine}"
 
 
-# Of Greedy the aggregated bandwidth; of Preserve the effective bandwidth (up to 5 tasks) and what it preserves.
+# Scores of Greedy: aggregated bandwidth; of Preserve: effective (up to 5 tasks) and preserved bandwidth.
 KINDS = (("mapa-greedy", False), ("mapa-preserve", True), ("mapa-preserve", False))
 CASES = [
     Case(machine, policy, pattern, size, sensitive)
@@ -47,7 +47,7 @@ CASES = [
 
 
 def decisions(case: Case) -> tuple[tp.Policy, tp.JobGraph, list[tp.Cluster]]:
-    """The policy, the job and some clusters, with everything built that later decisions find built."""
+    """Return the policy, the job and some clusters, after decisions that fill their caches."""
     rng = random.Random(str(case))
     topology = tp.machines.get(case.machine)
     policy = tp.policies.get(case.policy)
@@ -70,7 +70,7 @@ def test_place(benchmark: Any, case: Case) -> None:
 
 
 def median_microseconds(case: Case) -> float:
-    """Median over the states and repetitions of one case."""
+    """Return the median over the states and repetitions of one case."""
     policy, job, clusters = decisions(case)
     times = []
     for cluster in clusters * 5:

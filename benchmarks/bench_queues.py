@@ -22,7 +22,7 @@ QUEUES = ("g-queue", "r-queue")
 
 class Cost(NamedTuple):
     seconds: float
-    """CPU time."""
+    """CPU seconds."""
     mean_wait: float
     longest_queue: int
 

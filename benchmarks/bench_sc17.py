@@ -20,7 +20,7 @@ from topoplace.simulate import ProfiledTime, Workload, simulate
 
 POLICIES = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
 SCENARIOS = {1000: 10.0, 200: 0.49}
-"""Machines, and mean seconds between two jobs: the paper's, and those at which 200 machines are busy."""
+"""Mean seconds between two jobs, by number of machines: the paper's, and a value that keeps 200 machines busy."""
 JOBS = 10_000
 
 
@@ -28,11 +28,11 @@ class Cost(NamedTuple):
     seconds: float
     """CPU seconds of the whole run."""
     decision: float
-    """CPU microseconds of the policy per job: all walks along the queue, over the jobs that were placed."""
+    """CPU microseconds of the policy for all its plans, divided by the number of placed jobs."""
 
 
 class Timed:
-    """A policy that notes the time it takes."""
+    """A policy that records the CPU time of its plans."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy

@@ -1,4 +1,4 @@
-"""Simulation throughput: MAPA's 300 jobs under four policies on its five machines, artifact's way and our own.
+"""Simulation throughput: MAPA's 300 jobs under four policies on its five machines, with both orders of ties.
 
 `python benchmarks/bench_simulate.py` prints the seconds of all twenty runs.
 """
@@ -19,7 +19,7 @@ POLICIES = ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
 
 
 def twenty_runs(tie_break: str) -> int:
-    """300 jobs x 4 policies x 5 machines; returns how many jobs ran."""
+    """Simulate 300 jobs x 4 policies x 5 machines and return the number of jobs that ran."""
     workload = Workload.mapa(300)
     jobs = 0
     for machine, name in MACHINES.items():

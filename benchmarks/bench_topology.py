@@ -1,4 +1,4 @@
-"""Large topologies and large texts: building and storing 100,000 GPUs, reading a megabyte in every format."""
+"""Large topologies and texts: build and store 100,000 GPUs, read a megabyte in every format."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LEVELS = {"rack": 4, "leaf": 32, "spine": 512}
 
 
 def cluster() -> tp.Topology:
-    """12,500 machines of 8 GPUs under three levels of a fabric."""
+    """Return 12,500 machines of 8 GPUs under three levels of a fabric."""
     return tp.Topology.cluster(tp.machines.get("dgx-h100"), fabric=tp.Fabric.regular(12_500, LEVELS))
 
 
 def round_trip(topology: tp.Topology) -> tp.Topology:
-    """Through JSON and back, digests compared."""
+    """Write a topology as JSON, read it back, compare the digests and return it."""
     again = tp.Topology.from_json(topology.to_json())
     assert again.digest() == topology.digest()
     return again
 
 
 def megabytes_of_memory() -> float:
-    """The most that building the cluster, asking it for every kind of thing and writing it takes."""
+    """Return the peak memory of building the cluster, querying it and writing it."""
     tracemalloc.start()
     topology = cluster()
     round_trip(topology)
@@ -45,7 +45,7 @@ def megabytes_of_memory() -> float:
 
 
 def slowest_megabyte() -> tuple[float, str]:
-    """CPU seconds of the slowest reading or refusal of a swollen fixture, and which that was."""
+    """Return the CPU seconds of the slowest reading or refusal of an enlarged fixture, and its name."""
     slowest = (0.0, "")
     for path in FIXTURES:
         original, format = path.read_bytes(), format_of(path)

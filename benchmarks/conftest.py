@@ -1,4 +1,4 @@
-"""What every benchmark shares: one thread, and a header that says on what it ran."""
+"""Settings of all benchmarks: one thread, and a header that names the processor and the versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 def processor() -> str:
-    """The processor's name as Linux tells it, else what Python knows."""
+    """Return the processor's name from Linux, or else the machine type from Python."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""The same hundred jobs under four policies on a 16-GPU machine: a table, and two pictures in this directory."""
+"""Compare policies on a hundred jobs on a 16-GPU machine: a table, and two pictures in the current directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ results = [
     for name in tp.policies.names()
 ]
 for row in results[0].compare(results[1:]):
-    print(f"{row['policy']:16} makespan {row['makespan']:6.0f} s, throughput x {row['speedup']:.3f}")
+    print(f"{row['policy']:16} makespan {row['makespan']:6.0f} s, throughput speed-up {row['speedup']:.3f}")
 
 plots.comparison(results, "comparison.png")
 results[-1].gantt("gantt.png")

@@ -1,6 +1,6 @@
-"""A policy of your own in fifteen lines: copy this file, change `best`, run `topoplace.testing.check_policy` on it.
+"""Write your own policy in fifteen lines: copy this file, change `best`, run `topoplace.testing.check_policy` on it.
 
-Requirements of jobs, ranked alternatives, reasons and the queue come from the base class.
+The base class handles requirements of jobs, ranked alternatives, reasons and the queue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from topoplace.testing import check_policy
 
 
 class HighestIds(SearchPolicy):
-    """The free GPUs with the highest ids."""
+    """A policy that chooses the free GPUs with the highest ids."""
 
     name = "highest-ids"
 

@@ -1,4 +1,4 @@
-"""Place a bandwidth-sensitive ring of four on a DGX-1 with two GPUs busy, and see what else was possible."""
+"""Place a bandwidth-sensitive ring of four on a DGX-1 with two GPUs busy, and list the alternatives."""
 
 from __future__ import annotations
 

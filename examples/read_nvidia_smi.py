@@ -1,4 +1,4 @@
-"""From the text of `nvidia-smi topo -m` to the two GPUs that should share a job."""
+"""Read the text of `nvidia-smi topo -m` and choose the GPUs for rings of two to four tasks."""
 
 from __future__ import annotations
 

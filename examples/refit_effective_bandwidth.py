@@ -1,6 +1,6 @@
-"""Fit eq. 2 of MAPA to measurements of your own and place with it.
+"""Fit eq. 2 of MAPA to your own measurements and use it for placement.
 
-The table here is made up: a link mix gets the speed of its slowest link, a little less for each link.
+The table here is invented: a link mix has the speed of its slowest link, minus 3 % for each link.
 """
 
 from __future__ import annotations

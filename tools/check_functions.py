@@ -1,4 +1,4 @@
-"""Gate on the size and complexity of functions: a hard limit for each, a tighter one for nine in ten."""
+"""Check the size and complexity of functions: a hard limit for each, and a tighter one for nine in ten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AIM_LINES, AIM_COMPLEXITY, AIM_SHARE = 25, 8, 0.90
 
 
 def main(paths: list[str]) -> int:
-    """Analyse every C++ and Python function below `paths`; 1 if a limit is broken."""
+    """Analyse every C++ and Python function below `paths` and return 1 if a limit is exceeded, else 0."""
     functions = [
         (f.length, f.cyclomatic_complexity, f"{file.filename}:{f.start_line} {f.name}")
         for file in lizard.analyze(paths, lans=["cpp", "python"])

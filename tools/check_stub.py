@@ -1,4 +1,4 @@
-"""Regenerate the extension's stub and compare it with the committed one; --write replaces that."""
+"""Regenerate the extension's stub and compare it with the committed one, or replace that with --write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMITTED = Path(__file__).parents[1] / "python" / "topoplace" / "_core.pyi"
 
 
 def generate() -> str:
-    """Return what pybind11-stubgen says about the extension that is installed now."""
+    """Return the stub that pybind11-stubgen generates for the installed extension."""
     with tempfile.TemporaryDirectory() as directory:
         command = ["pybind11-stubgen", "topoplace._core", "--numpy-array-use-type-var", "--exit-code"]
         subprocess.run([*command, "-o", directory], check=True, stderr=subprocess.DEVNULL)
@@ -20,7 +20,7 @@ def generate() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Check, or with --write rewrite; 1 if the committed stub is stale."""
+    """Check the committed stub, or replace it with --write; return 1 if it is stale, else 0."""
     fresh = generate()
     if "--write" in arguments:
         COMMITTED.write_text(fresh)

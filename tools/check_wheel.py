@@ -1,4 +1,4 @@
-"""The wheel holds the package and its metadata, and nothing else."""
+"""Check that the wheel contains the package and its metadata, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BELONGS = re.compile(
 
 
 def main(directory: str) -> int:
-    """Check the one wheel in `directory`; 1 if a file does not belong or a needed one is missing."""
+    """Check the only wheel in `directory`; return 1 if a file does not belong or a required one is missing, else 0."""
     (wheel,) = Path(directory).glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     strangers = [name for name in names if not BELONGS.fullmatch(name)]

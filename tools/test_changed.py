@@ -1,7 +1,7 @@
-"""Run the tests of what has changed since main: quick enough to run before every commit.
+"""Run the tests of the files changed since main, quickly enough to do so before every commit.
 
-A changed file of the package is tested by the folder of `tests/` that mirrors its own; a changed test by itself; a
-change of the house (tools, pyproject, docs) by `tests/house`. C++ has `make cpp-test`.
+For a changed file of the package, this runs the folder of `tests/` that mirrors its own. A changed test runs itself;
+any other change (tools, pyproject, docs) runs `tests/house`. For C++, use `make cpp-test`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGE = Path("python/topoplace")
-# Tests that show within seconds whether a module at the top of the package still does its work.
+# Tests that check a module at the top of the package within seconds.
 TOP_LEVEL = {"placement.py": "tests/test_placement.py", "launch.py": "tests/test_placement.py"}
 
 
 def changed(base: str) -> list[Path]:
-    """Return the files that differ from where this branch left `base`, uncommitted and new ones included."""
+    """Return the files changed since this branch left `base`, including uncommitted and new files."""
     fork = git("merge-base", base, "HEAD")[0]
     names = [*git("diff", "--name-only", fork), *git("ls-files", "--others", "--exclude-standard")]
     return [Path(name) for name in dict.fromkeys(names)]
 
 
 def git(*arguments: str) -> list[str]:
-    """Return the lines that git prints."""
+    """Run git with `arguments` and return the lines it prints."""
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     return done.stdout.splitlines()
 
 
 def tests_of(path: Path) -> str | None:
-    """Return the test file or folder that covers `path`, the nearest one there is; None where C++ tests do."""
+    """Return the nearest test file or folder that covers `path`; None if C++ tests cover it."""
     if path.parts[0] == "tests" and path.name.startswith("test_"):
         return str(path)
     if path.parts[0] == "cpp":
@@ -48,7 +48,7 @@ def tests_of(path: Path) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Test what has changed since the branch or commit that is named, main otherwise."""
+    """Run the tests of the changes since the given branch or commit, by default main; return the exit code."""
     base = arguments[0] if arguments else "main"
     found = {tests for path in changed(base) if (tests := tests_of(path)) and (REPOSITORY / tests).exists()}
     chosen = sorted(

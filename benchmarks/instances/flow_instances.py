@@ -1,7 +1,7 @@
-"""Networks for minimum-cost flow, made from a seed: what schedulers solve, and families after published ones.
+"""Networks for minimum-cost flow, generated from a seed: scheduling graphs, and families after published ones.
 
 NETGEN, GRIDGEN and GOTO are well-known generators; the families here follow their parameters as Kiraly and Kovacs list
-them ("Efficient implementations of minimum-cost flow algorithms", 2012) but are made by code of our own: they have the
+them ("Efficient implementations of minimum-cost flow algorithms", 2012) but are made by our own code: they have the
 same kinds of arcs, not the same arcs.
 """
 
@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 RACK = 40  # machines
-SLOTS = 4  # tasks a machine takes
+SLOTS = 4  # tasks per machine
 MOST_PREFERRED = 5
 
 Integers = np.ndarray
 
 
 class Instance(NamedTuple):
-    """A network without lower bounds whose supplies and demands balance; ids of 32 bits, all else of 64."""
+    """A network without lower bounds whose supplies and demands balance; node ids have 32 bits, other values 64."""
 
     family: str
     name: str
@@ -37,7 +37,7 @@ class Instance(NamedTuple):
 
 
 class Arcs:
-    """Collects arcs; what a call gets may be arrays or single numbers."""
+    """A list of arcs to which a call adds arrays or single numbers."""
 
     def __init__(self) -> None:
         self._rows: list[Integers] = []
@@ -61,7 +61,7 @@ class Arcs:
 
 @dataclass(frozen=True)
 class Workload:
-    """Tasks of jobs that want a place on a cluster; every task is worth one unit of flow.
+    """Tasks of jobs to place on a cluster, one unit of flow each.
 
     Nodes of the network, in this order: machines, racks (none in phase 2), the aggregator X, the sink, an unscheduled
     node U_j for each job, tasks.
@@ -71,18 +71,18 @@ class Workload:
     machines: int
     slots: int
     racks: int
-    """0: the aggregator leads to the machines itself."""
+    """Number of racks; with 0, the aggregator leads to the machines directly."""
     job: Integers
-    """(tasks,): each task's job."""
+    """(tasks,): job of each task."""
     preferred: Integers
-    """(tasks, MOST_PREFERRED): machines, -1 where a task has fewer."""
+    """(tasks, MOST_PREFERRED): preferred machines, -1 for none."""
     preferred_cost: Integers
     aggregator_cost: Integers
     """(tasks,)"""
     waiting_cost: Integers
-    """(tasks,): of the arc to the job's unscheduled node."""
+    """(tasks,): cost of the arc to the job's unscheduled node."""
     machine_cost: Integers
-    """(machines,): of the arc that leads to a machine from its rack, or from the aggregator."""
+    """(machines,): cost of the arc to each machine from its rack or the aggregator."""
 
     @property
     def num_tasks(self) -> int:
@@ -114,7 +114,7 @@ class Workload:
         return arcs.instance(self.family, f"{self.family}, {self.machines:,} machines, {load} %", supply)
 
     def churn(self, waiting: Integers, seed: int, share: float = 0.01) -> Churn:
-        """A share of the tasks leaves, as many arrive, and what `waiting` marks (tasks,) waits at a higher cost."""
+        """Remove a share of the tasks, add as many, and raise the cost of waiting for the tasks marked by `waiting`."""
         rng = np.random.default_rng(seed)
         count = max(1, round(share * self.num_tasks))
         left = np.sort(rng.choice(self.num_tasks, count, replace=False))
@@ -133,16 +133,16 @@ TASK_COLUMNS = ("job", "preferred", "preferred_cost", "aggregator_cost", "waitin
 
 class Churn(NamedTuple):
     left: Integers
-    """Positions of the tasks that leave, among those before."""
+    """Positions of the tasks that leave, before the change."""
     arrived: int
-    """How many come: the last ones after."""
+    """Number of tasks that arrive; they are the last ones after the change."""
     after: Workload
 
 
 def scheduling_tasks(like: Workload, count: int, rng: np.random.Generator) -> Workload:
-    """`count` tasks on the machines of `like`.
+    """Return `count` tasks on the machines of `like`.
 
-    Jobs of 1 to 16 tasks, 5 on average; the tasks of one in three want the same machines at the same costs.
+    Jobs have 1 to 16 tasks, 5 on average; in every third job, all tasks prefer the same machines at the same costs.
     """
     sizes = rng.choice([1, 2, 4, 8, 16], p=[0.2, 0.25, 0.25, 0.2, 0.1], size=count)
     job = np.repeat(np.arange(count), sizes)[:count]
@@ -151,7 +151,7 @@ def scheduling_tasks(like: Workload, count: int, rng: np.random.Generator) -> Wo
     aggregator_cost = rng.integers(200, 400, size=count)
     waiting_cost = rng.integers(500, 1000, size=count)
     number = rng.integers(3, MOST_PREFERRED + 1, size=count)
-    first = np.searchsorted(job, job)  # of each task's job
+    first = np.searchsorted(job, job)  # first task of each task's job
     row = np.where(rng.random(count)[job] < 1 / 3, first, np.arange(count))
     preferred[np.arange(MOST_PREFERRED) >= number[:, None]] = -1
     return replace(
@@ -165,7 +165,7 @@ def scheduling_tasks(like: Workload, count: int, rng: np.random.Generator) -> Wo
 
 
 def _distinct(preferred: Integers) -> Integers:
-    """Without a machine that a row already has."""
+    """Replace repeated machines in a row by -1."""
     for later in range(1, MOST_PREFERRED):
         again = (preferred[:, :later] == preferred[:, later, None]).any(axis=1)
         preferred[again, later] = -1
@@ -173,9 +173,9 @@ def _distinct(preferred: Integers) -> Integers:
 
 
 def phase_2_tasks(like: Workload, count: int, rng: np.random.Generator) -> Workload:
-    """`count` sub-tasks on the machines of `like`.
+    """Return `count` sub-tasks on the machines of `like`.
 
-    Jobs of 1, 2 or 4 GPUs, 2.6 on average, whose sub-tasks all want the job's machine.
+    Jobs have 1, 2 or 4 GPUs, 2.6 on average; their sub-tasks all prefer the job's machine.
     """
     sizes = rng.choice([1, 2, 4], p=[0.3, 0.25, 0.45], size=count)
     job = np.repeat(np.arange(count), sizes)[:count]
@@ -195,7 +195,7 @@ TASKS_OF = {"scheduling": scheduling_tasks, "phase 2": phase_2_tasks}
 
 
 def workload(family: str, machines: int, load: float, slots: int = SLOTS, seed: int = 1) -> Workload:
-    """As many tasks as `load` times the slots of all machines."""
+    """Return a workload of `load` times as many tasks as the machines have slots."""
     rng = np.random.default_rng([seed, machines, slots, round(100 * load)])
     racks = -(-machines // RACK) if family == "scheduling" else 0
     none = np.zeros(0, dtype=np.int64)
@@ -210,10 +210,11 @@ def workload(family: str, machines: int, load: float, slots: int = SLOTS, seed: 
 def netgen(
     power: int, *, degree: int | None = 8, supply: int = 1000, family: str = "NETGEN-8", seed: int = 1
 ) -> Instance:
-    """2^power nodes, `degree` arcs a node (None: the root of the nodes), as many sources and sinks as that root.
+    """Return a network of 2^power nodes, with as many sources and sinks as the root of that number.
 
-    Costs 1 to 10,000, capacities 1 to 1,000. Chains from each source through nodes that only pass flow on end at some
-    sinks and can carry all of its supply, `supply` on average; all other arcs join random nodes.
+    degree: arcs per node; None for the root of the number of nodes. Costs are 1 to 10,000, capacities 1 to 1,000.
+    Chains from each source through inner nodes end at some sinks and can carry its whole supply, `supply` on average.
+    All other arcs join random nodes.
     """
     rng = np.random.default_rng([seed, power])
     nodes, some = 1 << power, 1 << power // 2
@@ -237,7 +238,7 @@ def netgen(
 
 
 def _split(total: int, parts: int, rng: np.random.Generator) -> Integers:
-    """Random whole numbers with this total."""
+    """Return `parts` random integers with this total."""
     return rng.multinomial(total, rng.dirichlet(np.full(parts, 3.0)))
 
 
@@ -246,9 +247,9 @@ def _costs(rng: np.random.Generator, count: int, most: int = 10_000) -> Integers
 
 
 def gridgen(power: int, *, seed: int = 1) -> Instance:
-    """A grid with arcs both ways between neighbours and random arcs, 8 a node; many sources and sinks in it.
+    """Return a grid with arcs both ways between neighbours and random arcs, 8 per node, and many sources and sinks.
 
-    Costs 1 to 10,000, capacities 1 to 1,000; one more node takes what the grid cannot carry, at a high cost.
+    Costs are 1 to 10,000, capacities 1 to 1,000; one more node carries the excess of the grid at a high cost.
     """
     rng = np.random.default_rng([seed, power, 1])
     nodes, some = (1 << power) - 1, 1 << power // 2
@@ -273,10 +274,10 @@ def gridgen(power: int, *, seed: int = 1) -> Instance:
 
 
 def goto(power: int, *, seed: int = 1) -> Instance:
-    """A torus around which one supply goes to one demand through nearly all it can carry: hard for every method.
+    """Return a torus whose one supply goes to one demand and nearly fills it: hard for every method.
 
-    Eight arcs a node lead ahead by 1, 2 or more columns and to other rows, the farther the dearer. Costs reach 4,096,
-    capacities 16,384; from the source, and into the sink, arcs lead to and from a column; one arc takes what remains.
+    Eight arcs per node lead ahead by 1, 2 or more columns and to other rows; farther arcs are dearer. Costs reach
+    4,096, capacities 16,384. The source has arcs to one column, the sink arcs from one; one arc carries the rest.
     """
     rng = np.random.default_rng([seed, power, 2])
     nodes, rows = 1 << power, 1 << power // 2
@@ -308,13 +309,13 @@ MOST_ASSIGNMENT_ARCS = 1 << 20
 
 
 def assignment(power: int, *, seed: int = 1) -> Instance:
-    """Half of 2^power nodes to the other half, all pairs, or as many of each as make 2^20 arcs; costs to 10,000."""
+    """Return an assignment of half of 2^power nodes to the other half: all pairs, at most 2^20, costs to 10,000."""
     rng = np.random.default_rng([seed, power, 3])
     half = 1 << power - 1
     degree = min(half, MOST_ASSIGNMENT_ARCS // half)
     left = np.repeat(np.arange(half), degree)
     offset = np.concatenate([np.zeros(1, dtype=np.int64), rng.permutation(half - 1)[: degree - 1] + 1])
-    right = (left + np.tile(offset, half)) % half  # offset 0: there always is an answer
+    right = (left + np.tile(offset, half)) % half  # offset 0 makes every instance feasible
     arcs = Arcs()
     arcs.add(left, half + right, 1, _costs(rng, len(left)))
     return arcs.instance("assignment", f"assignment 2^{power}", np.repeat([1, -1], half))

@@ -1,4 +1,4 @@
-"""A scheduling graph that is kept while tasks come and go: what a scheduler solves again ten times a second."""
+"""A scheduling graph whose tasks arrive and leave, which a scheduler re-solves ten times per second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED = 7
 
 
 class Live:
-    """The network of a workload, changed as the workload does; nodes and arcs keep the numbers they got."""
+    """The network of a workload, updated with its changes; nodes and arcs keep their numbers."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -31,7 +31,7 @@ class Live:
         self._arrive(0)
 
     def change(self, churn: Churn) -> None:
-        """Tasks leave, costs of waiting rise, tasks arrive."""
+        """Remove the tasks that leave, raise costs of waiting, add the tasks that arrive."""
         before, self.workload = self.workload, churn.after
         self.network.remove_nodes(self.tasks[churn.left])
         self.tasks, self.waiting_arcs = (
@@ -49,7 +49,7 @@ class Live:
         return self.network.solve()
 
     def waiting(self, solution: kernels.FlowSolution) -> Integers:
-        """Which tasks have no place."""
+        """Return the mask of the tasks without a place."""
         return solution.flow[self.waiting_arcs] > 0
 
     def _arcs(self, tail, head, capacity, cost) -> Integers:
@@ -57,7 +57,7 @@ class Live:
         return self.network.add_arcs(*columns)
 
     def _arrive(self, first: int) -> None:
-        """The tasks from position `first` on."""
+        """Add the tasks from position `first` on."""
         work = self.workload
         jobs, job, sizes = np.unique(work.job[first:], return_inverse=True, return_counts=True)
         unscheduled = self.network.add_nodes(np.zeros(len(jobs), dtype=np.int64))
@@ -74,23 +74,23 @@ class Live:
 
 
 class Rounds(NamedTuple):
-    """CPU time of this thread, milliseconds; one entry a round."""
+    """CPU milliseconds of this thread, one entry per round."""
 
     change: list[float]
-    """Telling the network."""
+    """Milliseconds to update the network."""
     solve: list[float]
     last: Workload
     cost: int
-    """Of the last solution."""
+    """Cost of the last solution."""
 
     @property
     def milliseconds(self) -> float:
-        """Median of both together."""
+        """Return the median of both times together."""
         return statistics.median(map(sum, zip(self.change, self.solve, strict=True)))
 
 
 def churned(workload: Workload, rounds: int) -> Rounds:
-    """`rounds` times: 1 % of the tasks leave, as many arrive, what waits costs more, and all is solved again."""
+    """Measure `rounds` changes: 1 % of the tasks leave, as many arrive, waiting costs more; then re-solve."""
     live = Live(workload)
     solution = live.solve()
     change, solve = [], []

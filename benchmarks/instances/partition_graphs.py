@@ -1,4 +1,4 @@
-"""Graphs to split, each as every library wants it: clusters of machines, grids, random geometric graphs, files."""
+"""Graphs to split, in the form of each library: clusters of machines, grids, random geometric graphs, files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMBALANCE = 0.03
 
 
 class Instance:
-    """A graph as edges, and as the rows that other libraries take."""
+    """A graph as edges, and as the rows that other libraries read."""
 
     def __init__(
         self, name: str, vertices: int, edges: np.ndarray, weights: np.ndarray | None = None
@@ -30,7 +30,7 @@ class Instance:
 
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Where each vertex's arcs begin, where they lead, what they weigh; 32 bits each."""
+        """Return the start of each vertex's arcs, their heads and their weights, in 32 bits each."""
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         order = np.lexsort((ends[:, 1], ends[:, 0]))
         first = np.concatenate([[0], np.cumsum(np.bincount(ends[:, 0], minlength=self.vertices))])
@@ -38,7 +38,7 @@ class Instance:
         return first.astype(np.int32), ends[order, 1].astype(np.int32), weights
 
     def cut(self, side: np.ndarray) -> float:
-        """What `side` cuts; infinite where a side holds too much."""
+        """Return the cut of `side`; infinite if a side is too heavy."""
         if np.bincount(side, minlength=2).max() > (1 + IMBALANCE) * math.ceil(self.vertices / 2):
             return math.inf
         crossing = side[self.edges[:, 0]] != side[self.edges[:, 1]]
@@ -46,11 +46,11 @@ class Instance:
 
 
 def cluster(machines: int, rack: int = 40) -> Instance:
-    """Machines of four GPUs in racks of 40 under one spine; each GPU, host and switch is a vertex of weight 1.
+    """Return machines of four GPUs in racks of 40 under one spine; each GPU, host and switch is a vertex of weight 1.
 
     Weights are bandwidths: 40 between the GPUs of a socket (two NVLinks), 16 from each GPU to the host (PCIe),
-    10 from host to rack, 40 from rack to spine. With 3 % imbalance 12 of 25 racks and six machines of the next
-    make 540, and 122 of 250 racks 4,880; METIS finds 680 and 4,960.
+    10 from host to rack, 40 from rack to spine. With 3 % imbalance, 12 of 25 racks and six machines of the next
+    cut 540, and 122 of 250 racks cut 4,880; METIS finds 680 and 4,960.
     """
     hosts = np.arange(machines) * 5 + 4
     racks = 5 * machines + np.arange(-(-machines // rack))
@@ -71,14 +71,14 @@ def grid(side: int) -> Instance:
 
 
 def shuffled(side: int) -> Instance:
-    """The same grid, numbered at random: row by row, the numbers alone lead to straight cuts."""
+    """Return the grid numbered at random; numbers row by row would lead to straight cuts."""
     plain = grid(side)
     number = np.random.default_rng(1).permutation(plain.vertices)
     return Instance(f"shuffled grid {side}^2", plain.vertices, number[plain.edges])
 
 
 def geometric(vertices: int) -> Instance:
-    """Points in the unit square, joined within 0.55 sqrt(ln n / n), as in the DIMACS challenge; numbered at random."""
+    """Return random points in the unit square, joined within 0.55 sqrt(ln n / n), as in the DIMACS challenge."""
     radius = 0.55 * math.sqrt(math.log(vertices) / vertices)
     cells = int(1 / radius)
     points = np.random.default_rng(1).random((vertices, 2))
@@ -101,7 +101,7 @@ def geometric(vertices: int) -> Instance:
 
 
 def from_file(path: str) -> Instance:
-    """A graph file, with its edge weights, and every vertex of weight 1."""
+    """Read a graph file with its edge weights; every vertex has weight 1."""
     file = metis.parse(Path(path).read_bytes())
     ends, weights = file.edges[:, :2].astype(np.int64), file.edges[:, 2]
     return Instance(Path(path).stem, file.graph.num_vertices, ends, None if (weights == 1).all() else weights)

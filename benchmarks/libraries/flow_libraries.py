@@ -1,7 +1,7 @@
-"""Solvers for minimum-cost flow behind one call: ours, OR-tools, and LEMON's network simplex as `pylmcf` has it.
+"""Solvers for minimum-cost flow behind one interface: ours, OR-tools, and LEMON's network simplex from `pylmcf`.
 
-`pip install --group peers` gets the others. A network is built from numpy in bulk beforehand and only solving is timed;
-ours gets numpy arrays, so its time contains reading and checking them.
+`pip install --group peers` installs the others. Their networks are built from numpy in bulk beforehand, and
+only solving is timed. Ours gets numpy arrays, so its time includes reading and checking them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Call = Callable[[], Any]
 
 class Prepared(NamedTuple):
     solve: Call
-    """What is timed."""
+    """The call that is timed."""
     cost: Callable[[Any], int]
-    """The optimal cost, from what `solve` returned."""
+    """A function that returns the optimal cost from the result of `solve`."""
 
 
 def ours(algorithm: str, instance: Instance, *, structure: bool = True) -> Prepared:
@@ -46,7 +46,7 @@ def or_tools(instance: Instance) -> Prepared:
 
 
 def lemon(instance: Instance) -> Prepared:
-    order = np.lexsort((instance.head, instance.tail))  # as it asks for
+    order = np.lexsort((instance.head, instance.tail))  # the order that pylmcf requires
     graph = importlib.import_module("pylmcf").Graph(
         instance.num_nodes, instance.tail[order], instance.head[order]
     )
@@ -59,7 +59,7 @@ def lemon(instance: Instance) -> Prepared:
 class Library(NamedTuple):
     prepare: Callable[[Instance], Prepared]
     module: str
-    """What has to be installed."""
+    """Name of the module that must be installed."""
 
     @property
     def installed(self) -> bool:
@@ -72,7 +72,7 @@ OURS = {
     "general": Library(partial(ours, "auto", structure=False), "topoplace"),
     **{name: Library(partial(ours, name), "topoplace") for name in ("network_simplex", "cost_scaling")},
 }
-"""`general` is what auto does with networks in which it recognises nothing."""
+"""The solvers by name; `general` is auto without the recognition of scheduling graphs."""
 LIBRARIES = OURS | PEERS
 
 
@@ -82,12 +82,12 @@ def installed() -> list[str]:
 
 class Measured(NamedTuple):
     milliseconds: float
-    """The least CPU time of this thread."""
+    """Minimum CPU time of this thread."""
     cost: int
 
 
 def measure(library: Library, instance: Instance, *, rounds: int = 5, seconds: float = 1.0) -> Measured:
-    """`rounds` solutions, fewer where they take more than `seconds` together, each of a network built anew."""
+    """Solve a newly built network `rounds` times, or fewer if they take more than `seconds` together."""
     times: list[float] = []
     while len(times) < rounds and sum(times) < seconds:
         prepared = library.prepare(instance)

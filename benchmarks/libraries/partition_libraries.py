@@ -1,8 +1,8 @@
-"""Every library that bisects graphs, behind one call; those that are not installed say so.
+"""Libraries that bisect graphs, behind one interface; each reports if it is installed.
 
-`pip install --group peers` gets pymetis, kahip and mtkahypar. libmetis and libscotch, where the system has them, are
-called directly, so that METIS' own time is seen beside that of its binding. All get arrays they need not convert, and
-one thread.
+`pip install --group peers` gets pymetis, kahip and mtkahypar. libmetis and libscotch, if installed, are
+called directly, which separates METIS' own time from that of its binding. All libraries get arrays that they need not
+convert, and one thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from topoplace import kernels
 os.environ.setdefault("SCOTCH_PTHREAD_NUMBER", "1")
 
 Call = Callable[[], Any]
-"""The call that is timed; its answer can be made an array of sides."""
+"""The call that is timed; its result can be converted to an array of sides."""
 
 
 def ours(instance: Instance, seed: int) -> Call:
@@ -99,7 +99,7 @@ def metis(instance: Instance, seed: int) -> Call:
 
 
 def scotch(instance: Instance, seed: int) -> Call:
-    """Scotch's default strategy at this imbalance; its random numbers start anew with the seed."""
+    """Prepare Scotch's default strategy at this imbalance; its random numbers restart from the seed."""
     library = _shared("scotch-7.0")
     first, to, weights = instance.rows
     side = np.empty(instance.vertices, dtype=np.int32)
@@ -137,9 +137,9 @@ def _shared(name: str) -> ctypes.CDLL:
 class Library(NamedTuple):
     prepare: Callable[[Instance, int], Call]
     module: str = ""
-    """What has to be installed from PyPI, or"""
+    """Name of the module that must be installed, if any."""
     system: str = ""
-    """what the system must have."""
+    """Name of the system library that must be installed, if any."""
 
     @property
     def installed(self) -> bool:
@@ -161,5 +161,5 @@ LIBRARIES = {
 
 
 def installed() -> list[str]:
-    """Which libraries can be asked here."""
+    """Return the names of the installed libraries."""
     return [name for name, library in LIBRARIES.items() if library.installed]

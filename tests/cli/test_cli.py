@@ -14,21 +14,11 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from command_line import COMMAND, assert_command_refuses, run
 from topoplace.cli import reading
 
-COMMAND = str(Path(sys.executable).with_name("topoplace"))
 TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
 JOBS = "2,ring,0,30,0,a\n4,ring,0,40,1,vgg16\n1,ring,5,20,1,b\n"
-
-
-def run(
-    *arguments: str | Path, stdin: str | bytes = "", cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    data = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(
-        [COMMAND, *map(str, arguments)], input=data, capture_output=True, cwd=cwd, timeout=120
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def succeed(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -> str:
@@ -452,7 +442,7 @@ def odd(tmp_path: Path) -> Path:
         ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
         ("compare summit --policies baseline,worst", "'worst': no such policy"),
         ("compare summit --policies ,", "--policies ',': a name is empty"),
-        ("papers mapa --artifact folder", "folder: no results-MACHINE-POLICY-JOBS.txt"),
+        ("papers mapa --artifact folder", "folder: has no results-MACHINE-POLICY-JOBS.txt"),
         ("papers mapa --jobs jobs.csv", "--topology and --policy missing"),
         ("papers mapa --jobs jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
         ("demo -o prose", "prose: File exists"),
@@ -462,11 +452,7 @@ def odd(tmp_path: Path) -> Path:
     ids=lambda value: value or "nothing",
 )
 def test_wrong_input_is_one_line_that_says_what(odd: Path, arguments: str, message: str) -> None:
-    done = run(*arguments.split(), cwd=odd)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert_command_refuses(*arguments.split(), message=message, cwd=odd)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

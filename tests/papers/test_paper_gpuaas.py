@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("highspy")
 
+from paper_rows import by_id
 from topoplace.capacity import TABLE_II, CapacityResult, Problem, SearchPlanner, audit_events, generate_jobs
 from topoplace.capacity.planners.paper_model import PaperModel
 from topoplace.cli import main
@@ -35,8 +36,7 @@ def claims(study: Study) -> dict[str, Claim]:
         rows.shares(study),
         *rows.dispatch(study),
     ]
-    assert len({claim.id for claim in made}) == len(made)
-    return {claim.id: claim for claim in made}
+    return by_id(made)
 
 
 def test_the_papers_saving_is_reached(claims: dict[str, Claim]) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from paper_rows import by_id
 from topoplace.papers import mapa
 from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim, in_order
 from topoplace.papers.mapa.study import Study
@@ -21,7 +22,7 @@ JOBS = (
 
 @pytest.fixture(scope="module")
 def claims() -> dict[str, Claim]:
-    return {claim.id: claim for claim in mapa.reproduce(quick=True)}
+    return by_id(mapa.reproduce(quick=True))
 
 
 # ---- the artifact ------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def test_times_are_those_of_a_clock_that_ticks(rows: list[tuple[int, int, int, i
     [
         ("dgx-v", "best", JOBS, "policy = 'best': the artifact has baseline, topoAware"),
         ("1 2 fast", "greedy", JOBS, "line 1: '1 2 fast' is not `u v gb_per_s"),
-        ("1 1 25 Single", "greedy", JOBS, "line 1: '1 1 25 Single': two GPUs of 1..64"),
+        ("1 1 25 Single", "greedy", JOBS, "line 1: '1 1 25 Single': must have two GPUs of 1..64"),
         ("1 2 25 Single\n2 1 25 Single", "greedy", JOBS, "line 2: the pair 1 2 occurs twice"),
         ("", "greedy", JOBS, "no edge lines"),
         ("dgx-v", "greedy", "9,ring,0,1,0,x\n", "job 0: never fits: needs 9 GPUs"),

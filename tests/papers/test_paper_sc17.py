@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from paper_rows import by_id
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import (
     authors_utility,
@@ -236,7 +237,7 @@ def test_our_table_is_the_published_profile(shared: Path) -> None:
 
 @pytest.fixture(scope="module")
 def claims() -> dict[str, Claim]:
-    return {claim.id: claim for claim in sc17.reproduce(quick=True)}
+    return by_id(sc17.reproduce(quick=True))
 
 
 def test_what_is_reproduced(claims: dict[str, Claim]) -> None:
@@ -293,7 +294,7 @@ def test_jobs_never_placed_are_left_out_of_means_and_miss_their_utility() -> Non
         tp.JobGraph.clique(k).with_(profile=NAMES[0], min_utility=least) for k, least in ((1, 0.0), (3, 1.0))
     ]
     lists = {"x": (Workload(jobs, [5.0, 5.0], [1.0, 1.0]), 1)}
-    claims = {claim.id: claim for claim in rows.scenarios(authors_profile(), lists)}
+    claims = by_id(rows.scenarios(authors_profile(), lists))
     assert claims["1.23 x SLO"].ours.endswith(", 1")
     assert claims["1.23 x wait"].verdict == "differs"
     assert claims["1.23 x wait"].ours.split(", ")[3] == "0.5"
@@ -335,7 +336,7 @@ def test_policies_are_in_the_papers_order_over_many_lists() -> None:
 
 
 def test_no_slo_is_violated_in_scenario_2() -> None:
-    claims = {claim.id: claim for claim in own.scenario_2(authors_profile(), seed=0, num_jobs=1000)}
+    claims = by_id(own.scenario_2(authors_profile(), seed=0, num_jobs=1000))
     assert claims["1.23 own, 1000 machines, mean_wait"].verdict == "not comparable"
     assert len(claims) == 12
     for name in ("1000 machines", "200 machines", "200 machines, overloaded"):
@@ -350,13 +351,13 @@ def test_verdicts_follow_the_measurements() -> None:
         for key, seconds in authors_profile().solo.items()
     }
     changed = PerformanceProfile(faster, authors_profile().colocation)
-    claims = {claim.id: claim for claim in sc17.reproduce(quick=True, profile=changed)}
+    claims = by_id(sc17.reproduce(quick=True, profile=changed))
     for row in ("1.12", "1.14", "1.19"):
         assert claims[row].verdict == "differs", claims[row]
 
 
 def test_the_published_lists_as_rows(shared: Path, tmp_path: Path) -> None:
-    claims = {claim.id: claim for claim in sc17.reproduce(quick=True, lists=shared / "data" / "traces")}
+    claims = by_id(sc17.reproduce(quick=True, lists=shared / "data" / "traces"))
     assert [claims[f"1.22 code {machines}"].verdict for machines in (1, 2, 5, 10)] == ["reproduced"] * 4
     assert claims["1.23 published 100 slowdown"].verdict == "order only"
     with pytest.raises(ValueError, match=r"neither workloads-100.json nor"):

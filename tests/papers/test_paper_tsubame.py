@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from paper_rows import by_id
 from topoplace.cli import main
 from topoplace.papers import tsubame
 from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODUCED, Claim
@@ -25,8 +26,7 @@ Verdicts = dict[str, str]
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Claim], Path]:
     output = tmp_path_factory.mktemp("tsubame")
     claims = tsubame.reproduce(quick=True, output=output)
-    assert len({claim.id for claim in claims}) == len(claims)
-    return {claim.id: claim for claim in claims}, output
+    return by_id(claims), output
 
 
 def test_r_queue_shortens_the_wait_and_hardly_lengthens_the_execution(
@@ -184,7 +184,7 @@ def test_jobs_that_never_fit_are_left_out() -> None:
     fits = tp.JobGraph.independent(1).with_(processes=1, cpus=2)
     never = tp.JobGraph.independent(4).with_(processes=1, cpus=2)
     study = Study(Workload([fits, never, fits], [0, 0, 0], [100, 100, 100]), nodes=1)
-    claims = {claim.id: claim for claim in rows.inputs(study)}
+    claims = by_id(rows.inputs(study))
     assert "(1 jobs never fit and are left out)" in claims["2.6"].ours
     assert study.difference("wait").tolist() == [0, 100]
     with pytest.raises(ValueError, match="no job of the log fits on 1 nodes"):

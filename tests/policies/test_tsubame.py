@@ -120,17 +120,23 @@ def busy_clusters(draw: st.DrawFn) -> tp.Cluster:
     return cluster
 
 
+def decisions(
+    policy: str, cluster: tp.Cluster, queue: list[tp.JobGraph]
+) -> list[tuple[tp.JobGraph, tp.Placement | None]]:
+    """Each job of the queue with the placement that one plan of the policy gives it."""
+    entries = [QueuedJob(str(i), job) for i, job in enumerate(queue)]
+    started = dict(tp.policies.get(policy).plan(entries, cluster, 0.0).start)
+    return [(entry.job, started.get(entry.job_id)) for entry in entries]
+
+
 @given(cluster=busy_clusters(), queue=st.lists(jobs(), min_size=1, max_size=8))
 def test_g_queue_is_the_loop_of_figure_5(cluster: tp.Cluster, queue: list[tp.JobGraph]) -> None:
-    entries = [QueuedJob(str(i), job) for i, job in enumerate(queue)]
-    started = dict(tp.policies.get("g-queue").plan(entries, cluster, 0.0).start)
     servers = servers_of(cluster)
-    for entry in entries:
-        found = suitable(servers, entry.job)
-        placement = started.get(entry.job_id)
-        assert (placement is not None) == (len(found) == entry.job.processes)
+    for job, placement in decisions("g-queue", cluster, queue):
+        found = suitable(servers, job)
+        assert (placement is not None) == (len(found) == job.processes)
         if placement:
-            each = entry.job.num_tasks // entry.job.processes
+            each = job.num_tasks // job.processes
             assert [share.machine for share in placement.hosts] == [server.number for server in found]
             assert list(placement.gpus) == [gpu for server in found for gpu in server.gpus[:each]]
             assert not placement.remote
@@ -140,19 +146,16 @@ def test_g_queue_is_the_loop_of_figure_5(cluster: tp.Cluster, queue: list[tp.Job
 
 @given(cluster=busy_clusters(), queue=st.lists(jobs(), min_size=1, max_size=8))
 def test_r_queue_is_the_loop_of_figure_6(cluster: tp.Cluster, queue: list[tp.JobGraph]) -> None:
-    entries = [QueuedJob(str(i), job) for i, job in enumerate(queue)]
-    started = dict(tp.policies.get("r-queue").plan(entries, cluster, 0.0).start)
     servers = servers_of(cluster)
-    for entry in entries:
-        found = borrowing(servers, entry.job)
-        placement = started.get(entry.job_id)
+    for job, placement in decisions("r-queue", cluster, queue):
+        found = borrowing(servers, job)
         assert (placement is not None) == bool(found)
         if placement:
             assert [share.machine for share in placement.hosts] == [server.number for server, _ in found]
             assert list(placement.gpus) == [gpu for _, block in found for gpu in block]
             for server, _ in found:
-                server.cpus -= entry.job.cpus // entry.job.processes
-                server.memory -= entry.job.memory_gb / entry.job.processes
+                server.cpus -= job.cpus // job.processes
+                server.memory -= job.memory_gb / job.processes
             for server in servers:
                 server.has_job |= any(
                     int(cluster.topology.machine_of[gpu]) == server.number for gpu in placement.gpus
@@ -285,12 +288,12 @@ def test_later_jobs_overtake_and_a_job_that_never_fits_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
-        (tp.JobGraph.ring(3).with_(processes=2), "3 GPUs are not as many for each of 2 nodes"),
-        (job_of(1, 1).with_(drives=1), "1 drives needed, and this policy gives none"),
-        (job_of(1, 1, cpus=9), "a node with 1 GPUs, 9 CPUs and 1 GB needed"),
-        (job_of(1, 1, memory=23), "a node with 1 GPUs, 1 CPUs and 23 GB needed"),
-        (job_of(3, 2).with_(anti_affinity=True), "6 GPUs on different machines needed"),
-        (job_of(2, 2).with_(single_machine=True), "4 GPUs on one machine needed"),
+        (tp.JobGraph.ring(3).with_(processes=2), "3 GPUs cannot be split evenly over 2 nodes"),
+        (job_of(1, 1).with_(drives=1), "needs 1 drives, this policy gives none"),
+        (job_of(1, 1, cpus=9), "needs a node with 1 GPUs, 9 CPUs and 1 GB, the idle"),
+        (job_of(1, 1, memory=23), "needs a node with 1 GPUs, 1 CPUs and 23 GB, the idle"),
+        (job_of(3, 2).with_(anti_affinity=True), "needs 6 GPUs on different machines"),
+        (job_of(2, 2).with_(single_machine=True), "needs 4 GPUs on one machine"),
     ],
 )
 def test_what_can_never_run_says_why(name: str, job: tp.JobGraph, reason: str) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import assert_command_refuses, run
+from mutations import assert_line_is_named
 from topoplace import kernels
 from topoplace.text_formats import metis
 
-COMMAND = str(Path(sys.executable).with_name("topoplace"))
 PATH = b"3 2\n2\n1 3\n2\n"
 
 
@@ -107,19 +105,12 @@ def test_what_is_wrong_is_said_with_its_line(text, message):
 
 @given(data=st.binary(max_size=60) | st.text("0123 %\n-x", max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused(data):
-    refusal = "line"
-    try:
-        metis.parse(data)
-    except ValueError as error:
-        refusal = str(error)
-    assert "line" in refusal
+    assert_line_is_named(metis.parse, data)
 
 
 def split(*arguments, stdin=b""):
-    done = subprocess.run(
-        [COMMAND, "partition", *map(str, arguments)], input=stdin, capture_output=True, timeout=60
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    done = run("partition", *arguments, stdin=stdin)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_the_command_prints_and_writes_sides(tmp_path):
@@ -160,7 +151,4 @@ def test_the_command_balances_weights_and_proves_small_ones():
     ],
 )
 def test_the_command_refuses_in_one_line(arguments, message):
-    code, printed, errors = split(*arguments, stdin=b"3 2\n2\n1 4\n2\n")
-    assert (code, printed) == (2, "")
-    assert message in errors
-    assert errors.count("\n") == 1
+    assert_command_refuses("partition", *arguments, message=message, stdin=b"3 2\n2\n1 4\n2\n")

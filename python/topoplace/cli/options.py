@@ -65,13 +65,29 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
 
 def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
     """Add the number of GPUs per node, which a log in the Standard Workload Format does not contain."""
-    parser.add_argument(
-        "--gpus-per-node",
-        type=count,
-        default=1,
-        metavar="N",
-        help="GPUs per node for the jobs of a log in the Standard Workload Format (default: 1)",
-    )
+    what = "GPUs per node for the jobs of a log in the Standard Workload Format"
+    add_count(parser, "--gpus-per-node", 1, what)
+
+
+def add_count(parser: argparse.ArgumentParser, name: str, default: int, what: str) -> None:
+    """Add the option `name`, the number N of what `what` names, 1 or more."""
+    help_text = f"{what} (default: {default})"
+    parser.add_argument(name, type=count, default=default, metavar="N", help=help_text)
+
+
+def add_timeout(parser: argparse.ArgumentParser, consequence: str) -> None:
+    """Add the time limit; `consequence` says what happens after SECONDS."""
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help=f"{consequence} after SECONDS")
+
+
+def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> None:
+    """Add the argument `name`, a file that contains what `what` names."""
+    parser.add_argument(name, metavar="FILE", help=f"{what}, gzipped or not, or - for standard input")
+
+
+def add_solution_file(parser: argparse.ArgumentParser, metavar: str, what: str) -> None:
+    """Add the option -o, the file to write the solution to."""
+    parser.add_argument("-o", dest="output", metavar=metavar, type=Path, help=f"write {what}")
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:

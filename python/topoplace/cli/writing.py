@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+_MAX_SHOWN = 20
+"""Most items of a list that a table names; JSON has all of them."""
 
 
 def as_json(value: Any) -> None:
@@ -17,6 +21,12 @@ def as_json(value: Any) -> None:
 def wrote(picture: Path, *, beside_json: bool) -> None:
     """Print the path of `picture`, to standard error if standard output carries JSON."""
     print(f"wrote {picture}", file=sys.stderr if beside_json else sys.stdout)
+
+
+def first_of(items: Sequence[object]) -> str:
+    """Return the first items, separated by commas, and the number of the others; "none" without items."""
+    more = f" and {len(items) - _MAX_SHOWN} more" if len(items) > _MAX_SHOWN else ""
+    return (", ".join(map(str, items[:_MAX_SHOWN])) or "none") + more
 
 
 def _finite(value: Any) -> Any:

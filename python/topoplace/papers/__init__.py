@@ -1,1 +1,1 @@
-"""Reproductions of the papers topoplace is built on, one module each: `topoplace papers NAME` prints them."""
+"""Reproductions of the papers that topoplace builds on, one package each; `topoplace papers NAME` prints one."""

@@ -1,4 +1,4 @@
-"""A row of a reproduction: what a paper states, what we get, and a verdict computed from the two."""
+"""Rows of a reproduction: a paper's figure, ours, and a verdict computed from the two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ NOT_COMPARABLE: Final = "not comparable"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`id` as in our list of the paper's numbers; `paper` and `ours` as printed; `why` explains the verdict."""
+    """A row of a reproduction.
+
+    `id` is the number in our list of the paper's figures. `paper` and `ours` are the two figures as printed. `why`
+    states the rule of the verdict.
+    """
 
     id: str
     quantity: str
@@ -25,33 +29,36 @@ class Claim:
     why: str
 
     def to_dict(self) -> dict[str, str]:
-        """The row as `--json` prints it."""
+        """Return the row as `--json` prints it."""
         return asdict(self)
 
 
 def exactly(paper: object, ours: object) -> str:
-    """`reproduced` for the same value, else `differs`."""
+    """Return `reproduced` if the values are equal, else `differs`."""
     return REPRODUCED if paper == ours else DIFFERS
 
 
 def within(paper: float, ours: float, tolerance: float) -> str:
-    """`reproduced` where ours is at most `tolerance` (absolute) off, else `differs`."""
+    """Return `reproduced` if the values differ by at most `tolerance` (absolute), else `differs`."""
     return REPRODUCED if abs(paper - ours) <= tolerance else DIFFERS
 
 
 def in_order(values: Sequence[float], paper: Sequence[float], tolerance: float) -> str:
-    """How far `values` follow the paper's, which are ascending: `reproduced` within `tolerance` each, `order only`
-    where just the order is the same (ties within the tolerance allowed), else `differs`."""
+    """Compare `values` with the ascending values of the paper.
+
+    Returns `reproduced` if each is within `tolerance`, `order only` if they ascend too (allowing ties within
+    `tolerance`), else `differs`.
+    """
     if all(abs(ours - theirs) <= tolerance for ours, theirs in zip(values, paper, strict=True)):
         return REPRODUCED
     return ORDER_ONLY if holds_order(values, tolerance) else DIFFERS
 
 
 def holds_order(values: Sequence[float], tolerance: float = 0.0) -> bool:
-    """Whether no value is below the one before it by more than `tolerance`."""
+    """Return whether no value is below its predecessor by more than `tolerance`."""
     return all(later >= earlier - tolerance for earlier, later in pairwise(values))
 
 
 def listed(values: Iterable[float], digits: int = 1) -> str:
-    """Figures side by side in a row."""
+    """Return the values as text, separated by commas."""
     return ", ".join(f"{value:.{digits}f}" for value in values)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Callable
@@ -12,22 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from mutations import WAYS, broken, swollen
+from batch_logs import PBS as LOG
 from topoplace.cli import main
 from topoplace.simulate import Workload
 from topoplace.simulate.workloads import logged_jobs, pbs
 
 GIB = 2**30 / 1e9
-LOG = """
-01/02/2013 10:00:00;Q;12.batch;queue=G
-01/02/2013 10:10:00;S;12.batch;user=eve queue=G ctime=1357120800 start=1357121000
-01/02/2013 10:30:00;E;12.batch;user=eve group=lab jobname=a=b;c queue=G ctime=1357120800 qtime=1357120810 etime=1357120810 start=1357121000 exec_host=n1/0*8+n2/0*8 Resource_List.nodect=2 Resource_List.place=scatter Resource_List.select=2:ncpus=8:ngpus=3:mem=22gb Resource_List.walltime=24:00:00 session=1 end=1357122600 Exit_status=0 resources_used.walltime=00:26:39
-01/02/2013 10:31:00;L;license;floating license hour:0 day:0
-01/02/2013 10:40:00;E;9.batch;queue=G qtime=1357120790 start=1357121000 Resource_List.nodes=2:fermi:ppn=4:gpus=1+n5:ppn=8:gpus=2#excl end=1357122600
-01/02/2013 10:41:00;E;13.batch;queue=S ctime=1357120900 start=1357121000 Resource_List.ncpus=5 Resource_List.mem=512000kb Resource_List.nodes=1 end=1357122600
-01/02/2013 10:42:00;E;14.batch;queue=G ctime=1357120901 start=0 Resource_List.nodes=1:gpus=1 end=1357122600
-01/02/2013 10:43:00;E;15.batch;queue=G ctime=1357120902 start=1357121000 Resource_List.nodect=2 Resource_List.ncpus=5 Resource_List.ngpus=3 Resource_List.mem=8gb resources_used.walltime=50
-"""  # noqa: E501
 
 
 def record(job_id: str = "1", **values: str) -> str:
@@ -166,19 +155,6 @@ def test_what_was_asked_is_read_whatever_the_words(
     assert (job.num_tasks, job.processes, job.cpus or 0) == (nodes * gpus, nodes, nodes * cpus)
     assert (job.memory_gb or 0) == pytest.approx(nodes * gb * GIB)
     assert (workload.submit_time[row], workload.base_time[row]) == (submit, run_time)
-
-
-@given(st.data())
-def test_broken_logs_are_read_or_refused(data: st.DataObject) -> None:
-    text = data.draw(broken(LOG.encode())).decode("utf-8", "replace")
-    with contextlib.suppress(ValueError):
-        Workload.from_pbs(text, without_gpus=True)
-
-
-@pytest.mark.parametrize("how", WAYS)
-def test_swollen_logs_are_read_or_refused(how: str) -> None:
-    with contextlib.suppress(ValueError):
-        Workload.from_pbs(swollen(LOG.encode(), how).decode(), without_gpus=True)
 
 
 def test_the_command_knows_the_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

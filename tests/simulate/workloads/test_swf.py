@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Callable
@@ -12,26 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from mutations import WAYS, broken, swollen
+from batch_logs import SWF as LOG
 from topoplace.cli import main
 from topoplace.simulate import Transfers, Workload
 from topoplace.simulate.workloads import swf
-
-LOG = """; Version: 2.2
-; MaxNodes: 4
-;  MaxProcs: 32
-; Note: MaxProcs: of the whole machine
-
-   1    0   5 100   8 -1 -1  8  200 1048576  1 7 1 1 1 -1 -1 -1
-   2   10   5  50  12 -1 -1 -1  -1      -1  0 7 1 1 2 -1 -1 -1
-   3   11  -1  -1  -1 -1 -1  8  200      -1  5 7 1 1 1 -1 -1 -1
-   4   12   3   0   1 -1 -1  1  200      -1  5 7 1 1 1 -1 -1 -1
-   5    9   3  30   1 -1 -1  1  200      -1  5 7 1 1 1 -1 -1 -1
-   6   20   3  60   4 -1 -1  4  200      -1  1 7 1 1 1 -1 -1 -1
-   6   -1   3  20   4 -1 -1  4  200      -1  2 7 1 1 1 -1 -1 -1
-   6   -1   9  40   4 -1 -1  4  200      -1  3 7 1 1 1 -1 -1 -1
-   7   21   3 0.4   1 -1 -1  1  200      -1 -1 7 1 1 1 -1 -1 -1
-"""
 
 
 def line(**fields: object) -> str:
@@ -174,19 +157,6 @@ def test_what_was_written_is_read(rows: list[tuple[int, int, int, int]]) -> None
             processors <= job.cpus < processors + job.processes
         )  # all processors, and not one more on each node
         assert (job.memory_gb or 0) == pytest.approx(kb * job.cpus * 1024 / 1e9)
-
-
-@given(st.data())
-def test_broken_logs_are_read_or_refused(data: st.DataObject) -> None:
-    text = data.draw(broken(LOG.encode())).decode("utf-8", "replace")
-    with contextlib.suppress(ValueError):
-        Workload.from_swf(text)
-
-
-@pytest.mark.parametrize("how", WAYS)
-def test_swollen_logs_are_read_or_refused(how: str) -> None:
-    with contextlib.suppress(ValueError):
-        Workload.from_swf(swollen(LOG.encode(), how).decode())
 
 
 def test_the_command_knows_the_format_and_what_machines_have(

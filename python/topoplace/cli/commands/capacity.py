@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
 
-_SHOWN = 20
-"""Limit on the waiting jobs named in the table; `--json` lists all of them."""
 PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 
 
@@ -38,13 +36,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="CSV: name, gpu_model, gpus, cost_per_hour (default: the paper's table II)",
     )
-    parser.add_argument(
-        "--nodes",
-        type=options.count,
-        default=5,
-        metavar="N",
-        help="rent at most N virtual machines (default: %(default)s)",
-    )
+    options.add_count(parser, "--nodes", 5, "rent at most N virtual machines")
     parser.add_argument("--planner", choices=PLANNERS, default="milp", help="method (default: %(default)s)")
     parser.add_argument(
         "--gap",
@@ -52,7 +44,7 @@ def add(commands: Any) -> None:
         default=0.05,
         help="stop a model once this relative gap is proven (default: %(default)s)",
     )
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="then take the best plan so far")
+    options.add_timeout(parser, "take the best plan so far")
     options.add_json(parser)
 
 
@@ -144,14 +136,8 @@ def _show(facts: dict[str, Any]) -> None:
     ]
     tables.show(("VM type", "GPUs used", "job: GPUs"), nodes, f"{len(nodes)} virtual machines to rent")
     cost = {f"{part} $": value for part, value in facts["cost"].items()}
-    rows = [("jobs that wait", _some(facts["postponed"])), *cost.items()]
+    rows = [("jobs that wait", writing.first_of(facts["postponed"])), *cost.items()]
     if facts["bound"] or facts["status"] == "optimal":  # some planners have no bound
         rows += [("no plan costs less than $", facts["bound"]), ("gap %", 100 * facts["gap"])]
     rows.append(("time ms", 1e3 * facts["seconds"]))
     tables.show(("", "value"), rows, f"{facts['planner']}: {facts['status']}")
-
-
-def _some(jobs: list[str]) -> str:
-    """Return the names of the first jobs and the number of the others."""
-    more = f" and {len(jobs) - _SHOWN} more" if len(jobs) > _SHOWN else ""
-    return (", ".join(jobs[:_SHOWN]) or "none") + more

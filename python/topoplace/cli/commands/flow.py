@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import options, reading, writing
@@ -15,24 +14,17 @@ if TYPE_CHECKING:
 
 ALGORITHMS = ("auto", "cost_scaling", "network_simplex", "successive_shortest_path", "cycle_canceling")
 _NOT_SOLVED = 1
-_MAX_SHOWN = 20  # nodes or arcs of a proof, in a table
 
 
 def add(commands: Any) -> None:
     """Add the command `flow`."""
     parser = options.command(commands, "flow", "send all supplies to the demands at the least cost", _run)
-    parser.add_argument(
-        "network",
-        metavar="FILE",
-        help="network in DIMACS' format (.min), gzipped or not, or - for standard input",
-    )
+    options.add_problem_file(parser, "network", "network in DIMACS' format (.min)")
     parser.add_argument(
         "--algorithm", choices=ALGORITHMS, default="auto", help="method (default: %(default)s)"
     )
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after SECONDS")
-    parser.add_argument(
-        "-o", dest="output", metavar="SOLUTION", type=Path, help="write each arc's flow, in DIMACS' format"
-    )
+    options.add_timeout(parser, "give up")
+    options.add_solution_file(parser, "SOLUTION", "each arc's flow, in DIMACS' format")
     options.add_json(parser)
 
 
@@ -91,13 +83,10 @@ def _report(facts: dict[str, Any], arguments: argparse.Namespace) -> None:
     if facts["status"] == "optimal":
         rows += [("cost", facts["cost"]), ("arcs with flow", facts["arcs_with_flow"])]
     if facts["status"] == "infeasible":
-        rows.append(("nodes that supply more than can leave them", _some(facts["cut"])))
+        rows.append(("nodes that supply more than can leave them", writing.first_of(facts["cut"])))
     if facts["status"] == "unbounded":
-        rows.append(("arcs of a cycle around which the cost falls without limit", _some(facts["cycle"])))
+        rows.append(
+            ("arcs of a cycle around which the cost falls without limit", writing.first_of(facts["cycle"]))
+        )
     rows += [("time ms", 1e3 * facts["seconds"]), ("algorithm", facts["algorithm"])]
     tables.show(("", "value"), rows, f"{facts['nodes']} nodes, {facts['arcs']} arcs")
-
-
-def _some(numbers: list[int]) -> str:
-    more = len(numbers) - _MAX_SHOWN
-    return ", ".join(map(str, numbers[:_MAX_SHOWN])) + (f" and {more} more" if more > 0 else "")

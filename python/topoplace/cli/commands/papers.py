@@ -106,9 +106,7 @@ def _add_tsubame(papers: Any) -> None:
         help="use this log (Standard Workload Format, PBS accounting) instead of a generated one",
     )
     options.add_gpus_per_node(parser)
-    parser.add_argument(
-        "--nodes", type=options.count, default=480, metavar="N", help="nodes of the cluster (default: 480)"
-    )
+    options.add_count(parser, "--nodes", 480, "number of nodes of the cluster")
 
 
 def _tsubame(arguments: argparse.Namespace) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import options, reading, writing
@@ -24,9 +23,7 @@ def add(commands: Any) -> None:
         "split a graph's vertices into two sides with little edge weight between them",
         _run,
     )
-    parser.add_argument(
-        "graph", metavar="FILE", help="graph in METIS' format, gzipped or not, or - for standard input"
-    )
+    options.add_problem_file(parser, "graph", "graph in METIS' format")
     parser.add_argument(
         "--fraction", type=float, default=0.5, help="share of the weight meant for side 0 (default: 0.5)"
     )
@@ -36,13 +33,7 @@ def add(commands: Any) -> None:
         default=0.03,
         help="how much more than its share a side may hold (default: 0.03)",
     )
-    parser.add_argument(
-        "--starts",
-        type=options.count,
-        default=16,
-        metavar="N",
-        help="number of starts on the coarsest level (default: 16)",
-    )
+    options.add_count(parser, "--starts", 16, "number of starts on the coarsest level")
     parser.add_argument(
         "--cycles",
         type=int,
@@ -51,12 +42,8 @@ def add(commands: Any) -> None:
         help="number of refinement cycles; more cut less (default: 1)",
     )
     options.add_seed(parser, "the starts")
-    parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="return the best split after SECONDS"
-    )
-    parser.add_argument(
-        "-o", dest="output", metavar="SIDES", type=Path, help="write the side of each vertex, one per line"
-    )
+    options.add_timeout(parser, "return the best split so far")
+    options.add_solution_file(parser, "SIDES", "the side of each vertex, one per line")
     options.add_json(parser)
 
 

@@ -36,9 +36,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--sensitive", action="store_true", help="the job runs slower on slower links")
     options.add_policy(parser)
     parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0,3")
-    parser.add_argument(
-        "--top", type=options.count, default=3, metavar="N", help="candidates to show (default: 3)"
-    )
+    options.add_count(parser, "--top", 3, "number of candidates to show")
     options.add_json(parser)
     options.add_output(parser)
 

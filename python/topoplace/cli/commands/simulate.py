@@ -72,13 +72,7 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
         help="read jobs from FILE: CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), "
         "MAPA's job lines or SC'17's manifests (default: MAPA's job mix)",
     )
-    parser.add_argument(
-        "--num-jobs",
-        type=options.count,
-        default=300,
-        metavar="N",
-        help="number of jobs of the default mix (default: 300)",
-    )
+    options.add_count(parser, "--num-jobs", 300, "number of jobs of the default mix")
     options.add_gpus_per_node(parser)
     options.add_hosts(parser)
     options.add_seed(parser, "the mix, the run times, and of what a log does not contain")

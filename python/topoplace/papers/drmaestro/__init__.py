@@ -1,8 +1,8 @@
 """DRMaestro (Amaral's thesis, chapter 5): disaggregated GPUs and the network, in the sizes of its experiments.
 
-What the thesis leaves open about jobs and machines is in `rodinia`, what about the policy in `policies.DRMaestro`.
-Experiment 2 repeats experiment 1 in its simulator, and so do we. Makespans are of Rodinia's jobs, without the long ones
-that hold CPUs at first: those of table 9 are shorter than these are.
+`rodinia` lists our assumptions about jobs and machines, `policies.DRMaestro` those about the policy. Experiment 2 of
+the thesis repeats experiment 1 in its simulator; we simulate both. Makespans are those of Rodinia's jobs, without the
+long jobs that hold CPUs at first: the makespans of table 9 are shorter than the long jobs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ _SEEDS = 3
 
 
 def reproduce(*, quick: bool = False, seed: int = 0, output: Path | None = None) -> list[Claim]:
-    """All rows, in the order of the thesis.
+    """Return all rows, in the order of the thesis.
 
-    quick: one list of jobs instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decisions on
-    1,000 machines at most. seed: of the first
-    list. output: a directory for plots, which must exist.
+    quick: one list of jobs instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decisions on at
+    most 1,000 machines. seed: seed of the first list. output: an existing directory for plots.
     """
     seeds = range(seed, seed + (1 if quick else _SEEDS))
     small, first = Study(64, 4, seeds), Study(512, 4, seeds)

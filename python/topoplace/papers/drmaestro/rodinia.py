@@ -1,18 +1,18 @@
 """The jobs of the thesis' experiments (sections 3.3 and 5.6), and the machines they run on.
 
-What the thesis tells: which applications of the Rodinia suite, the share of time that seven of them spend in the
-network alone and beside iperf, that their run times are similar, that the type of a job is uniform, the rate of
-arrival, and that long jobs which need CPUs and memory only hold parts of some machines at first, for about 800 s.
+The thesis states the applications of the Rodinia suite, and for seven of them the share of time spent in the network,
+alone and beside iperf. It also states that their run times are similar, that the type of a job is uniform, and the rate
+of arrival. Long jobs that need only CPUs and memory hold parts of some machines at first, for about 800 s.
 
-What it does not tell, and what we take:
+Our assumptions where the thesis is silent:
 - A job needs one GPU, as the programs of the suite do, and 9 to 12 of a machine's 160 logical CPUs.
-- Run times of 50 to 74 s, 62 s on average. That is what experiment 1 without disaggregation implies: 512 jobs in
+- Run times are 50 to 74 s, 62 s on average. Experiment 1 without disaggregation implies this mean: 512 jobs take
   2,486 s on 6 GPUs for 800 s and on 16 after that, (6 * 800 + 16 * 1,686) / 512 s.
-- Of four machines the long jobs hold two wholly, one but for 24 CPUs (two jobs), and one not at all. So 6 GPUs have
-  CPUs beside them, as figure 23 says, and the CPUs left over do for 16 jobs. All experiments begin like that.
-- Hotspot, whose shares are not told, has the medians of the others.
-- With local GPUs a job spends half as much of its time in the network: the thesis' jobs lose time to their neighbours
-  without disaggregation, too (figures 29 and 31), which jobs that do not use the network could not.
+- Of four machines, the long jobs hold two completely, one except for 24 CPUs (two jobs), and one not at all. So 6 GPUs
+  have local CPUs, as in figure 23, and the remaining CPUs are enough for 16 jobs. All experiments begin like that.
+- Hotspot, whose shares are unknown, has the medians of the others.
+- With local GPUs, a job spends half as much of its time in the network. The thesis' jobs lose time to their neighbours
+  without disaggregation, too (figures 29 and 31), so they must use the network.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MACHINE: Final = HostResources(cpus=160, memory_gb=512.0)
 GPUS: Final = 4
 """K80 boards per machine, section 3.3.1."""
 WARM_UP_CPUS: Final = (160, 160, 136)
-"""Of the long jobs, for every four machines."""
+"""CPUs of the long jobs on every four machines."""
 LOCAL_SHARE: Final = 0.5
 
 
@@ -52,7 +52,7 @@ class Application:
     contended: float
 
     def profile(self) -> NetworkProfile:
-        """How it depends on the network."""
+        """Return the network profile of the application."""
         return NetworkProfile(self.alone / 100, self.contended / 100, self.alone / 100 * LOCAL_SHARE)
 
 
@@ -71,7 +71,7 @@ PROFILES: Final = {name: application.profile() for name, application in APPLICAT
 
 
 def machines(count: int) -> Topology:
-    """So many of the testbed's machines on 10 Gbit/s Ethernet: four K80 on PCIe each."""
+    """Return `count` machines of the testbed on 10 Gbit/s Ethernet, each with four K80 on PCIe."""
     machine = Topology.from_links(
         GPUS, [], 12.0, sockets=[0, 0, 1, 1], model="K80", memory_gb=12.0, name="firestone"
     )
@@ -79,7 +79,7 @@ def machines(count: int) -> Topology:
 
 
 def workload(num_jobs: int, num_machines: int, seed: int) -> Workload:
-    """The long jobs at time 0, and then `num_jobs` of Rodinia; `num_machines` is a multiple of four."""
+    """Return the long jobs at time 0, then `num_jobs` jobs of Rodinia; `num_machines` is a multiple of four."""
     random = np.random.default_rng(seed)
     long = [
         JobGraph.without_gpus(cpus=cpus, memory_gb=2.5 * cpus)

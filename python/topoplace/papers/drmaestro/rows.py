@@ -12,40 +12,40 @@ from topoplace.papers.drmaestro import rodinia
 from topoplace.papers.drmaestro.study import Run, Study
 
 _NEAR: Final = 0.05
-"""Ratios of makespans within it are the same."""
-_HAIR: Final = 0.01
-"""A ratio no further from 1 tells no order, though there be one seed only."""
+"""Ratios of makespans that differ by at most this are the same."""
+_MIN_EFFECT: Final = 0.01
+"""A ratio must be further from 1 to show an order, even with a single seed."""
 _BUSY: Final = (100.0, 700.0)
-"""Seconds in which all jobs have been submitted, and none of the long ones has ended."""
+"""Interval in seconds: all jobs have been submitted, and no long job has finished."""
 _LONGEST_DECISION: Final = 1.0
-"""Seconds; the thesis' decisions are "in the order of sub-seconds"."""
+"""Limit in seconds; the thesis' decisions are "in the order of sub-seconds"."""
 Makespans = tuple[float, float]
-"""Seconds without disaggregation and with it."""
+"""Seconds without and with disaggregation."""
 EXPERIMENT_1: Final[Makespans] = (2486.0, 2191.0)
 TABLE_9: Final[Mapping[bool, Makespans]] = {False: (413.08, 261.77), True: (418.83, 300.07)}
-"""By network awareness, as table 10."""
+"""Makespans by network awareness, like TABLE_10."""
 TABLE_10: Final[Mapping[bool, Makespans]] = {False: (1087.73, 972.20), True: (959.21, 862.15)}
 _ORDER: Final = (
-    f"order only on the same side of 1 by more than {_HAIR} and than the ratios are apart, else differs"
+    f"order only on the same side of 1 by more than {_MIN_EFFECT} and than the ratios are apart, else differs"
 )
 
 
 def shares() -> Iterator[Claim]:
-    """Section 3.3.3: what the measured shares say about run times."""
-    told = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
-    full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in told}
+    """Yield the row of section 3.3.3: run times implied by the measured shares."""
+    known = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
+    full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
     yield Claim(
         "5.8",
         "share of time in the network, alone and beside iperf (%); run time beside iperf over alone",
-        ", ".join(f"{name} {app.alone:g} -> {app.contended:g}" for name, app in told.items()),
+        ", ".join(f"{name} {app.alone:g} -> {app.contended:g}" for name, app in known.items()),
         ", ".join(f"{name} {slowdown:.3f}" for name, slowdown in full.items()),
         NOT_COMPARABLE,
-        "the thesis gives shares only; (1 - s) / (1 - s') follows if what is computed takes as long both times",
+        "the thesis gives shares only; (1 - s) / (1 - s') follows if computing takes equally long both times",
     )
 
 
 def experiment_1(study: Study) -> Iterator[Claim]:
-    """Section 5.6.2: four machines, 512 jobs, nobody looks at the network."""
+    """Yield the rows of section 5.6.2: four machines, 512 jobs, a policy that ignores the network."""
     off, on = study.runs(disaggregate=False), study.runs(disaggregate=True)
     yield _speedup("5.2", f"experiment 1, {study.where}", EXPERIMENT_1, off, on)
     busy = [_mean([run.busy_gpus(*_BUSY) for run in runs]) for runs in (off, on)]
@@ -55,13 +55,13 @@ def experiment_1(study: Study) -> Iterator[Claim]:
         "6, 16",
         listed(busy),
         REPRODUCED if abs(busy[0] - 6) < 0.5 and abs(busy[1] - 16) < 0.5 else DIFFERS,
-        "reproduced within 0.5; the 6 are how we set up the machines, that all 16 are used then is a result",
+        "reproduced within 0.5; the 6 follow from our set-up of the machines, the 16 are a result",
     )
     yield from overhead("5.3", study, slower=True)
 
 
 def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
-    """Figures 24 and 27: how long decisions take, with disaggregation and without."""
+    """Yield the rows of figures 24 and 27: times of decisions, with and without disaggregation."""
     off, on = (
         [seconds for run in study.runs(disaggregate=way) for seconds in run.seconds] for way in (False, True)
     )
@@ -87,13 +87,13 @@ def _overhead_ratio(number: str, study: Study, *, slower: bool) -> Claim:
         "about 2 (two phases, not one)" if slower else "below 1 (the queue is shorter)",
         "{:.2f} ({:.2f} and {:.2f} ms)".format(_mean(ratios), *each),
         _order(ratios, above=slower),
-        f"{_ORDER} ({_range(ratios)}): without disaggregation, free GPUs without CPUs beside them are offered to "
-        "waiting jobs in vain at every decision",
+        f"{_ORDER} ({_range(ratios)}): without disaggregation, every decision offers free GPUs without local CPUs to "
+        "waiting jobs in vain",
     )
 
 
 def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterator[Claim]:
-    """Tables 9 and 10: disaggregation and network awareness, each without and with the other."""
+    """Yield the rows of tables 9 and 10: disaggregation and network awareness, each without and with the other."""
     for aware in (False, True):
         off, on = (study.runs(disaggregate=way, network_aware=aware) for way in (False, True))
         title = f"{study.where}, network-aware policy {'on' if aware else 'off'}"
@@ -104,7 +104,7 @@ def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterato
 
 
 def slowdowns(number: str, study: Study) -> Iterator[Claim]:
-    """Figures 29 and 31: execution time over that alone."""
+    """Yield the rows of figures 29 and 31: execution time over that alone, and postponements."""
     for way in (False, True):
         off, aware = (study.runs(disaggregate=way, network_aware=value) for value in (False, True))
         means = [_mean([run.mean_slowdown for run in runs]) for runs in (off, aware)]
@@ -121,7 +121,7 @@ def slowdowns(number: str, study: Study) -> Iterator[Claim]:
     most = max(run.most_postponements for run in study.runs(disaggregate=True, network_aware=True))
     yield Claim(
         f"{number} postponed",
-        f"{study.where}: how often a job was put off at most",
+        f"{study.where}: most postponements of a job",
         "at most 10",
         str(most),
         REPRODUCED if most <= 10 else DIFFERS,
@@ -137,7 +137,7 @@ def _speedup(number: str, title: str, paper: Makespans, off: Sequence[Run], on: 
         f"{paper[0]:.0f} s, {paper[1]:.0f} s, {theirs:.2f}",
         f"{_makespan(off):.0f} s, {_makespan(on):.0f} s, {_mean(ratios):.2f}",
         _verdict(ratios, theirs),
-        f"{_why(ratios)}; how many CPUs the long jobs hold is told for experiment 1 only",
+        f"{_why(ratios)}; the CPUs of the long jobs are known for experiment 1 only",
     )
 
 
@@ -168,7 +168,7 @@ def _ratio(number: str, title: str, theirs: float, ratios: Sequence[float]) -> C
 def _ratios(
     off: Sequence[Run], on: Sequence[Run], of: Callable[[Run], float] = lambda run: run.makespan
 ) -> list[float]:
-    """One per seed: both runs have the same jobs."""
+    """Return the ratio of each seed, whose two runs have the same jobs."""
     return [of(before) / of(after) for before, after in zip(off, on, strict=True)]
 
 
@@ -178,9 +178,9 @@ def _verdict(ratios: Sequence[float], theirs: float) -> str:
 
 
 def _order(ratios: Sequence[float], *, above: bool) -> str:
-    """Whether the seeds' ratios are clearly above 1, or below it: what other jobs might turn round is no order."""
+    """Return `order only` if the mean is on the paper's side of 1 by more than the ratios differ, else `differs`."""
     mean = _mean(ratios)
-    clear = abs(mean - 1) > max(_HAIR, max(ratios) - min(ratios))
+    clear = abs(mean - 1) > max(_MIN_EFFECT, max(ratios) - min(ratios))
     return ORDER_ONLY if clear and (mean > 1) == above else DIFFERS
 
 

@@ -1,9 +1,9 @@
-"""What a decision costs as machines go from 128 to 12,500: a figure the thesis has not (Firmament's has the sizes).
+"""The time of a decision on 128 to 12,500 machines. The thesis has no such figure; the sizes are from Firmament's.
 
-Measured: one plan of the policy, whose phases hold only the places that a minimum may need, while two thirds of the
-GPUs hold a job and 256 wait; and phase 2 as figure 22 draws it, with all tasks and an arc from the aggregator to every
-machine, where tasks want two thirds of the GPUs, or 256 more than all. Of the latter's tasks a hundredth goes and as
-many come between two decisions: solved from nothing, or kept, told what has changed, and solved from there.
+Two things are measured. The first is one plan of the policy, whose phases contain only places that a minimum may need:
+two thirds of the GPUs have a job, and 256 jobs wait. The second is phase 2 as in figure 22, with all tasks and an arc
+from the aggregator to every machine. Its tasks need two thirds of the GPUs, or 256 more than there are. Between two
+decisions, 1 % of the tasks leave and as many arrive; phase 2 is then solved from scratch, or updated and re-solved.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _REPEATS: Final = 5
 
 _CHURN: Final = 0.01
 _NO_LIMIT: Final = -(1 << 31)
-"""The sink's supply: more than all tasks, so that it need not follow their number."""
+"""Supply of the sink; it demands more than all tasks, so that it need not follow their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Milliseconds for the whole graph with so many tasks: from nothing; told what has changed, and solved again."""
+    """Milliseconds for the whole graph with `tasks` tasks: solved from scratch, updated, and re-solved."""
 
     tasks: int
     cold: float
-    told: float
+    update: float
     again: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """At one size, medians: milliseconds for a plan, and the whole graph where two thirds are busy, and where all."""
+    """Median times at one size: milliseconds for a plan, and the graphs with two thirds and with all GPUs busy."""
 
     machines: int
     plan: float
@@ -59,33 +59,33 @@ class Cost:
 
 
 def measure(machines: Sequence[int], seed: int) -> list[Cost]:
-    """The costs at each number of machines (multiples of four)."""
+    """Return the costs at each number of machines, multiples of four."""
     return [_cost(count, seed) for count in machines]
 
 
 def rows(costs: Sequence[Cost]) -> Iterator[Claim]:
-    """Five rows per size, one for each number."""
+    """Yield five rows per size, one for each number."""
     for cost in costs:
         yield _row(
             f"{cost.machines} plan",
             f"{cost.machines} machines, {_WAITING} jobs wait: a plan",
             cost.plan,
             f"one call of the policy, network-aware, with {_BUSY:.0%} of the GPUs busy: all batches and phases, which "
-            "hold the cheapest places only, and the placements",
+            "contain the cheapest places only, and the placements",
         )
         yield from _graph_rows(cost.machines, "busy", cost.busy)
         yield from _graph_rows(cost.machines, "full", cost.full)
 
 
 def series(costs: Sequence[Cost]) -> list[tuple[str, list[int], list[float]]]:
-    """The same as lines of a plot."""
+    """Return the costs as lines of a plot: name, machines, milliseconds."""
     sizes = [cost.machines for cost in costs]
     return [
         ("a plan", sizes, [cost.plan for cost in costs]),
-        ("all of phase 2, from nothing", sizes, [cost.busy.cold for cost in costs]),
-        ("all of phase 2, kept", sizes, [cost.busy.told + cost.busy.again for cost in costs]),
-        ("too many tasks, from nothing", sizes, [cost.full.cold for cost in costs]),
-        ("too many tasks, kept", sizes, [cost.full.told + cost.full.again for cost in costs]),
+        ("all of phase 2, from scratch", sizes, [cost.busy.cold for cost in costs]),
+        ("all of phase 2, re-solved", sizes, [cost.busy.update + cost.busy.again for cost in costs]),
+        ("too many tasks, from scratch", sizes, [cost.full.cold for cost in costs]),
+        ("too many tasks, re-solved", sizes, [cost.full.update + cost.full.again for cost in costs]),
     ]
 
 
@@ -93,16 +93,16 @@ def _graph_rows(machines: int, name: str, graph: Graph) -> Iterator[Claim]:
     what = f"{machines} machines: all of phase 2, {graph.tasks} tasks for {machines * rodinia.GPUS} GPUs"
     yield _row(
         f"{machines} {name}, cold",
-        f"{what}, from nothing",
+        f"{what}, from scratch",
         graph.cold,
-        "one call of min_cost_flow with the network of the next row, whose arrays are there already",
+        "one call of min_cost_flow with the network of the next row, whose arrays exist already",
     )
     yield _row(
         f"{machines} {name}, warm",
-        f"{what}, kept",
-        graph.told + graph.again,
-        f"a FlowNetwork: {graph.told:.2f} ms to tell it that {_CHURN:.0%} of the tasks have left, as many have come "
-        f"and those without a GPU wait at a higher cost, {graph.again:.2f} ms to solve",
+        f"{what}, re-solved",
+        graph.update + graph.again,
+        f"a FlowNetwork: {graph.update:.2f} ms to update ({_CHURN:.0%} of the tasks leave, as many arrive, and those "
+        f"without a GPU wait at a higher cost), {graph.again:.2f} ms to solve",
     )
 
 
@@ -123,7 +123,7 @@ def _plan(machines: int, seed: int) -> float:
     workload = rodinia.workload(_WAITING, 4, seed)
     jobs = [job for job in workload.jobs if job.num_tasks]
     queue = [QueuedJob(f"waits {i}", job, float(i)) for i, job in enumerate(jobs)]
-    policy.plan(queue, cluster, 0.0)  # builds the columns, which the cluster keeps
+    policy.plan(queue, cluster, 0.0)  # builds the columns, which the cluster caches
 
     def change() -> Callable[[], object]:
         cluster.release(next(iter(cluster.allocations)))
@@ -133,7 +133,7 @@ def _plan(machines: int, seed: int) -> float:
 
 
 def _loaded(machines: int, seed: int) -> Cluster:
-    """A cluster that has been running: local jobs of all kinds on two thirds of its GPUs."""
+    """Return a cluster with local jobs of all kinds on two thirds of its GPUs."""
     random = np.random.default_rng(seed)
     cluster = Cluster(rodinia.machines(machines), rodinia.MACHINE)
     jobs = {job.profile: job for job in rodinia.workload(_WAITING, 4, seed).jobs if job.num_tasks}
@@ -146,24 +146,24 @@ def _loaded(machines: int, seed: int) -> Cluster:
 
 
 def _graph(machines: int, tasks: int, seed: int) -> Graph:
-    kept = _Kept(machines, tasks, seed)
-    waiting = kept.solve()
+    network = _UpdatedNetwork(machines, tasks, seed)
+    waiting = network.solve()
     cold: list[float] = []
-    told: list[float] = []
+    update: list[float] = []
     again: list[float] = []
     for _ in range(_REPEATS):
         begin = time.thread_time()
-        kept.change(waiting)
+        network.change(waiting)
         changed = time.thread_time()
-        waiting = kept.solve()
+        waiting = network.solve()
         again.append((time.thread_time() - changed) * 1e3)
-        told.append((changed - begin) * 1e3)
-        cold.append(kept.cold())
-    return Graph(tasks, median(cold), median(told), median(again))
+        update.append((changed - begin) * 1e3)
+        cold.append(network.cold())
+    return Graph(tasks, median(cold), median(update), median(again))
 
 
-class _Kept:
-    """Phase 2 with all its arcs, kept from decision to decision."""
+class _UpdatedNetwork:
+    """A network of phase 2 with all its arcs, updated between decisions."""
 
     def __init__(self, machines: int, tasks: int, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -183,18 +183,18 @@ class _Kept:
         number = np.arange(tasks)
         self.aggregator, self.first_machine, self.machines = 2 * tasks, 2 * tasks + 1, machines
         self.columns = np.stack([number, number + tasks, number + 2 * tasks, cost[2 * tasks : 3 * tasks]])
-        """(4, tasks): the node, its unscheduled node, the arc between them and its cost."""
+        """(4, tasks): node of the task, its unscheduled node, the arc between them and its cost."""
         self.cost = 0
 
     def solve(self) -> NDArray[np.bool_]:
-        """Which tasks wait."""
+        """Solve the network and return the mask of the tasks that wait."""
         solution = self.network.solve()
         self.cost = solution.cost
         waits: NDArray[np.bool_] = solution.flow[self.columns[2]] > 0
         return waits
 
     def change(self, waiting: NDArray[np.bool_]) -> None:
-        """What happens between two decisions a second apart."""
+        """Apply one second of changes: waiting tasks become dearer, some tasks leave, as many arrive."""
         costs, count = Costs(), self.columns.shape[1]
         self.columns[3, waiting] += units(np.array([costs.impatience]))
         self.network.set_cost(self.columns[2, waiting], self.columns[3, waiting])
@@ -216,7 +216,7 @@ class _Kept:
         return np.stack([task, unscheduled, arcs[:count], wait]).astype(np.int64)
 
     def cold(self) -> float:
-        """Milliseconds for the network as it is now, from nothing."""
+        """Return the milliseconds to solve the current network from scratch."""
         columns = self.network.columns()
         begin = time.thread_time()
         found = kernels.min_cost_flow(
@@ -224,12 +224,12 @@ class _Kept:
         )
         spent = time.thread_time() - begin
         if found.cost != self.cost:
-            raise RuntimeError(f"from nothing the least cost is {found.cost}, kept {self.cost}")
+            raise RuntimeError(f"the minimum cost is {found.cost} from scratch, and {self.cost} re-solved")
         return spent * 1e3
 
 
 def _phase(free: Ints, load: np.ndarray, host: Ints, waited: np.ndarray) -> Phase:
-    """Phase 2 of figure 22: every GPU prefers the machine of its process, and the aggregator offers every machine."""
+    """Return phase 2 of figure 22: each GPU prefers the machine of its process, the aggregator offers all machines."""
     costs, tasks = Costs(), np.arange(len(host), dtype=np.int64)
     one = np.zeros(1, dtype=np.int64)
     local = np.repeat(costs.place(np.ones(1), LOCAL), len(host))
@@ -247,7 +247,7 @@ def _phase(free: Ints, load: np.ndarray, host: Ints, waited: np.ndarray) -> Phas
 
 
 def _milliseconds(change: Callable[[], Callable[[], object]]) -> float:
-    """The median time of what `change` returns, which itself does not count."""
+    """Return the median time of the calls that `change` returns; the time of `change` itself is not counted."""
     times: list[float] = []
     for _ in range(_REPEATS):
         step = change()

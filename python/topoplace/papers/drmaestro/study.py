@@ -1,4 +1,4 @@
-"""The simulations behind the rows: one setting of an experiment, over several seeds."""
+"""Simulations of one experiment of the thesis in all its settings, over several seeds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Timed(DRMaestro):
-    """The policy, with the seconds of CPU time each of its plans took."""
+    """The policy DRMaestro, recording the CPU seconds of each plan."""
 
     def __init__(self, *, disaggregate: bool, network_aware: bool) -> None:
         super().__init__(disaggregate=disaggregate, network_aware=network_aware, profiles=rodinia.PROFILES)
         self.seconds: list[float] = []
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """As that of the policy."""
+        """Return the plan of DRMaestro and record its CPU time."""
         begin = time.thread_time()
         plan = super().plan(queue, cluster, now)
         self.seconds.append(time.thread_time() - begin)
@@ -39,30 +39,30 @@ class Run:
 
     result: Result
     seconds: list[float] = field(repr=False)
-    """Of each plan, CPU time."""
+    """CPU seconds of each plan."""
 
     @property
     def makespan(self) -> float:
-        """From the first submission to the last end."""
+        """Return the time from the first submission to the last end."""
         jobs = self._jobs()
         return max(record.end for record in jobs) - min(record.submitted.submit_time for record in jobs)
 
     @property
     def mean_slowdown(self) -> float:
-        """Run time over run time alone."""
+        """Return the mean of run time over run time alone."""
         return float(np.mean(self.slowdowns()))
 
     def slowdowns(self) -> list[float]:
-        """Of every job, worst first, as in figures 29 and 31."""
+        """Return the slowdown of every job, worst first, as in figures 29 and 31."""
         return sorted((r.run_time / r.submitted.base_time for r in self._jobs()), reverse=True)
 
     @property
     def most_postponements(self) -> int:
-        """Of any job."""
+        """Return the most postponements of any job."""
         return max(record.postponed for record in self._jobs())
 
     def busy_gpus(self, begin: float, end: float) -> float:
-        """How many GPUs jobs held between two times, on average."""
+        """Return the mean number of GPUs that jobs held between two times."""
         held = sum(max(0.0, min(record.end, end) - max(record.start, begin)) for record in self._jobs())
         return held / (end - begin)
 
@@ -71,7 +71,7 @@ class Run:
 
 
 class Study:
-    """One size of experiment in all its settings, over several seeds; each run is made when first asked for."""
+    """One size of experiment in all its settings, over several seeds; runs are made on first use."""
 
     def __init__(self, num_jobs: int, num_machines: int, seeds: Sequence[int]) -> None:
         self.num_jobs = num_jobs
@@ -81,11 +81,11 @@ class Study:
 
     @property
     def where(self) -> str:
-        """The experiment's size, for titles."""
+        """Return the experiment's size, for titles."""
         return f"{self.num_jobs} jobs on {self.num_machines} machines"
 
     def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[Run, ...]:
-        """One run per seed; all settings have the same jobs."""
+        """Return one run per seed; all settings have the same jobs."""
         key = disaggregate, network_aware
         if key not in self._runs:
             self._runs[key] = tuple(self._run(seed, *key) for seed in self.seeds)

@@ -1,10 +1,9 @@
 """GPU as a service (Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems").
 
-Jobs are those of `capacity.generate_jobs`, or drawn from the times that the authors published with a later scheduler,
-where a file of them is given. Decisions are made when jobs arrive and end, not every hour as well: the paper counts its
-solver's work so (section V-B), and leaves out what an hour would add. First-principle methods are as their authors
-published them later, and have all nodes in one pool. What costs is compared are those that the simulation paid: nodes
-for as long as they were let, and tardiness.
+Jobs are those of `capacity.generate_jobs`, or drawn from a given file of the times that the authors published with a
+later scheduler. Decisions are made when jobs arrive and finish, but not every hour: the paper counts its solver's work
+the same way (section V-B). First-principle methods are as their authors published them later, with all nodes in one
+pool. Compared costs are those that the simulation paid: for nodes while they were rented, and for tardiness.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ def reproduce(
     times: str | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """All rows.
+    """Return all rows.
 
-    nodes: cluster sizes, multiples of 5; by default 5, 10 and 20, and 5 and 10 where `quick`, in which case a decision
-    gets half a second at most instead of ten. seed: of the first of three lists of jobs per size. times: text of a
-    table of measured times to draw jobs from. output: a directory for plots, which must exist.
+    nodes: cluster sizes, multiples of 5; by default 5, 10 and 20. quick: by default 5 and 10 nodes, and half a second
+    per decision instead of ten. seed: seed of the first of three lists of jobs per size. times: text of a table of
+    measured times to draw jobs from. output: an existing directory for plots.
     """
     sizes = tuple(nodes or ((5, 10) if quick else (5, 10, 20)))
     for i, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""The table of times that the paper's authors published with a later scheduler, one line per way to run a job."""
+"""Reader of the run times that the paper's authors published with a later scheduler."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MOST_GPUS: Final = 1024
 
 
 def tables_of(text: str) -> list[NDArray[np.float64]]:
-    """Hours of each job on the types of Table II, in the order of the jobs; other columns are left aside.
+    """Return a table of hours for each job, by type of Table II and number of GPUs; infinite where unknown.
 
-    text: CSV with the columns Jobs (a name), GpuType, GpuNumber and ExecutionTime (seconds). ValueError naming the line
-    for a time that is no number above 0, and a job for which no line says how it runs on any of those types.
+    text: CSV with the columns Jobs (a name), GpuType, GpuNumber and ExecutionTime (seconds), and any others. Raises
+    ValueError for a time that is not above 0, naming the line, and for a job without a time on any of those types.
     """
     tables: dict[str, NDArray[np.float64]] = {}
     for line, row in records(text, _NEEDED, None):
         gpus = int(number(row["GpuNumber"], int, line, "GpuNumber", low=1, high=_MOST_GPUS))
         seconds = number(row["ExecutionTime"], float, line, "ExecutionTime", high=MAX_HOURS)
         if not seconds:
-            raise ValueError(f"line {line}: ExecutionTime = 0, a job takes longer")
+            raise ValueError(f"line {line}: ExecutionTime = 0: must be above 0")
         empty = np.full((len(TABLE_II), TABLE_II.max_gpus), math.inf)
         table = tables.setdefault(row["Jobs"], empty)
         for place, vm_type in enumerate(TABLE_II):

@@ -13,23 +13,23 @@ from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODU
 from topoplace.papers.gpuaas.study import FIRST_PRINCIPLES, MOST_CENTRALISED, NODES_PER_CONTROLLER, Study
 
 SAVING: Final = (0.45, 0.80)
-"""Section VI: over first-principle methods (the abstract has 50 to 70 %)."""
+"""Savings over first-principle methods in section VI (50 to 70 % in the abstract)."""
 HIERARCHY: Final = 0.03
-"""Section V-B: how much cheaper hierarchical is than centralised, on average."""
+"""Mean saving of hierarchical over centralised planning in section V-B."""
 VARIABLES: Final = 5000
 SOLVE_SECONDS: Final = 40.0
 RESPONSE_SECONDS: Final = 48.65
-"""Of one optimisation server for 100 nodes."""
+"""Response time of one optimisation server for 100 nodes."""
 DECISIONS_PER_SECOND: Final = 2 / 450
-"""At 100 nodes: twice the submissions, one every 450 s."""
+"""Decisions at 100 nodes: two per submission, one submission every 450 s."""
 CENTRALISED: Final = (40, 300_000)
-"""Nodes, and variables of the centralised model at which the paper's solver ran out of memory."""
+"""Nodes and variables of the centralised model for which the paper's solver ran out of memory."""
 
 Series = list[tuple[str, list[int], list[float]]]
 
 
 def savings(study: Study) -> Iterator[Claim]:
-    """Figure 3 and the conclusion: costs under the proposal and under first-principle methods."""
+    """Yield the rows of figure 3 and the conclusion: costs of the proposal and of first-principle methods."""
     for size in study.sizes:
         yield _saving(study, size)
     yield _saving_over_each(study)
@@ -44,7 +44,7 @@ def _saving(study: Study, size: int) -> Claim:
         f"{SAVING[0]:.0%} to {SAVING[1]:.0%}",
         f"{np.mean(saved):.0%} ({_each(saved, '.0%')})",
         _reached(saved),
-        f"reproduced from {SAVING[0]:.0%} up on average, order only where every list of jobs is cheaper, else differs; "
+        f"reproduced from {SAVING[0]:.0%} up on average, order only if every list of jobs is cheaper, else differs; "
         f"first list: {_costs(study, size)}",
     )
 
@@ -78,7 +78,7 @@ def _saving_over_each(study: Study) -> Claim:
         f"{SAVING[0]:.0%} to {SAVING[1]:.0%}",
         ", ".join(f"{name} {value:.0%}" for name, value in saved.items()),
         REPRODUCED if inside == len(saved) else (ORDER_ONLY if min(saved.values()) > 0 else DIFFERS),
-        f"reproduced from {SAVING[0]:.0%} up for each, order only where each costs more, else differs",
+        f"reproduced from {SAVING[0]:.0%} up for each, order only if each costs more, else differs",
     )
 
 
@@ -90,13 +90,13 @@ def _saving_over_sharing(study: Study) -> Claim:
         "no such figure",
         f"{np.mean(saved):.0%} ({min(saved):.0%} to {max(saved):.0%})",
         NOT_COMPARABLE,
-        "the model charges a node until its first job ends only, and lets as many nodes as there are jobs (P1n), "
-        "however slow; who packs jobs onto the GPUs that are cheapest in time may pay less in the end",
+        "the model charges a node only until its first job finishes, and rents up to one node per job (P1n), however "
+        "slow; a method that packs jobs onto the GPUs that are cheapest over time may pay less in the end",
     )
 
 
 def hierarchy(study: Study) -> Claim:
-    """Figure 3: many small controllers or one large."""
+    """Return the row of figure 3: many small controllers against one large controller."""
     at = [(size, seed) for size in study.centralised_sizes for seed in study.seeds]
     saved = [1 - study.hierarchical(*one).total_cost / study.centralised(*one).total_cost for one in at]
     mean = float(np.mean(saved)) if at else float("nan")
@@ -109,14 +109,14 @@ def hierarchy(study: Study) -> Claim:
         f"{HIERARCHY:.0%} on average",
         f"{mean:.1%} ({_each(saved, '.1%')})" if at else "not compared",
         verdict if at else NOT_COMPARABLE,
-        "reproduced from 0 to 6 %, order only above, differs below; both by the same model here, where the paper's "
-        f"centralised one is that of earlier work; {share} of the centralised decisions are solved to 5 %, proven; "
+        "reproduced from 0 to 6 %, order only above, differs below; both use the same model here; the paper's "
+        f"centralised model is an earlier one; {share} of the centralised decisions are solved to 5 %, proven; "
         f"not compared above {MOST_CENTRALISED} nodes",
     )
 
 
 def controllers(study: Study) -> Iterator[Claim]:
-    """Figure 2: the size of models, and how long they take."""
+    """Yield the rows of figure 2: sizes of models and times of decisions."""
     jobs, seconds = (_decisions(study, column) for column in ("jobs", "seconds"))
     variables = [printed_variables(int(count), NODES_PER_CONTROLLER) for count in jobs]
     mean = float(np.mean(variables))
@@ -126,7 +126,7 @@ def controllers(study: Study) -> Iterator[Claim]:
         f"about {VARIABLES:,}",
         f"{mean:,.0f}, with {np.mean(jobs):.1f} jobs",
         within(VARIABLES, mean, 0.25 * VARIABLES),
-        "reproduced within a quarter; counted from (P1) and (P2), what is solved is another formulation of it",
+        "reproduced within a quarter; counted from (P1) and (P2), whose solved formulation is another",
     )
     nodes, limit = CENTRALISED
     largest = printed_variables(nodes * 10, nodes)
@@ -136,7 +136,7 @@ def controllers(study: Study) -> Iterator[Claim]:
         f"above {limit:,}, of an earlier and smaller model",
         f"{largest:,}",
         NOT_COMPARABLE,
-        "counted as the row before; the earlier model is not in the paper",
+        "counted as in the row before; the paper does not contain the earlier model",
     )
     yield Claim(
         "4.7 seconds",
@@ -144,12 +144,12 @@ def controllers(study: Study) -> Iterator[Claim]:
         f"about {SOLVE_SECONDS:g} s",
         f"{np.mean(seconds):.3f} s, at most {np.max(seconds):.1f} s",
         REPRODUCED if float(np.mean(seconds)) <= SOLVE_SECONDS else DIFFERS,
-        "reproduced where not slower; CPU time on this machine, HiGHS; the paper's is Gurobi's on 32 cores",
+        "reproduced if not slower; CPU time on this machine, HiGHS; the paper's is Gurobi's on 32 cores",
     )
 
 
 def server(study: Study) -> Iterator[Claim]:
-    """Section V-B: the server that decides for 20 controllers, as a queue."""
+    """Yield the rows of section V-B: the server that decides for 20 controllers, as a queue."""
     ours = response(SOLVE_SECONDS, 2 * SOLVE_SECONDS**2, DECISIONS_PER_SECOND)
     yield Claim(
         "4.8",
@@ -173,7 +173,7 @@ def server(study: Study) -> Iterator[Claim]:
 
 
 def heuristic(study: Study) -> Claim:
-    """Our search in the MILP's place."""
+    """Return the row of our native search instead of the MILP."""
     ratio = [
         study.hierarchical(*at, "search").total_cost / study.hierarchical(*at).total_cost
         for at in _all(study)
@@ -185,29 +185,29 @@ def heuristic(study: Study) -> Claim:
         "no such figure",
         f"{np.mean(ratio):.3f} ({min(ratio):.3f} to {max(ratio):.3f}), {1e3 * np.mean(seconds):.1f} ms",
         NOT_COMPARABLE,
-        "a plan that costs less by the model, which looks no further than to the next end, may cost more in the end",
+        "the model looks ahead to the next end of a job only; a plan that is cheaper by it may cost more in the end",
     )
 
 
 def shares(study: Study) -> Claim:
-    """An objective of our own in the MILP's place."""
+    """Return the row of our own objective instead of the MILP."""
     runs = {at: study.hierarchical(*at, "shares").total_cost for at in _all(study)}
     milp = np.mean([cost / study.hierarchical(*at).total_cost for at, cost in runs.items()])
     sharing = np.mean([cost / study.best(*at, sharing=True) for at, cost in runs.items()])
     exclusive = np.mean([cost / study.best(*at) for at, cost in runs.items()])
     return Claim(
         "shares",
-        "cost where jobs are charged their share of a node to their own end (SharePlanner), over that with the MILP; "
+        "cost with jobs charged their share of a node until their own end (SharePlanner), over that with the MILP; "
         "the best first-principle method; the best that shares nodes",
         "no such figure",
         f"{milp:.2f}; {exclusive:.2f}; {sharing:.2f}",
         NOT_COMPARABLE,
-        "an objective of ours, by the native search, on as many controllers",
+        "our own objective, by the native search, with the same number of controllers",
     )
 
 
 def dispatch(study: Study) -> Iterator[Claim]:
-    """Section VI: other rules than round robin, which the paper leaves to future work."""
+    """Yield the rows of dispatch rules other than round robin, future work in section VI."""
     at = [(size, seed) for size in study.large_sizes for seed in study.seeds]
     for rule in RULES[1:]:
         ratio = [
@@ -226,7 +226,7 @@ def dispatch(study: Study) -> Iterator[Claim]:
 
 
 def printed_variables(jobs: int, nodes: int) -> int:
-    """Of (P2): w, y, z, x, τ, τ̂, π, α, ξ and γ, in the order of Table I."""
+    """Return the number of variables of (P2): w, y, z, x, τ, τ̂, π, α, ξ and γ, in the order of Table I."""
     types, ways = len(TABLE_II), sum(vm_type.num_gpus for vm_type in TABLE_II)
     return (
         nodes * (1 + types) + jobs * nodes * (1 + ways) + 2 * jobs + jobs * nodes * 2 + nodes + jobs * nodes
@@ -234,12 +234,15 @@ def printed_variables(jobs: int, nodes: int) -> int:
 
 
 def response(mean: float, square: float, rate: float) -> float:
-    """Seconds in an M/G/1 queue by Pollaczek and Khinchine: mean and mean square of the service time, arrival rate."""
+    """Return the seconds that a request spends in an M/G/1 queue, by Pollaczek and Khinchine.
+
+    mean, square: mean and mean square of the service time in seconds; rate: arrivals per second.
+    """
     return mean + rate * square / (2 * (1 - rate * mean))
 
 
 def seconds_by_size(study: Study) -> Series:
-    """Figure 2: how long decisions take."""
+    """Return the times of decisions as lines of figure 2."""
     return [
         ("hierarchical", *_by_size(study, study.sizes, study.hierarchical, _seconds)),
         ("centralised", *_by_size(study, study.centralised_sizes, study.centralised, _seconds)),
@@ -247,7 +250,7 @@ def seconds_by_size(study: Study) -> Series:
 
 
 def costs_by_size(study: Study) -> Series:
-    """Figure 3: costs over those under the best first-principle method."""
+    """Return the costs over those of the best first-principle method, as lines of figure 3."""
 
     def relative(run: CapacityResult, at: tuple[int, int]) -> float:
         return run.total_cost / study.best(*at)

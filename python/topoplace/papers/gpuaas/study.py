@@ -1,4 +1,4 @@
-"""The simulations behind the rows: clusters of several sizes, several lists of jobs each, under several planners."""
+"""Simulations of clusters of several sizes, each with several lists of jobs, under several planners."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ JOBS_PER_NODE: Final = 10
 NODES_PER_CONTROLLER: Final = 5
 """Section V-A: K = N/5."""
 MOST_CENTRALISED: Final = 20
-"""Nodes up to which one controller of all nodes is compared: its decisions are many, and about hundreds of jobs."""
+"""Most nodes for which one controller of all nodes is compared; it decides often, about hundreds of jobs."""
 FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 
 
 class Study:
-    """Runs are made when first asked for, and kept."""
+    """Simulations by size, seed, planner, controllers and dispatch rule; each runs on first use and is cached."""
 
     def __init__(
         self,
@@ -52,35 +52,35 @@ class Study:
 
     @property
     def large_sizes(self) -> tuple[int, ...]:
-        """Those with more than one controller; all where there is none."""
+        """Return the sizes with more than one controller, or all sizes if there is none."""
         return tuple(size for size in self.sizes if size > NODES_PER_CONTROLLER) or self.sizes
 
     @property
     def centralised_sizes(self) -> tuple[int, ...]:
-        """Those at which one controller of all nodes is compared with several."""
+        """Return the sizes at which one controller of all nodes is compared with several."""
         return tuple(size for size in self.large_sizes if size <= MOST_CENTRALISED)
 
     def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
-        """The paper's proposal: controllers of five nodes, jobs in turn."""
+        """Return the run of the paper's proposal: controllers of five nodes that get jobs in turn."""
         return self.run(size, seed, planner, size // NODES_PER_CONTROLLER, RoundRobin())
 
     def centralised(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
-        """All nodes under one controller."""
+        """Return the run with all nodes under one controller."""
         return self.run(size, seed, planner, 1, RoundRobin())
 
     def best(self, size: int, seed: int, *, sharing: bool = False) -> float:
-        """$ under the best first-principle method."""
+        """Return the cost in $ of the best first-principle method."""
         ending = "-sharing" if sharing else ""
         return min(self.centralised(size, seed, name + ending).total_cost for name in FIRST_PRINCIPLES)
 
     def jobs(self, size: int, seed: int) -> tuple[CapacityJob, ...]:
-        """Section V-A: ten for each node."""
+        """Return the jobs of a run: ten per node (section V-A)."""
         return generate_jobs(JOBS_PER_NODE * size, size, seed, tables=self.tables)
 
     def run(
         self, size: int, seed: int, planner: str, num_controllers: int, rule: DispatchRule
     ) -> CapacityResult:
-        """The jobs of that seed under the planner of that name."""
+        """Return the simulation of the jobs of `seed` under the planner of that name."""
         key = (size, seed, planner, num_controllers, rule.name)
         if key not in self._runs:
             self._runs[key] = simulate_online(

@@ -2,12 +2,12 @@
 
 Readings taken where the paper contradicts itself or its code:
 - Links and PCIe speed: the paper's (12 GB/s, machines as drawn) for its examples; the artifact's (10 GB/s, a torus
-  without one edge, odd weights in the cube mesh) wherever its simulations are repeated.
+  without one edge, other weights in the cube mesh) for its simulations.
 - Queue: strictly first in, first out, as the text says; the artifact ignores arrival times and skips waiting jobs.
 - Preserve never refuses free GPUs, as in Algorithm 1; the artifact refuses predictions up to 12.335 GB/s. Rows marked
   "threshold" show that, because the claim about the minimum on 16 GPUs holds only with it.
 - Topo-aware: first fit inside a socket, which is what the artifact does, not recursive bipartitioning.
-- Table 3 against the seconds quoted in section 4.1: they disagree; the table is taken.
+- Table 3 disagrees with the seconds quoted in section 4.1; we use the table.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _LOG_NAME: Final = re.compile(r"results-(?P<machine>.+)-(?P<policy>[A-Za-z]+)-(?
 def reproduce(
     *, quick: bool = False, seed: int = 0, artifact: Path | None = None, output: Path | None = None
 ) -> list[Claim]:
-    """All rows: the artifact's logs where `artifact` names their directory, then the paper's claims in its order.
+    """Return all rows: those of the artifact's logs, if given, then the paper's claims in its order.
 
-    quick: 3 job lists instead of 6. seed: of the first. output: a directory for plots, which must exist.
-    Raises ValueError for an `artifact` directory without logs.
+    quick: 3 job lists instead of 6. seed: seed of the first list. artifact: directory of the artifact's logs; raises
+    ValueError if it has none. output: an existing directory for plots.
     """
     seeds = range(seed, seed + (_QUICK_SEEDS if quick else _SEEDS))
     claims = list(match_artifact(artifact)) if artifact else []
@@ -67,14 +67,14 @@ def reproduce(
 
 
 def match_artifact(directory: Path) -> Iterator[Claim]:
-    """A row per log `results-MACHINE-POLICY-JOBS.txt`, compared line by line with our run of `jobs-JOBS.txt`."""
+    """Yield a row per log `results-MACHINE-POLICY-JOBS.txt`, compared line by line with our run of `jobs-JOBS.txt`."""
     logs = [
         (path, found)
         for path in sorted(directory.glob("results-*.txt"))
         if (found := _LOG_NAME.fullmatch(path.name))
     ]
     if not logs:
-        raise ValueError(f"{directory}: no results-MACHINE-POLICY-JOBS.txt in it")
+        raise ValueError(f"{directory}: has no results-MACHINE-POLICY-JOBS.txt")
     for path, found in logs:
         theirs = path.read_text(encoding="utf-8").splitlines()
         jobs = (directory / f"jobs-{found['jobs']}.txt").read_text(encoding="utf-8")

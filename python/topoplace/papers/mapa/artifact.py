@@ -1,7 +1,7 @@
-"""MAPA's published artifact, job by job: its topologies, its job lines in, its log lines out.
+"""MAPA's published artifact, job by job: it reads job lines and writes log lines, on the artifact's topologies.
 
-The reference is the artifact with its queue repaired to what the paper's text says (first in, first out, arrivals
-honoured, no refusal while enough GPUs are free). Links are as the code has them, not as the paper draws them.
+The reference is the artifact with its queue repaired to match the paper's text: first in, first out, arrivals honoured,
+no refusal while enough GPUs are free. Links are those of the code, not those of the paper's drawings.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MACHINES: Final[Mapping[str, str]] = {
     "torus-2d": "torus2d-16",
     "cubeMesh-16": "cubemesh-16",
 }
-"""The artifact's name of a machine -> ours."""
+"""Our name of each machine, by the artifact's name."""
 PCIE_GB_PER_S: Final = 10.0
-"""The paper's Table 1 says 12."""
+"""GB/s of PCIe in the artifact; the paper's Table 1 has 12."""
 POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
     "baseline": Baseline,
     "topoAware": MapaTopoAware,
@@ -67,13 +67,13 @@ HEADER: Final = (
 
 
 def machine_named(name: str) -> str | None:
-    """The artifact's name of a machine called `name` by it or by us; None where neither does."""
+    """Return the artifact's name of the machine that it or we call `name`; None if the name is unknown."""
     return next((theirs for theirs, ours in MACHINES.items() if name in (theirs, ours)), None)
 
 
 @cache
 def topology_of(name: str) -> Topology:
-    """The machine the artifact calls `name`, with the artifact's links; ValueError for an unknown name."""
+    """Return the machine that the artifact calls `name`, with its links; raise ValueError for an unknown name."""
     if name not in MACHINES:
         raise ValueError(f"topology = {name!r}: the artifact has {', '.join(MACHINES)}")
     drawn = machines.get(MACHINES[name])
@@ -87,10 +87,9 @@ def topology_of(name: str) -> Topology:
 
 
 def parse_topology(text: str) -> Topology:
-    """A topology from the artifact's edge lines `u v gb_per_s Single|Double|PCIe`, GPUs from 1; unlisted pairs are
-    PCIe.
+    """Read a topology from the artifact's edge lines `u v gb_per_s Single|Double|PCIe`, with GPUs from 1.
 
-    TopologyError names the line that cannot be read.
+    Unlisted pairs are PCIe. Raises TopologyError naming the line that cannot be read.
     """
     pairs: dict[tuple[int, int], tuple[int, float]] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -105,12 +104,12 @@ def parse_topology(text: str) -> Topology:
 
 
 def run_artifact(jobs_text: str, topology_text: str, policy: str) -> str:
-    """The artifact's log for `jobs_text` (its job lines) on a topology under baseline, topoAware, greedy or preserve.
+    """Return the artifact's log for its job lines on a topology under a policy.
 
-    topology_text: the artifact's edge lines, or the name of one of its machines (`MACHINES`), its own or ours; our
-    names of the policies are understood too.
+    topology_text: the artifact's edge lines, or the name of a machine in `MACHINES`, the artifact's or ours.
+    policy: baseline, topoAware, greedy or preserve, or our name of one of these.
     Raises ValueError for an unknown policy, a line that cannot be read, a pattern or size whose order in the artifact
-    is not known, and a job larger than the topology, on which the artifact would wait for ever.
+    is unknown, and a job larger than the topology, for which the artifact would wait without end.
     """
     machine = machine_named(topology_text)
     topology = topology_of(machine) if machine else parse_topology(topology_text)
@@ -122,7 +121,7 @@ def _log_lines(jobs_text: str, topology: Topology, policy: str) -> Iterator[str]
     if kind is None:
         raise ValueError(f"policy = {policy!r}: the artifact has {', '.join(POLICIES)}")
     listed = Workload.from_mapa(jobs_text)
-    # The artifact reads its list in order: a job is not seen before those above it have arrived.
+    # The artifact reads its list in order: it sees a job only after those above it have arrived.
     seen = Workload(listed.jobs, np.maximum.accumulate(listed.submit_time), listed.base_time)
     result = simulate(topology, seen, kind(tie_break="artifact"))
     rejected = next((record for record in result.records if record.rejected), None)
@@ -155,12 +154,12 @@ def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _Ideal
 
 @dataclass(frozen=True)
 class _IdealScores:
-    """What normLastScore divides by: the artifact's table for its own machines, else the idle optimum."""
+    """The divisors of normLastScore: the artifact's table for its own machines, else the optimum when idle."""
 
     topology: Topology
 
     def share(self, job: JobGraph, aggregated: float) -> float:
-        """AggBW over the ideal of the job's size; 0 for a job without links, as the artifact prints it."""
+        """Return AggBW over the ideal of the job's size; 0 for a job without links, as the artifact prints it."""
         if not job.edges:
             return 0.0
         table = self._table()
@@ -181,7 +180,7 @@ def _same_links(a: Topology, b: Topology) -> bool:
 
 
 def _edge_line(line: str, number: int) -> tuple[tuple[int, int], int, float]:
-    """The pair (from 0, ascending), its lanes and its GB/s."""
+    """Return the pair (from 0, ascending), its lanes and its GB/s."""
     try:
         first, second, gb_per_s, label = line.split()
         u, v = sorted((int(first) - 1, int(second) - 1))
@@ -191,7 +190,9 @@ def _edge_line(line: str, number: int) -> tuple[tuple[int, int], int, float]:
             f"line {number}: {line.strip()!r} is not `u v gb_per_s Single|Double|PCIe`"
         ) from None
     if not (0 <= u < v < 64 and 0 < speed < float("inf")):
-        raise TopologyError(f"line {number}: {line.strip()!r}: two GPUs of 1..64 and a speed above 0 needed")
+        raise TopologyError(
+            f"line {number}: {line.strip()!r}: must have two GPUs of 1..64 and a speed above 0"
+        )
     return (u, v), lanes, speed
 
 

@@ -1,4 +1,4 @@
-"""The simulations behind the rows of MAPA: the four policies, and Preserve with the artifact's threshold."""
+"""Simulations of MAPA's job mix under its four policies, and under Preserve with the artifact's threshold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from topoplace.simulate import FixedTime, MapaSlowdown, Result, Workload, simula
 from topoplace.simulate.metrics import score_of
 from topoplace.topology.topology import Topology
 
-# Eq. 2 without any link is 12.335063; the artifact's Preserve refuses what does not exceed it.
+# Eq. 2 without any link is 12.335063; the artifact's Preserve refuses predictions that do not exceed it.
 ARTIFACT_THRESHOLD: Final = 12.3351
 POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
     "Baseline": lambda tie_break: Baseline(tie_break=tie_break),
@@ -30,9 +30,9 @@ FOUR: Final = tuple(POLICIES)[:4]
 
 
 class Study:
-    """MAPA's job mix under its policies on one machine, over several seeds; each run is made when first asked for.
+    """MAPA's job mix under its policies on one machine, over several seeds; runs are made on first use.
 
-    machine: the artifact's name. like_artifact: its links and tie-breaking, else ours on the machine as drawn.
+    machine: the artifact's name. like_artifact: use its links and tie-breaking, else ours on the machine as drawn.
     slowdown: run times that depend on bandwidth (the real machine of section 4) instead of fixed ones (section 5).
     """
 
@@ -54,11 +54,11 @@ class Study:
 
     @cached_property
     def topology(self) -> Topology:
-        """The machine, with the artifact's links or as drawn."""
+        """Return the machine, with the artifact's links or as drawn."""
         return topology_of(self.machine) if self.like_artifact else machines.get(MACHINES[self.machine])
 
     def results(self, policy: str) -> tuple[Result, ...]:
-        """One result per seed."""
+        """Return one result per seed."""
         if policy not in self._runs:
             chosen = POLICIES[policy]("artifact" if self.like_artifact else "lexicographic")
             self._runs[policy] = tuple(
@@ -74,25 +74,25 @@ class Study:
         return self._runs[policy]
 
     def effective(self, policy: str) -> NDArray[np.float64]:
-        """Predicted effective bandwidth of every sensitive job, GB/s, all seeds together."""
+        """Return the predicted effective bandwidth in GB/s of every sensitive job, for all seeds together."""
         return np.concatenate(
             [score_of(result.sensitive, "effective_bandwidth") for result in self.results(policy)]
         )
 
     def quantile(self, policy: str, q: float) -> float:
-        """Quantile of `effective`."""
+        """Return the quantile `q` of `effective`."""
         return float(np.quantile(self.effective(policy), q))
 
     def throughput(self, policy: str) -> float:
-        """Jobs per hour over all seeds, relative to Baseline's."""
+        """Return the throughput over all seeds relative to Baseline's."""
         return self._makespan("Baseline") / self._makespan(policy)
 
     def speedup(self, policy: str, q: float) -> float:
-        """Baseline's quantile `q` of the sensitive jobs' run time over this policy's."""
+        """Return Baseline's quantile `q` of the sensitive jobs' run times over that of `policy`."""
         return self._run_time("Baseline", q) / self._run_time(policy, q)
 
     def aggregated_quality(self, policy: str, num_gpus: int, ideal: float) -> NDArray[np.float64]:
-        """AggBW over `ideal` of every job of `num_gpus`, all seeds together."""
+        """Return AggBW over `ideal` of every job of `num_gpus` GPUs, for all seeds together."""
         rows = np.concatenate([result.jobs[["num_gpus", "scores"]] for result in self.results(policy)])
         quality: NDArray[np.float64] = (
             rows["scores"]["aggregated_bandwidth"][rows["num_gpus"] == num_gpus] / ideal

@@ -2,10 +2,11 @@
 
 Readings taken where the paper, the thesis that repeats it and the published code contradict each other:
 - Jobs: Table 1 of the paper has six, the text five, and the published list differs from it in jobs 1 and 2.
-- Interference: pairs of 2-GPU jobs were run spread over both sockets; what they lose by that is no interference.
+- Interference: pairs of 2-GPU jobs were run spread over both sockets; what they lose by spreading is not interference.
 - Simulated seconds are the published profile's, which was measured later than the paper's figures.
-- Scenario 2 has one job in 10 s in the published generator, 10 a minute in the paper: neither queues on 1,000 machines.
-- The published TOPO-AWARE may give a GPU to two jobs; it is repeated as it is, and how often that happens is a row.
+- Scenario 2 has one job per 10 s in the published generator, and 10 per minute in the paper. Neither makes jobs wait
+  on 1,000 machines.
+- The published TOPO-AWARE may give a GPU to two jobs; we repeat this, and a row counts such cases.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from topoplace.simulate import Workload
 __all__ = ["authors_profile", "published_list", "reproduce"]
 
 _LISTS: Final = {100: 5, 1000: 20}
-"""Jobs of a published list, and the machines to run it on."""
+"""Number of machines for a published list, by its number of jobs."""
 
 
 def reproduce(
@@ -36,12 +37,13 @@ def reproduce(
     lists: Path | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """All rows: the measurements, the published simulator, and then the same in ours.
+    """Return all rows: the measurements, the published simulator, and the experiments in our simulator.
 
-    quick: one drawn list of jobs instead of three, ten instead of 120 for averages, and no scenario 2. seed: of the
-    first. profile: instead of the published one; ValueError naming the first measurement it lacks.
-    lists: directory with published lists of jobs, to be run beside the drawn ones; ValueError if it has none.
-    output: a directory for plots, which must exist.
+    quick: one generated list of jobs instead of three, ten instead of 120 for averages, and no scenario 2.
+    seed: seed of the first list.
+    profile: replaces the published profile; raises ValueError naming the first measurement it lacks.
+    lists: directory of published lists of jobs to run as well; raises ValueError if it has none.
+    output: an existing directory for plots.
     """
     measured = profile or authors_profile()
     check_complete(measured)
@@ -69,14 +71,14 @@ def reproduce(
 def _published(directory: Path, measured: PerformanceProfile) -> Iterator[tuple[str, tuple[Workload, int]]]:
     found = {size: published_list(directory, size, measured) for size in _LISTS}
     if not any(found.values()):
-        raise ValueError(f"{directory}: neither workloads-100.json nor sc17-workload-100.csv[.gz] in it")
+        raise ValueError(f"{directory}: has neither workloads-100.json nor sc17-workload-100.csv[.gz]")
     for size, workload in found.items():
         if workload is not None:
             yield f"published {size}", (workload, _LISTS[size])
 
 
 def published_list(directory: Path, size: int, measured: PerformanceProfile) -> Workload | None:
-    """The published list of so many jobs, as JSON or in the columns of `Workload.from_trace`; None without."""
+    """Return the published list of `size` jobs from JSON, or CSV for `Workload.from_trace`; None without a file."""
     manifests = directory / f"workloads-{size}.json"
     if manifests.exists():
         return Workload.from_manifests(manifests.read_bytes(), measured)
@@ -86,6 +88,8 @@ def published_list(directory: Path, size: int, measured: PerformanceProfile) -> 
             data = trace.read_bytes()
             text = gzip.decompress(data) if suffix == ".csv.gz" else data
             jobs = Workload.from_trace(text.decode(), bandwidth_sensitive=True)
-            ideal = ideal_times(jobs.jobs, measured)  # not the file's, which are of the published profile
+            ideal = ideal_times(
+                jobs.jobs, measured
+            )  # the file's run times are those of the published profile
             return Workload(jobs.jobs, jobs.submit_time, ideal, jobs.job_ids)
     return None

@@ -1,8 +1,8 @@
-"""The profile that SC'17's authors published with their code: measured seconds of 4,000 iterations on their machine.
+"""The profile that SC'17's authors published with their code: seconds of 4,000 iterations, measured on their machine.
 
-Source: `prof_from_experiments` of github.com/HiEST/gpu-topo-aware at commit 8125c28, rounded to milliseconds; two
-sockets of two P100 each. A name is a network and its batch size. Beside another job both spanned the sockets, where
-they could.
+Source: `prof_from_experiments` of github.com/HiEST/gpu-topo-aware at commit 8125c28, rounded to milliseconds. The
+machine has two sockets with two P100 each. A name is a network and its batch size. Two jobs measured together both
+spanned the sockets if they could.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from topoplace.jobs.performance_profile import Pair, PerformanceProfile, Solo
 NAMES: Final = tuple(
     f"{model}/{batch}" for model in ("bvlc_alexnet", "bvlc_googlenet") for batch in (1, 4, 64, 128)
 )
-"""The rows of the tables below, and the columns of those of pairs."""
+"""Names of the rows of the tables below, and of the columns of tables of pairs."""
 _SOLO_CLASSES: Final = ((1, "intra-socket"), (2, "intra-socket"), (2, "inter-socket"), (3, "intra-socket"))
 _SOLO: Final = (
     (69.165, 127.415, 159.115, 170.36),
@@ -60,11 +60,11 @@ _PAIRS: Final = (
     (2, 2, _TWO_GPUS_BESIDE_TWO),
     (3, 1, _THREE_GPUS_BESIDE_ONE),
 )
-"""GPUs of the first job, of the one beside it, and the seconds of the first."""
+"""GPUs of the first job, GPUs of the second, and the seconds of the first."""
 
 
 def check_complete(profile: PerformanceProfile) -> None:
-    """ValueError naming the first measurement that the rows need and a profile lacks."""
+    """Raise ValueError naming the first measurement that the rows need and `profile` lacks."""
     needed = [(name, *place) for name in NAMES for place in _SOLO_CLASSES]
     for name, num_gpus, placement in needed:
         if (name, num_gpus, placement) not in profile.solo:
@@ -76,7 +76,7 @@ def check_complete(profile: PerformanceProfile) -> None:
 
 @cache
 def authors_profile() -> PerformanceProfile:
-    """The published measurements as a profile."""
+    """Return the published measurements as a profile."""
     return PerformanceProfile(dict(_solo()), dict(_pairs()))
 
 
@@ -88,6 +88,6 @@ def _solo() -> Iterator[tuple[Solo, float]]:
 
 def _pairs() -> Iterator[tuple[Pair, float]]:
     for num_gpus, other_gpus, table in _PAIRS:
-        for name, row in zip(NAMES, table, strict=False):  # one GPU: AlexNet was measured only
+        for name, row in zip(NAMES, table, strict=False):  # on one GPU, only AlexNet was measured
             for other, seconds in zip(NAMES, row, strict=False):  # not every neighbour was measured
                 yield (name, num_gpus, other, other_gpus), seconds

@@ -1,7 +1,7 @@
-"""The experiments of SC'17 in our own simulator, under our own policies: what of the paper does not hang on its code.
+"""The experiments of SC'17 in our simulator under our policies: results that do not depend on the paper's code.
 
-Running jobs slow down and speed up as neighbours come and go (`ProfiledTime`), by the published measurements; utility
-is eq. 1 as `objectives.utility` reads it; nothing is rounded to steps, and no GPU has two jobs.
+Running jobs slow down and speed up as neighbours come and go (`ProfiledTime`), by the published measurements. Utility
+is eq. 1 as in `objectives.utility`. Times are not rounded to steps, and no GPU has two jobs.
 """
 
 from __future__ import annotations
@@ -47,10 +47,8 @@ from topoplace.topology.topology import Topology
 _POLICIES: Final = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
 _LISTS: Final = {"published list": FIVE_JOBS, "Table 1": TABLE_1}
 _SPEEDUP_TOLERANCE: Final = 0.05
-_WHAT_IF_TOLERANCE: Final = 10.0
-"""Seconds."""
-_SAME_TIME: Final = 1e-6
-"""Seconds."""
+_WHAT_IF_TOLERANCE_S: Final = 10.0
+_SAME_TIME_S: Final = 1e-6
 
 
 def _run(topology: Topology, workload: Workload, policy: str, profile: PerformanceProfile) -> Result:
@@ -65,7 +63,7 @@ def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -
 
 
 def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
-    """Section 5.2: both lists of jobs, and where job 2 would have to go for the paper's makespan."""
+    """Yield the rows of section 5.2: both lists of jobs, and the place of job 2 that gives the paper's makespan."""
     for name, jobs in _LISTS.items():
         runs = _runs(machines.get("minsky"), five_jobs(jobs, profile), profile)
         yield _speedups(name, runs)
@@ -78,7 +76,7 @@ def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
 
 
 def draw(profile: PerformanceProfile, output: Path) -> None:
-    """Fig. 8: which job held which GPU when, a picture for each policy, of the published list."""
+    """Draw fig. 8 for the published list: a Gantt chart per policy of the jobs on each GPU."""
     for run in _runs(machines.get("minsky"), five_jobs(profile=profile), profile):
         run.gantt(output / f"sc17-five-jobs-{run.policy}.png")
 
@@ -99,19 +97,19 @@ def _speedups(name: str, runs: Sequence[Result]) -> Claim:
 
 
 def _freed_by(run: Result) -> str:
-    """Which jobs end as job 3 starts."""
+    """Return the jobs that finish when job 3 starts, as a clause."""
     jobs = run.jobs
-    ended = [str(job) for job in np.flatnonzero(np.abs(jobs["end"] - jobs["start"][3]) < _SAME_TIME)]
+    ended = [str(job) for job in np.flatnonzero(np.abs(jobs["end"] - jobs["start"][3]) < _SAME_TIME_S)]
     return f"job {' and '.join(ended)} ends" if ended else "it arrives"
 
 
 def _sockets(run: Result, job: int) -> set[int]:
-    """The sockets a job of the prototype ran on."""
+    """Return the sockets that a job of the prototype ran on."""
     return {gpu // 2 for gpu in run.jobs["gpus"][job]}
 
 
 def _apart(name: str, runs: Sequence[Result]) -> Claim:
-    """Fig. 8: job 0 and job 1 are kept apart by the policies that look at interference."""
+    """Return the row of fig. 8 on jobs 0 and 1, which policies aware of interference put on different sockets."""
     apart = [_sockets(run, 0).isdisjoint(_sockets(run, 1)) for run in runs]
     return Claim(
         f"1.9 own, {name}, sockets",
@@ -124,7 +122,7 @@ def _apart(name: str, runs: Sequence[Result]) -> Claim:
 
 
 def _postponed(name: str, runs: Sequence[Result]) -> Claim:
-    """Whether job 3 waits for a pair on one socket under TOPO-AWARE-P, and does not elsewhere."""
+    """Return the row on job 3, which waits for a pair on one socket only under TOPO-AWARE-P."""
     starts = [float(run.jobs["start"][3]) for run in runs]
     together = [len(_sockets(run, 3)) == 1 for run in runs]
     waits = together == [False, False, False, True] and starts[3] > max(starts[:3])
@@ -152,13 +150,13 @@ def _losses(name: str, runs: Sequence[Result], profile: PerformanceProfile) -> C
         if without and min(losses[:3]) > NOTICED
         else DIFFERS,
         f"reproduced if under {100 * NOTICED:g} for TOPO-AWARE-P and 40 to 60 elsewhere, order only if just the "
-        "former and all others lose; beside any job it was measured with, none of these kinds took more than "
+        "former and all others lose; beside any job that they were measured with, none of these kinds took more than "
         f"{100 * _most_lost(runs[3], profile):.0f} % longer than alone at its best",
     )
 
 
 def _most_lost(run: Result, profile: PerformanceProfile) -> float:
-    """The largest measured loss of jobs 1, 3, 4 beside another, against their times alone at their best."""
+    """Return the largest measured loss of jobs 1, 3, 4 beside another job, relative to their best times alone."""
     kinds = {(run.jobs["profile"][job], int(run.jobs["num_gpus"][job])) for job in (1, 3, 4)}
     return max(
         (
@@ -171,10 +169,10 @@ def _most_lost(run: Result, profile: PerformanceProfile) -> float:
 
 
 class _BesideJob1(TopoAwareP):
-    """TOPO-AWARE-P, but job 2 goes beside job 1."""
+    """TOPO-AWARE-P, except that job 2 goes beside job 1."""
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Job 2 first."""
+        """Start job 2 beside job 1 if it waits, else plan as TOPO-AWARE-P."""
         if any(entry.job_id == "2" for entry in queue):
             (there,) = cluster.allocations["1"]
             return Plan(start=(("2", Placement(gpus=(there ^ 1,), topology=cluster.topology)),))
@@ -187,7 +185,7 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
     free = _run(topology, jobs, "topo-aware-p", profile)
     ours = _sockets(free, 2) == _sockets(free, 1)
     makespan, start = run.summary()["makespan"], float(run.jobs["start"][3])
-    near = abs(makespan - MAKESPANS[3]) <= _WHAT_IF_TOLERANCE and abs(start - THIRD_STARTS) <= 5
+    near = abs(makespan - MAKESPANS[3]) <= _WHAT_IF_TOLERANCE_S and abs(start - THIRD_STARTS) <= 5
     return Claim(
         "1.7 own, what if",
         "published list, TOPO-AWARE-P with job 2 forced beside job 1: makespan; start of job 3 (s)",
@@ -195,9 +193,9 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
         f"{makespan:.1f}; {start:.1f}",
         NOT_COMPARABLE if not ours else REPRODUCED if near else DIFFERS,
         "not comparable unless TOPO-AWARE-P places job 2 beside job 1 itself, else reproduced within "
-        f"{_WHAT_IF_TOLERANCE:g} and 5 s; unforced it places it beside job {'1' if ours else '0'} and takes "
-        f"{free.summary()['makespan']:.1f} s: so much hangs on the neighbour of job 2, and where the prototype had it "
-        "is not known",
+        f"{_WHAT_IF_TOLERANCE_S:g} and 5 s; unforced it places it beside job {'1' if ours else '0'} and takes "
+        f"{free.summary()['makespan']:.1f} s: the makespan depends that much on the neighbour of job 2, which is "
+        "unknown for the prototype",
     )
 
 
@@ -205,14 +203,17 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
 
 
 def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Section 5.5.1, and any other list: by name, the jobs and the number of machines."""
+    """Yield the rows of section 5.5.1 for each list.
+
+    lists: the jobs and the number of machines, by the name of the list.
+    """
     for name, (workload, count) in lists.items():
         topology = Topology.cluster(machines.get("minsky"), count=count)
         yield from _orders(name, _runs(topology, workload, profile))
 
 
 def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> Iterator[Claim]:
-    """Section 5.5.1 over many lists of its kind: the order of two policies on one list of 100 jobs is luck."""
+    """Yield the rows of section 5.5.1 averaged over many lists, as the order of policies on one list is chance."""
     topology = Topology.cluster(machines.get("minsky"), count=5)
     lists = [Workload.sc17(100, seed, profile=profile) for seed in seeds]
     summaries = [
@@ -231,15 +232,15 @@ def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> 
             listed(values, digits),
             _order(values, tolerance, idle=False),
             f"order only if none is above the one before it by more than {tolerance:g}, averaged over lists that "
-            "differ in their seed: on one list the order of two policies is luck",
+            "differ in their seed: on one list the order of two policies is chance",
         )
     yield _service_levels(f"{len(seeds)} lists", "jobs of all lists", summaries)
 
 
 def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -> Iterator[Claim]:
-    """Section 5.5.2: 10,000 jobs on 1,000 machines as generated, and on 200, where they queue.
+    """Yield the rows of section 5.5.2: 10,000 jobs on 1,000 machines as generated, and on 200, where they queue.
 
-    There with the mean gap of the published list of 5,000 jobs, and with one so short that the queue keeps growing.
+    On 200 machines, arrivals have the mean gap of the published list of 5,000 jobs, or one that overloads the machines.
     """
     for name, count, gap in (
         ("1000 machines", 1000, 10.0),
@@ -261,8 +262,8 @@ def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -
             "450, 440, 3000, 3000",
             ", ".join(f"< {_bound(1000 * seconds / len(workload))}" for seconds in spent),
             REPRODUCED if max(spent) / len(workload) <= 0.44 else DIFFERS,
-            "reproduced if none is longer than the least of the paper; ours: processor time of a whole simulation over "
-            "its jobs, rounded up to 1 or another power of ten",
+            "reproduced if none is longer than the shortest of the paper; ours is the CPU time of a whole simulation "
+            "over its jobs, rounded up to a power of ten, at least 1",
         )
 
 
@@ -289,7 +290,10 @@ def _orders(name: str, runs: Sequence[Result]) -> Iterator[Claim]:
 
 
 def _service_levels(name: str, what: str, summaries: Sequence[Sequence[Mapping[str, float]]]) -> Claim:
-    """summaries: of each policy, those of its runs."""
+    """Return the row on missed service levels.
+
+    what: whose jobs the row counts. summaries: for each policy, the summaries of its runs.
+    """
     missed = [sum(map(_missed, runs)) for runs in summaries]
     return Claim(
         f"1.23 own, {name}, SLO",
@@ -297,23 +301,23 @@ def _service_levels(name: str, what: str, summaries: Sequence[Sequence[Mapping[s
         "any, any, any, 0",
         ", ".join(map(str, missed)),
         REPRODUCED if missed[3] == 0 else DIFFERS,
-        "reproduced if none under TOPO-AWARE-P; there no job can start below its min_utility by construction, so what "
-        "the row tests is that it rejects none either",
+        "reproduced if none under TOPO-AWARE-P; by construction, it starts no job below its min_utility, so the row "
+        "tests that it rejects none either",
     )
 
 
 def _bound(milliseconds: float) -> int:
-    """The next power of ten, at least 1: coarse enough to come out the same on another day."""
+    """Return the next power of ten, at least 1, which is coarse enough to be the same in every run."""
     return 10 ** max(0, math.ceil(math.log10(milliseconds))) if milliseconds else 1
 
 
 def _missed(summary: Mapping[str, float]) -> int:
-    """Jobs whose min_utility was not met, and those that never ran."""
+    """Return the number of jobs below their min_utility plus those that never ran."""
     return int(summary["slo_violations"] + summary["rejected"])
 
 
 def _by_size(runs: Sequence[Result]) -> str:
-    """How long small and large jobs wait under BF and TOPO-AWARE, and what follows."""
+    """Compare the waits of small and large jobs under BF and TOPO-AWARE, in words."""
     waits = [[_mean_wait(run, num_gpus) for num_gpus in (1, 3)] for run in runs[1:3]]
     means = [run.summary()["mean_wait"] for run in runs[1:3]]
     ahead = means[0] < means[1] and waits[0][0] < waits[1][0]
@@ -330,13 +334,13 @@ def _mean_wait(run: Result, num_gpus: int) -> float:
 
 
 def _order(values: Sequence[float], tolerance: float, *, idle: bool) -> str:
-    """Whether values fall; where nothing waits, there is nothing to put in order."""
+    """Return the verdict on values that should fall; if nothing waits (`idle`), they are not comparable."""
     if idle:
         return NOT_COMPARABLE
     return ORDER_ONLY if holds_order([-value for value in values], tolerance) else DIFFERS
 
 
 def _pairs_apart(run: Result) -> int:
-    """How many jobs of two GPUs run on two sockets."""
+    """Return the number of jobs with two GPUs that run on two sockets."""
     pairs = (record.placement for record in run.records if record.submitted.job.num_tasks == 2)
     return sum(placement is not None and placement_class(placement) != "intra-socket" for placement in pairs)

@@ -1,4 +1,4 @@
-"""The claims of SC'17 that its published profile and simulator speak to; each verdict by the rule in its `why`."""
+"""The claims of SC'17 that its published profile and simulator can check; each `why` states the verdict's rule."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FIG_6_TOLERANCE: Final = 5.0
 
 
 def profile(measured: PerformanceProfile) -> Iterator[Claim]:
-    """Sections 3.2 and 3.3: locality and interference, by the published measurements."""
+    """Yield the rows of sections 3.2 and 3.3: locality and interference in the published measurements."""
     ratios = [_spread_over_pack(measured, name) for name in NAMES]
     yield Claim(
         "1.12",
@@ -90,7 +90,7 @@ def profile(measured: PerformanceProfile) -> Iterator[Claim]:
     yield _digits(
         "1.19", "the same over spread GPUs alone, which is how pairs were run", _OVER_SPREAD, over_spread, 1,
         "reproduced if all digits are; computed from the same profile as the paper column: a check of arithmetic; it "
-        "tells that of the 30 % of Fig. 6 most is lost locality, not interference",
+        "shows that most of the 30 % of Fig. 6 is lost locality, not interference",
     )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def _longer(measured: PerformanceProfile, name: str, other: str, placement: str)
 
 
 def prototype() -> Iterator[Claim]:
-    """Section 5.2: what the paper says of its own measurements."""
+    """Yield the row of section 5.2 on the paper's own measurements."""
     ratios = [seconds / MAKESPANS[3] for seconds in MAKESPANS[:3]]
     yield Claim(
         "1.8",
@@ -124,7 +124,7 @@ def prototype() -> Iterator[Claim]:
 
 
 def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
-    """Section 5: the jobs of Table 1, and those of the published list, in the published simulator."""
+    """Yield the rows of section 5: jobs of the published list and of Table 1 in the published simulator."""
     runs = _runs(five_jobs(profile=measured), measured, 1)
     makespans = [round(run.makespan, 1) for run in runs.values()]
     yield Claim(
@@ -171,7 +171,10 @@ def _third_starts(run: Run) -> Claim:
 
 
 def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: PerformanceProfile) -> Claim:
-    """End of job 3 in seconds, by policy; infinite where it never ran."""
+    """Return the row on the end of job 3.
+
+    ends: seconds by policy, infinite if the job never ran.
+    """
     others, last = THIRD_ENDS
     near = abs(ends[3] - last) <= 10 and all(abs(end - others) <= 10 for end in ends[:3])
     first = ORDER_ONLY if GAIN * ends[3] <= min(ends[:3]) and ends[3] < math.inf else DIFFERS
@@ -205,7 +208,10 @@ def _losses(slowdowns: Sequence[float]) -> Claim:
 
 
 def scenarios(measured: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Sections 5.5.1 and 5.5.2 in the published simulator; lists: by name, the jobs and the number of machines."""
+    """Yield the rows of sections 5.5.1 and 5.5.2 in the published simulator.
+
+    lists: the jobs and the number of machines, by the name of the list.
+    """
     for name, (workload, machines) in lists.items():
         runs = _runs(workload, measured, machines)
         yield from _orders(name, runs, measured)
@@ -239,7 +245,7 @@ def _wait(job: Job) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Of the jobs that ran; NaN if none did."""
+    """Return the mean over the jobs that ran; NaN if none did."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else math.nan
 
@@ -264,7 +270,7 @@ def _booked_twice(name: str, runs: Mapping[str, Run]) -> Claim:
     counts = [run.booked_twice() for run in runs.values()]
     return Claim(
         f"1.23 {name} GPUs",
-        f"published simulator, how often a job got a GPU that another still held: {POLICY_NAMES}",
+        f"published simulator, number of times that a job got a GPU which another still held: {POLICY_NAMES}",
         "0, 0, 0, 0",
         ", ".join(map(str, counts)),
         exactly([0] * 4, counts),
@@ -273,7 +279,7 @@ def _booked_twice(name: str, runs: Mapping[str, Run]) -> Claim:
 
 
 def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator[Claim]:
-    """The published list of 100 jobs on several numbers of machines."""
+    """Yield the rows of the published list of 100 jobs on several numbers of machines."""
     for machines, paper in _HUNDRED_JOBS.items():
         makespans = [round(run.makespan, 1) for run in _runs(workload, measured, machines).values()]
         yield Claim(
@@ -288,7 +294,7 @@ def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator
 
 
 def load(workload: Workload, machines: int) -> Claim:
-    """Section 5.5.2: whether scenario 2 can queue at all."""
+    """Return the row of section 5.5.2 that shows if jobs of scenario 2 can queue at all."""
     work = sum(row.base_time * row.job.num_tasks for row in workload)
     busy = work / (workload.submit_time.max() - workload.submit_time.min())
     return Claim(
@@ -297,7 +303,7 @@ def load(workload: Workload, machines: int) -> Claim:
         "queues",
         f"{busy:.0f}",
         DIFFERS if busy < 2 * machines else REPRODUCED,
-        "differs if not even half are busy: with one job in 10 s, as the published generator has it, nothing waits on "
+        "differs if not even half are busy: with one job per 10 s, as in the published generator, nothing waits on "
         "1,000 machines; shorter gaps or fewer machines are needed",
     )
 
@@ -307,7 +313,7 @@ def _runs(workload: Workload, measured: PerformanceProfile, machines: int) -> di
 
 
 def _largest_loss(run: Run, measured: PerformanceProfile, jobs: Sequence[int]) -> float:
-    """How much longer than alone at their best some jobs take, the simulator's step left out."""
+    """Return the largest relative loss of some jobs over their best times alone, without the simulator's step."""
     chosen = [run.jobs[job] for job in jobs]
     losses = (job.time / (measured.ideal_time(job.name, job.num_gpus) or 1.0) for job in chosen)
     return max(losses) - 1

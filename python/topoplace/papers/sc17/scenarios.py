@@ -1,4 +1,4 @@
-"""The jobs of SC'17's prototype, and what section 5.2 of the paper measured with them."""
+"""The jobs of SC'17's prototype, and the measurements with them in section 5.2 of the paper."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from topoplace.papers.sc17.measured import authors_profile
 from topoplace.simulate import Workload
 
 POLICY_NAMES: Final = "FCFS, BF, TOPO-AWARE, TOPO-AWARE-P"
-"""The order of all figures below, and of the rows."""
+"""Policies in the order of all figures below and of the rows."""
 MAKESPANS: Final = (456.2, 461.7, 454.2, 356.9)
-"""Seconds of the prototype."""
+"""Makespans of the prototype in seconds."""
 SPEEDUPS: Final = (1.28, 1.30, 1.27)
-"""Of TOPO-AWARE-P over each of the others."""
+"""Speedups of TOPO-AWARE-P over each other policy."""
 THIRD_STARTS: Final = 70.0
-"""When job 3 starts if it takes any two GPUs, in seconds."""
+"""Start of job 3 in seconds if it takes any two GPUs."""
 THIRD_ENDS: Final = (240.0, 120.0)
-"""When job 3 ends under the others, and under TOPO-AWARE-P."""
+"""End of job 3 in seconds under the others, and under TOPO-AWARE-P."""
 NOTICED: Final = 0.005
-"""A loss from here counts."""
+"""Smallest loss that counts."""
 GAIN: Final = 1.02
-"""A policy is ahead of another from this ratio of times on."""
+"""Smallest ratio of times at which a policy is ahead of another."""
 FIVE_JOBS: Final = (
     ("bvlc_alexnet/1", 1, 0.3, 0.513093165250245),
     ("bvlc_alexnet/4", 1, 0.3, 15.039122037036615),
@@ -41,16 +41,16 @@ TABLE_1: Final = (
     ("bvlc_alexnet/1", 2, 0.5, 29.33),
     ("bvlc_alexnet/1", 2, 0.5, 29.89),
 )
-"""The same of the paper's Table 1, which differs in jobs 1 and 2. Its job 5 is CaffeRef, a variant of AlexNet that was
-never profiled: it gets AlexNet's times, as in the published list."""
+"""The jobs of the paper's Table 1, which differ in jobs 1 and 2. Job 5 is CaffeRef there, a variant of AlexNet that was
+never profiled; it gets AlexNet's times, as in the published list."""
 
 
 def five_jobs(
     rows: tuple[tuple[str, int, float, float], ...] = FIVE_JOBS, profile: PerformanceProfile | None = None
 ) -> Workload:
-    """The prototype's jobs as a workload: cliques of weight 1, each as long as alone at its best.
+    """Return the prototype's jobs as a workload: cliques of weight 1 with their best run times alone.
 
-    profile: instead of the published one; ValueError for one that lacks a job.
+    profile: replaces the published profile; raises ValueError if it lacks a job.
     """
     jobs = [
         JobGraph.clique(num_gpus).with_(
@@ -62,7 +62,7 @@ def five_jobs(
 
 
 def ideal_times(jobs: Iterable[JobGraph], profile: PerformanceProfile) -> list[float]:
-    """Seconds of each job alone at its best; ValueError naming the first that the profile lacks."""
+    """Return the best seconds of each job alone; raise ValueError naming the first that the profile lacks."""
     times: list[float] = []
     for job in jobs:
         ideal = profile.ideal_time(job.profile or "", job.num_tasks)

@@ -1,6 +1,6 @@
-"""TSUBAME 2.5's GPU queue with remote GPUs (G queue beside R queue), in the sizes of the paper's simulation.
+"""TSUBAME 2.5's GPU queue without and with remote GPUs (G queue, R queue), in the sizes of the paper's simulation.
 
-The log of 2013 is not public: `generator` makes one like it, and a site can run its own instead.
+The log of 2013 is not public: `generator` makes a similar one, and you can use your own instead.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ def reproduce(
     nodes: int = NODES,
     output: Path | None = None,
 ) -> list[Claim]:
-    """All rows, in the order of the paper.
+    """Return all rows, in the order of the paper.
 
-    quick: a month instead of a year, and one list of jobs for the congested queue. seed: of the generated log, and of
-    the first list. log: a workload to take instead of the generated one, such as `Workload.from_pbs` reads. nodes: of
-    the cluster; Table 3's sizes are in proportion. output: a directory for plots, which must exist.
+    quick: a month instead of a year, and one list of jobs for the congested queue.
+    seed: seed of the generated log, and of the first list.
+    log: replaces the generated log; `Workload.from_pbs` reads one, for example.
+    nodes: number of nodes of the cluster; Table 3's sizes are in proportion.
+    output: an existing directory for plots.
     """
     workload = generator.workload(seed, _QUICK_DAYS if quick else _DAYS) if log is None else log
     study = Study(workload, nodes)

@@ -1,6 +1,6 @@
 """The jobs of the abstract's "simulated congesting queue", which the paper does not describe.
 
-We take many jobs that are all there at once, on few nodes, and ask for whatever a node of Table 2 has, uniformly: one
+We assume many jobs that are submitted at once on few nodes. Their requests are uniform within a node of Table 2: one
 to three GPUs, one to eight CPUs, one to 22 GB, on one to four nodes, for one to four hours.
 """
 
@@ -17,15 +17,15 @@ from topoplace.simulate.workloads.logged_jobs import estimated_transfers, job_fr
 
 NODES: Final = 32
 JOBS: Final = 1000
-MOST_NODES: Final = 4
+MAX_NODES: Final = 4
 HOURS: Final = (1, 4)
 
 
 def workload(seed: int) -> Workload:
-    """One list of jobs, all submitted at time 0."""
+    """Return one list of jobs, all submitted at time 0."""
     random = seeded(seed)
-    most = (MOST_NODES, GPUS, NODE.cpus, MEMORY)
-    asked = (random.integers(1, high + 1, JOBS).tolist() for high in most)
+    limits = (MAX_NODES, GPUS, NODE.cpus, MEMORY)
+    asked = (random.integers(1, high + 1, JOBS).tolist() for high in limits)
     jobs = [
         job_from_nodes(nodes, gpus, cpus, memory * GB)
         for nodes, gpus, cpus, memory in zip(*asked, strict=True)

@@ -1,21 +1,21 @@
 """A year of TSUBAME 2.5's G queue: jobs like those of 2013, whose log is not public.
 
-What the paper tells: 480 nodes of Table 2, jobs that ask for so much of each of their nodes (Table 1), and three means
-that follow from its percentages and from Table 3: under the G queue a job waits 3,818 s, runs 15,148 s and lives
-18,965 s. What it does not tell, and what we take:
-- Users submit campaigns: up to some dozens of jobs within minutes that ask for the same and run about as long. How
-  many campaigns begin in an hour depends on the time of the day, the day of the week, and a mood that lasts for days.
-- Many jobs have the same number of nodes, the others less often the more they are, up to a most.
-- Most jobs ask for so many CPUs and so much memory that no two of them fit on a node. The rest, which ask for a GPU, a
-  few CPUs and some memory, are what an R queue can put beside each other, and beside some of the others.
-- Run times are log-normal within a campaign and between them, up to a longest, and have the paper's mean.
+The paper states 480 nodes of Table 2, jobs with equal requests on each of their nodes (Table 1), and three means under
+the G queue. These means follow from its percentages and from Table 3: a job waits 3,818 s, runs 15,148 s and lives
+18,965 s. Our assumptions where the paper is silent:
+- Users submit campaigns: up to some dozens of jobs within minutes, with equal requests and similar run times. The rate
+  of campaigns depends on the hour of the day, the day of the week, and a mood that lasts for days.
+- Many jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
+- Most jobs ask for so many CPUs and so much memory that no two of them fit on a node. The others ask for a GPU, a few
+  CPUs and some memory: an R queue can put them beside each other, and beside some of the large jobs.
+- Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 
-The numbers in `Habits` were found by a search: drawn at random at first, then changed a few at a time, where that
-brought the years of some seeds nearer to the paper in the mean wait under G, the changes of it under R on 480, 460 and
-450 nodes, the mean execution time under R, and the share of jobs that wait longer there. It ran on a simulator of both
-queues written for it alone, which gives a month of jobs the same waits as the policies do. The last of them, how much
-begins at which hour, was set so that the year of seed 0 has the mean wait. Years differ by their worst weeks: those of
-seeds 1 to 7 have 1,650 to 6,000 s, of which R takes 20 to 26 % on 480 nodes.
+A search found the numbers in `Habits`. It drew them at random, then changed a few at a time and kept changes that
+brought the years of some seeds nearer to the paper. It compared the mean wait under G, its change under R on 480, 460
+and 450 nodes, the mean execution time under R, and the share of jobs that wait longer under R. It used a separate
+simulator of both queues, which gives a month of jobs the same waits as the policies. Finally, the daily swing was set
+so that the year of seed 0 has the paper's mean wait. Years differ by their worst weeks: those of seeds 1 to 7 have mean
+waits of 1,650 to 6,000 s, which R reduces by 20 to 26 % on 480 nodes.
 """
 
 from __future__ import annotations
@@ -39,47 +39,47 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What users of the queue do; shares are of campaigns."""
+    """The behaviour of the users of the queue; shares are of campaigns."""
 
     jobs_per_day: float = 254.0
     mean_run_time: float = 15_148.0
     """Seconds, from the paper (959.65 / 5.06 % - 963.60 / 25.24 %)."""
 
     campaign: float = 1.8
-    """Jobs of a campaign, roughly: they are Pareto distributed."""
+    """Approximate mean number of jobs per campaign, which is Pareto distributed."""
     campaign_tail: float = 1.6
     largest_campaign: int = 30
     seconds_between: float = 10.0
-    """Jobs of the same campaign, on average."""
+    """Mean time between jobs of a campaign."""
 
     day_swing: float = 0.3
-    """How much more than on average begins in the busiest hour of the day (15:00), and less in the quietest."""
+    """Relative excess of campaigns in the busiest hour of the day (15:00), and their lack in the quietest."""
     weekend: float = 0.75
-    """What begins on a day of the weekend over what does on another."""
+    """Campaigns of a day at the weekend over those of another day."""
     mood: float = 0.35
-    """Standard deviation of the logarithm of the rate, and ..."""
+    """Standard deviation of the logarithm of the rate."""
     mood_days: float = 1.5
-    """... how long it lasts."""
+    """Correlation time of the mood in days."""
 
     usual_nodes: int = 7
     usual_share: float = 0.85
     nodes: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10, 12, 16)
     nodes_exponent: float = 0.8
-    """The share of each of `nodes` falls with this power of it."""
+    """The share of each of `nodes` is inversely proportional to this power of it."""
 
     modest: float = 0.05
-    """Of those that leave much room on their nodes, of each of which they need one GPU."""
+    """Share of campaigns that leave much room on their nodes and need one GPU of each."""
     all_cpus: float = 0.7
-    """Of the others, who ask for all eight CPUs; the rest for six."""
+    """Share of the others that ask for all eight CPUs; the rest ask for six."""
     lending: float = 0.19
-    """Of the others, who ask for one GPU of three only; `LENDING_TWO` ask for two."""
+    """Share of the others that ask for one of three GPUs only; `LENDING_TWO` ask for two."""
 
     spread: float = 1.25
-    """Standard deviation of the logarithm of run times between campaigns ..."""
+    """Standard deviation of the logarithm of run times between campaigns."""
     spread_within: float = 0.6
-    """... and within them."""
+    """Standard deviation of the logarithm of run times within campaigns."""
     longest: float = 4 * 86_400.0
-    """Seconds."""
+    """Longest run time in seconds."""
 
 
 LENDING_TWO: Final = 0.1
@@ -100,9 +100,9 @@ class Log(NamedTuple):
 
 
 def workload(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Workload:
-    """The jobs of so many days as a workload, with Table 1's estimated transfers.
+    """Return the jobs of `days` days as a workload, with Table 1's estimated transfers.
 
-    Users ask for a whole number of hours that is one to four times as long as the job runs.
+    Users request one to four times the run time, rounded up to whole hours.
     """
     log = generate(seed, days, habits)
     random = seeded(seed + 1)
@@ -114,11 +114,13 @@ def workload(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Wo
 
 
 def generate(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Log:
-    """The jobs of so many days."""
+    """Return the jobs of `days` days as columns."""
     habits = Habits() if habits is None else habits
     days = _checks.integer(days, "days", ValueError, low=1, high=36_500)
     num_jobs = round(habits.jobs_per_day * days)
-    sizes, begins, requests, run_times, gaps = seeded(seed).spawn(5)  # so that one habit does not change all
+    sizes, begins, requests, run_times, gaps = seeded(seed).spawn(
+        5
+    )  # separate streams: a habit changes only its own
     size = _campaigns(sizes, habits, num_jobs)
     campaign = np.repeat(np.arange(len(size)), size)
     begin = _begins(begins, habits, len(size), days)
@@ -133,7 +135,7 @@ def generate(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Lo
 
 
 def _campaigns(random: np.random.Generator, habits: Habits, num_jobs: int) -> Ints:
-    """(k,) how many jobs each has; all together `num_jobs`."""
+    """Return the (k,) numbers of jobs per campaign, which add up to `num_jobs`."""
     tail = habits.campaign_tail
     drawn = (1 - random.random(num_jobs)) ** (-1 / tail) * habits.campaign * (tail - 1) / tail
     size = np.clip(np.floor(drawn + 0.5), 1, habits.largest_campaign).astype(np.int64)
@@ -144,7 +146,7 @@ def _campaigns(random: np.random.Generator, habits: Habits, num_jobs: int) -> In
 
 
 def _begins(random: np.random.Generator, habits: Habits, count: int, days: int) -> Floats:
-    """(k,) the seconds at which campaigns begin, ascending."""
+    """Return the (k,) seconds at which campaigns begin, ascending."""
     hour = np.arange(days * HOURS)
     swing = 1 + habits.day_swing * np.sin((hour % HOURS - 9) / HOURS * 2 * np.pi)
     week = np.where(hour // HOURS % 7 >= 5, habits.weekend, 1.0)
@@ -156,7 +158,7 @@ def _begins(random: np.random.Generator, habits: Habits, count: int, days: int) 
 
 
 def _mood(random: np.random.Generator, hours: int, lasts: float) -> Floats:
-    """An autoregressive process of standard deviation 1."""
+    """Return an autoregressive process of standard deviation 1 and correlation time `lasts`, both in hours."""
     keep = np.exp(-1 / lasts)
     mood = random.standard_normal(hours)
     for hour in range(1, hours):
@@ -165,7 +167,7 @@ def _mood(random: np.random.Generator, hours: int, lasts: float) -> Floats:
 
 
 def _requests(random: np.random.Generator, habits: Habits, count: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Nodes, and GPUs, CPUs and GB of each, of every campaign."""
+    """Return nodes of every campaign, and GPUs, CPUs and GB per node."""
     nodes = np.array(habits.nodes)
     weight = nodes**-habits.nodes_exponent
     drawn = random.choice(nodes, count, p=weight / weight.sum())
@@ -183,10 +185,10 @@ def _requests(random: np.random.Generator, habits: Habits, count: int) -> tuple[
 
 
 def _run_times(random: np.random.Generator, habits: Habits, campaign: Ints) -> Floats:
-    """(m,) whole seconds, whose mean is that of the habits but for rounding."""
+    """Return (m,) whole seconds, whose mean is that of the habits up to rounding."""
     within: Floats = random.standard_normal(len(campaign))
     between: Floats = random.standard_normal(int(campaign[-1]) + 1)
     seconds: Floats = np.exp(habits.spread * between[campaign] + habits.spread_within * within)
-    for _ in range(30):  # what the longest lose, all others gain
+    for _ in range(30):  # the time cut from the longest goes to all others
         seconds = np.minimum(seconds * (habits.mean_run_time / seconds.mean()), habits.longest)
     return np.maximum(np.round(seconds), 1.0)

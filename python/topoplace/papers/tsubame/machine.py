@@ -1,4 +1,4 @@
-"""The nodes of the paper's simulation (Table 2), and how long transfers take between them."""
+"""The nodes of the paper's simulation (Table 2), and the speeds of transfers between them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from topoplace.topology.topology import Topology
 GPUS: Final = 3
 MEMORY: Final = 22
 GB: Final = 2**30 / 1e9
-"""What batch systems call a GB."""
+"""A GB of batch systems, in GB of 1e9 bytes."""
 NODE: Final = HostResources(cpus=8, memory_gb=MEMORY * GB + 0.01)
-"""What a GPU job can have of a node, beside the virtual machine for CPU jobs; a little more memory, since what each of
-several jobs asks for is rounded up to whole MB."""
+"""Resources of a node for GPU jobs, beside the virtual machine for CPU jobs.
+
+Memory is slightly larger than 22 GB, because the requests of several jobs are each rounded up to whole MB.
+"""
 SPEEDS: Final = TransferSpeeds(
     network_gb_per_s=10.0,
     network_latency=1.2e-3,
@@ -26,7 +28,7 @@ MODEL: Final = RemoteCopies(SPEEDS)
 
 
 def machines(count: int) -> Topology:
-    """So many nodes."""
+    """Return a cluster of `count` nodes."""
     node = Topology.from_links(GPUS, [], 8.0, model="K20X", memory_gb=6.0, name="node")
     return Topology.cluster(
         node, count=count, network=SPEEDS.network_gb_per_s, name=f"{count} nodes of TSUBAME 2.5"

@@ -24,9 +24,9 @@ from topoplace.simulate import Transfers, Workload
 from topoplace.simulate.workloads.logged_jobs import CONNECTIONS
 
 MEANS: Final = {"wait": 3818.0, "execution": 15_148.0, "life": 18_965.0}
-"""Seconds under G on 480 nodes, which Table 3 and the percentages of section 4.2 imply."""
+"""Means in seconds under G on 480 nodes, implied by Table 3 and the percentages of section 4.2."""
 CHANGES: Final = {"wait": -0.2524, "execution": 0.0003, "life": -0.0506}
-"""Section 4.2."""
+"""Relative changes of the means under R, section 4.2."""
 TABLE_3: Final = {
     "wait": ((-901.49, -32.87, 449.14, 963.60), (4236.04, 3654.48, 3277.54, 6678.48)),
     "execution": ((-5.81, -4.55, -4.31, -3.96), (39.46, 35.27, 34.41, 32.25)),
@@ -34,15 +34,15 @@ TABLE_3: Final = {
 }
 """Mean and standard deviation in seconds of G on 480 nodes minus R on 450, 460, 470 and 480."""
 _TABLE_TOLERANCE: Final = {"wait": 190.0, "execution": 4.0, "life": 190.0}
-"""Seconds; 5 % of the mean wait, and as much as execution times rise at all."""
+"""Seconds: 5 % of the mean wait; for execution, the rise itself."""
 _CHANGE_TOLERANCE: Final = {"wait": 0.05, "life": 0.015}
 _FACTOR: Final = 2.0
-"""Shares of jobs, and how long these wait, are alike within it."""
+"""Largest factor between shares of jobs, or between times, that count as alike."""
 _LAB_GB_PER_S: Final = 6.38
 """Section 2.1, measured on FDR InfiniBand."""
 _LAB_NATIVE_GB_PER_S: Final = 172.0
 _LAB: Final = {"Jacobi": ((7, 1.01),), "LAMMPS": ((7, 1.17), (9, 1.78))}
-"""(shares into which the network's bandwidth was split, slowdown), section 2.1.2."""
+"""(number of streams that share the network's bandwidth, slowdown), section 2.1.2."""
 _YEAR: Final = 360 * 86_400.0
 """Seconds; the last day may have no jobs."""
 _CONGESTED: Final = (0.15, 0.30)
@@ -52,7 +52,7 @@ _CONGESTED: Final = (0.15, 0.30)
 
 
 def copies() -> Iterator[Claim]:
-    """Equations 1 and 2, and what the laboratory's slowdowns imply."""
+    """Yield the rows of equations 1 and 2, and of the laboratory's slowdowns."""
     streams = (1, 2, 4, 8)
     theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
     ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
@@ -62,7 +62,7 @@ def copies() -> Iterator[Claim]:
         listed(theirs, 4),
         listed(ours, 4),
         REPRODUCED if np.allclose(theirs, ours, rtol=1e-12) else DIFFERS,
-        "reproduced if equal; the fit to measurements (R2 = 0.986) cannot be repeated, they are a figure only",
+        "reproduced if equal; the fit to measurements (R2 = 0.986) cannot be repeated: they are in a figure only",
     )
     ratio = machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S) * _LAB_NATIVE_GB_PER_S
     yield Claim(
@@ -73,15 +73,15 @@ def copies() -> Iterator[Claim]:
         REPRODUCED if ratio > 10 else DIFFERS,
         "reproduced above 10; the paper gives the speeds only",
     )
-    implied = {name: [(s - 1) / (parts - 1) for parts, s in told] for name, told in _LAB.items()}
+    implied = {name: [(s - 1) / (parts - 1) for parts, s in measured] for name, measured in _LAB.items()}
     yield Claim(
         "2.3",
         "slowdown beside 6, and 8, streams; the share of time in the network that each implies",
         "Jacobi 1.01; LAMMPS 1.17, 1.78",
         "; ".join(f"{name} {listed((100 * s for s in shares), 1)} %" for name, shares in implied.items()),
         NOT_COMPARABLE,
-        "the applications' traffic is not told; with bandwidth 1/k the network's share s gives 1 + (k - 1) s, and the "
-        "two values for LAMMPS do not belong to one share: the paper, too, takes it that transfers are hidden",
+        "the applications' traffic is unknown; with bandwidth 1/k the network's share s gives 1 + (k - 1) s, and the "
+        "two values for LAMMPS imply different shares: the paper, too, assumes that transfers are hidden",
     )
 
 
@@ -89,7 +89,7 @@ def copies() -> Iterator[Claim]:
 
 
 def inputs(study: Study) -> Iterator[Claim]:
-    """Tables 1 and 2, and the log."""
+    """Yield the rows of tables 1 and 2, and of the log."""
     node = (
         *(machine.NODE.cpus, machine.GPUS, machine.MEMORY),
         *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
@@ -101,7 +101,7 @@ def inputs(study: Study) -> Iterator[Claim]:
         "8, 3, 22, 10, 1.2, 171, 3.47",
         ", ".join(f"{value:g}" for value in node),
         exactly((8, 3, 22, 10.0, 1.2, 171.0, 3.47), node),
-        "reproduced if equal; its 0.92 x net.bw for rCUDA is 1 / 1.09 of eq. 1 to two digits, which is what we take",
+        "reproduced if equal; its 0.92 x net.bw for rCUDA is 1 / 1.09 of eq. 1 to two digits; we use eq. 1",
     )
     sent = [entry for entry in study.workload.transfers if entry is not None]
     if sent:
@@ -141,7 +141,7 @@ def _estimates(study: Study, sent: Sequence[Transfers]) -> Claim:
 
 
 def means(study: Study) -> Claim:
-    """What the percentages imply of the log, which ours is to meet."""
+    """Return the row on the means of the log, implied by the percentages."""
     ours = {name: study.run(G_QUEUE).mean(name) for name in MEANS}
     near = all(abs(ours[name] / value - 1) <= 0.02 for name, value in MEANS.items())
     is_short = np.ptp(study.workload.submit_time) < _YEAR
@@ -159,7 +159,7 @@ def means(study: Study) -> Claim:
 
 
 def changes(study: Study) -> Iterator[Claim]:
-    """Wait, execution and life on all nodes."""
+    """Yield the rows of section 4.2: wait, execution and life on all nodes."""
     for letter, (name, theirs) in zip("abc", CHANGES.items(), strict=True):
         ours = study.change(name)
         yield Claim(
@@ -174,7 +174,7 @@ def changes(study: Study) -> Iterator[Claim]:
     worst = -float(study.difference("execution").min())
     yield Claim(
         "2.8b",
-        "the most that a job's execution time rises (min)",
+        "largest rise of a job's execution time (min)",
         "about 7",
         f"{worst / 60:.1f}",
         REPRODUCED if 3.5 <= worst / 60 <= 14 else ORDER_ONLY if worst > 0 else DIFFERS,
@@ -184,7 +184,7 @@ def changes(study: Study) -> Iterator[Claim]:
     yield Claim(
         "2.8d",
         "share of jobs that borrow GPUs",
-        "not told",
+        "not stated",
         f"{borrowed:.2f} %",
         NOT_COMPARABLE,
         "3.96 s on average at 174 s for the mean number of connections are 2.3 %",
@@ -197,7 +197,7 @@ def _percent(change: float, digits: int) -> str:
 
 def _change_verdict(name: str, theirs: float, ours: float) -> tuple[str, str]:
     if np.isnan(ours):
-        return NOT_COMPARABLE, "there is nothing to compare with where G's mean is 0"
+        return NOT_COMPARABLE, "not comparable, as G's mean is 0"
     if name == "execution":
         good = 0 < ours < 0.001
         return (REPRODUCED if good else DIFFERS), "reproduced if it rises by less than 0.1 %"
@@ -228,7 +228,7 @@ def _hurt(study: Study, number: str, title: str, of: str, share: float, seconds:
 
 
 def table_3(study: Study) -> Iterator[Claim]:
-    """G on all nodes minus R on fewer."""
+    """Yield the rows of Table 3: G on all nodes minus R on fewer."""
     where = f"R on {', '.join(map(str, study.sizes))} nodes, G on {study.nodes}"
     for number, (name, (mean, spread)) in zip(("2.9", "2.10", "2.11"), TABLE_3.items(), strict=True):
         apart = [study.difference(name, size) for size in study.sizes]
@@ -268,7 +268,7 @@ def _sums(study: Study) -> Claim:
     theirs = max(off(*row) for row in zip(*(mean for mean, _ in TABLE_3.values()), strict=True))
     return Claim(
         "2.12",
-        "wait plus execution is life: the most that a row of Table 3 is off (s)",
+        "wait plus execution is life: largest error of a row of Table 3 (s)",
         f"{theirs:.2f}",
         f"{ours:.2f}",
         REPRODUCED if max(theirs, ours) < 0.015 else DIFFERS,
@@ -277,7 +277,7 @@ def _sums(study: Study) -> Claim:
 
 
 def saving(study: Study) -> Claim:
-    """How many nodes less keep the mean life."""
+    """Return the row on the nodes that R needs for G's mean life."""
     lives = [float(study.difference("life", size).mean()) for size in study.sizes]
     nodes = _crossing(study.sizes, lives)
     share = 1 - nodes / study.nodes
@@ -287,13 +287,13 @@ def saving(study: Study) -> Claim:
         "460, 4.2 %",
         f"{nodes:.0f}, {100 * share:.1f} %",
         REPRODUCED if 0.03 <= share <= 0.055 else ORDER_ONLY if share > 0.005 else DIFFERS,
-        "interpolated between Table 3's sizes; reproduced from 3 to 5.5 %, order only above 0.5 %; the text has "
-        "480 to 450 once, which is 6.25 % and by its Table 3 costs 907 s: a slip",
+        "interpolated between Table 3's sizes; reproduced from 3 to 5.5 %, order only above 0.5 %; the text "
+        "once has 480 to 450, which is 6.25 % and costs 907 s by its Table 3: a slip",
     )
 
 
 def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
-    """Where the differences are 0; the nearest size where they are on one side of it."""
+    """Return the size at which the differences are 0, or the nearest size if they do not change sign."""
     for (fewer, more), (low, high) in zip(pairwise(sizes), pairwise(lives), strict=True):
         if low <= 0 < high:
             return fewer + (more - fewer) * low / (low - high)
@@ -304,7 +304,7 @@ def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
 
 
 def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
-    """All jobs are there at once."""
+    """Return the row of the congested queue, in which all jobs are submitted at once."""
     ends = [[run(workload, name, nodes).makespan for name in (G_QUEUE, R_QUEUE)] for workload in jobs]
     ours = [1 - after / before for before, after in ends]
     low, high = _CONGESTED
@@ -312,12 +312,12 @@ def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
     order = ORDER_ONLY if min(ours) > 0 else DIFFERS
     return Claim(
         "2.14",
-        f"congested queue, {len(jobs[0])} jobs on {nodes} nodes: how much sooner the last one ends under R",
+        f"congested queue, {len(jobs[0])} jobs on {nodes} nodes: time saved until the end of the last job under R",
         "15 to 30 %",
         f"{100 * mean:.1f} % ({100 * min(ours):.1f} to {100 * max(ours):.1f} %)",
         REPRODUCED if low <= mean <= high else order,
         "reproduced if the mean of the lists is in the range, order only if all are above 0; the paper does not say "
-        "which jobs, ours are all there at once and ask for anything a node has, uniformly",
+        "which jobs; ours are submitted at once and ask for any part of a node, uniformly",
     )
 
 
@@ -325,7 +325,7 @@ def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
 
 
 def histograms(study: Study) -> list[tuple[str, Floats]]:
-    """What figures 9 to 11 count: what each job gains, in hours and (execution) what it loses, in minutes."""
+    """Return the panels of figures 9 to 11: gains of each job in hours, and for execution its loss in minutes."""
     return [
         ("wait, G minus R (h)", study.difference("wait") / 3600),
         ("execution, R minus G (min)", -study.difference("execution") / 60),

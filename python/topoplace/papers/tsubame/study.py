@@ -1,4 +1,4 @@
-"""The simulations behind the rows: one log under both queues, on clusters of different size."""
+"""Simulations of one log under both queues, on clusters of different sizes."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of each job, (m,) seconds; NaN for one that was rejected."""
+    """The (m,) times of each job in seconds; NaN for rejected jobs."""
 
     submit: Floats
     wait: Floats
     execution: Floats
     remote: NDArray[np.bool_]
-    """Whether it had GPUs of other nodes."""
+    """True for jobs that had GPUs of other nodes."""
 
     @property
     def life(self) -> Floats:
-        """From submission to end."""
+        """Return the time from submission to end."""
         return self.wait + self.execution
 
     def mean(self, of: str) -> float:
-        """Of the column of that name, over the jobs that ran."""
+        """Return the mean of the column named `of` over the jobs that ran."""
         column: Floats = getattr(self, of)
         return float(np.nanmean(column))
 
     @property
     def makespan(self) -> float:
-        """From the first submission to the last end."""
+        """Return the time from the first submission to the last end."""
         return float(np.nanmax(self.submit + self.life) - self.submit.min())
 
 
 class Study:
-    """One log in all its settings; each run is made when first asked for."""
+    """One log in all settings; runs are made on first use."""
 
     def __init__(self, workload: Workload, nodes: int = NODES) -> None:
         if not len(workload):
@@ -54,18 +54,21 @@ class Study:
         self.workload = workload
         self.nodes = nodes
         self.sizes = tuple(round(nodes * size / NODES) for size in (450, 460, 470, 480))
-        """Those of Table 3, in proportion."""
+        """Numbers of nodes in the proportions of Table 3."""
         self._runs: dict[tuple[str, int], Outcome] = {}
 
     def run(self, policy: str, nodes: int | None = None) -> Outcome:
-        """The log under the policy of that name, on so many nodes."""
+        """Return the run of the log under the policy of that name on `nodes` nodes, by default all."""
         key = policy, self.nodes if nodes is None else nodes
         if key not in self._runs:
             self._runs[key] = run(self.workload, *key)
         return self._runs[key]
 
     def difference(self, of: str, nodes: int | None = None) -> Floats:
-        """`wait`, `execution` or `life` under G on all nodes minus that under R, of jobs that ran under both."""
+        """Return the column `of` under G on all nodes minus that under R, for jobs that ran under both.
+
+        of: "wait", "execution" or "life". nodes: number of nodes under R, by default all.
+        """
         before, after = (getattr(self.run(name, n), of) for name, n in ((G_QUEUE, None), (R_QUEUE, nodes)))
         apart: Floats = before - after
         known = apart[np.isfinite(apart)]
@@ -74,13 +77,13 @@ class Study:
         return known
 
     def change(self, of: str) -> float:
-        """Of the mean, relative to that under G, on all nodes; below 0 where R is shorter, NaN where G's is 0."""
+        """Return the change of the mean of `of` under R relative to G on all nodes; NaN if G's mean is 0."""
         apart, before = float(self.difference(of).mean()), self.run(G_QUEUE).mean(of)
         return -apart / before if before else math.nan
 
 
 def run(workload: Workload, policy: str, nodes: int) -> Outcome:
-    """One simulation."""
+    """Simulate `workload` under the policy of that name on `nodes` nodes."""
     result = simulate(machines(nodes), workload, policies.get(policy), performance=MODEL, hosts=NODE)
     rows = [
         (

@@ -90,8 +90,9 @@ class JobBundles:
             return reason
         if reason := why_no_machine((bundle.needs for bundle in self.bundles), machines):
             return reason
-        if machines and self.job.drives > sum(machine.drives for machine in machines):
-            return never(f"{self.job.drives} drives needed")
+        drives = sum(machine.drives for machine in machines)
+        if machines and self.job.drives > drives:
+            return never(f"needs {self.job.drives} drives, the machines have {drives}")
         return self._why_no_local_gpus(columns, hosts)
 
     def _why_no_local_gpus(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
@@ -102,7 +103,7 @@ class JobBundles:
         local = int(np.bincount(local_to[columns.machine_of[suitable]], minlength=1).max())
         most = max((bundle.gpus for bundle in self.bundles if bundle.gpus_local), default=0)
         if most > local:
-            return never(f"{most} GPUs needed on one machine, the largest has {local} of them")
+            return never(f"needs {most} GPUs on one machine, the largest has {local} of them")
         return None
 
     def is_torn(self, bundle: Bundle) -> bool:

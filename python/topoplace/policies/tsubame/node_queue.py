@@ -79,14 +79,14 @@ class NodeQueue(ABC):
         """Return why such a job could not run even on the idle cluster; None where it may."""
         job = needs.job
         if job.drives:
-            return never(f"{job.drives} drives needed, and this policy gives none")
+            return never(f"needs {job.drives} drives, this policy gives none")
         if not needs.uneven and self.choose(needs, idle) is not None:
             return None
         if job.num_tasks and (reason := why_never(job, idle.columns.topology)):
             return reason
         if needs.uneven:
-            return never(f"{job.num_tasks} GPUs are not as many for each of {needs.nodes} nodes")
-        return never(f"{needs.wishes()} needed, and the idle cluster has not so many")
+            return never(f"{job.num_tasks} GPUs cannot be split evenly over {needs.nodes} nodes")
+        return never(f"needs {needs.wishes()}, the idle cluster has fewer")
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
         """Yield the first placement, the one on none of its machines, and so on."""

@@ -1,1 +1,1 @@
-"""The simulator that the authors of SC'17 published, rebuilt to the digit."""
+"""The simulator that the authors of SC'17 published, rebuilt with identical results."""

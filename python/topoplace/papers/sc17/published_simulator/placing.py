@@ -1,8 +1,8 @@
-"""Where SC'17's published code places a job: a tournament of machines, then halves of one machine.
+"""The placement of a job by SC'17's published code: a tournament of machines, then halves of one machine.
 
-Its machine has two sockets of two GPUs, 0 and 1, 2 and 3. There is no Fiduccia-Mattheyses in it: machines are dealt
-into two parts of equal free GPUs and the part with the best machine goes on; inside a machine GPUs are taken away from
-either part until half remain, and all subsets of the free ones are compared by utility.
+Its machine has two sockets of two GPUs, 0 and 1, 2 and 3. The code contains no Fiduccia-Mattheyses. It deals machines
+into two parts with equally many free GPUs, and continues with the part that has the best machine. Inside a machine, it
+removes GPUs from either part until half remain, and compares all subsets of the free ones by utility.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ DISTANCE: Final = tuple(
     tuple(0.0 if u == v else 1.0 if SOCKET_OF[u] == SOCKET_OF[v] else 20.0 for v in GPUS) for u in GPUS
 )
 MAX_TASKS: Final = 3
-"""The code knows the communication costs of 1 to 3 GPUs."""
+"""The code has communication costs for 1 to 3 GPUs."""
 
 Gpus = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A running job as the others on its machine see it."""
+    """The properties of a running job that affect others on its machine."""
 
     name: str
     num_gpus: int
@@ -41,43 +41,40 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A machine, or what is left of it after GPUs were taken away: in lists by socket, in the order they are tried."""
+    """A machine, or a part of it after GPUs were removed, as lists of GPUs by socket in the order they are tried."""
 
     lists: tuple[Gpus, Gpus]
     taken: frozenset[int]
-    """GPUs in the lists that are no longer free: they were given away earlier in the same step."""
+    """GPUs in the lists that are no longer free, because another job of the same step got them."""
     neighbours: tuple[Neighbour, ...]
     near: frozenset[int] = frozenset(GPUS)
-    """GPUs whose distances this part knows."""
+    """GPUs whose distances this part contains."""
 
     @property
     def free(self) -> Gpus:
-        """The free GPUs, in order."""
+        """Return the free GPUs, in order."""
         return tuple(gpu for gpus in self.lists for gpu in gpus if gpu not in self.taken)
 
 
 def sockets_of(gpus: Iterable[int]) -> frozenset[int]:
-    """The sockets of some GPUs."""
+    """Return the sockets of `gpus`."""
     return frozenset(SOCKET_OF[gpu] for gpu in gpus)
 
 
 class Placer:
-    """Places one job at a time by a profile.
-
-    Machines that are alike are one class: what is worked out for a class is kept.
-    """
+    """A placer of one job at a time by a profile. It caches results by class of equal machines."""
 
     def __init__(self, profile: PerformanceProfile, *, python2: bool = True) -> None:
         self.profile = profile
         self._copied = copied if python2 else list[int]
         self.parts: list[Part] = []
-        """A machine of each class."""
+        """One machine of each class."""
         self._class_of: dict[Part, int] = {}
         self._scores: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
         self._mappings: dict[tuple[str, int, int, bool], Gpus] = {}
 
     def class_of(self, machine: Part) -> int:
-        """The number of a machine's class."""
+        """Return the number of a machine's class."""
         number = self._class_of.setdefault(machine, len(self.parts))
         if number == len(self.parts):
             self.parts.append(machine)
@@ -88,9 +85,9 @@ class Placer:
     def place(
         self, name: str, num_gpus: int, classes: Sequence[int], free: Sequence[int]
     ) -> tuple[int, Gpus]:
-        """The machine and its GPUs for a job, of which some machine has enough; fewer GPUs where halving loses some.
+        """Return the machine and its GPUs for a job; some machine must have enough, but halving may lose GPUs.
 
-        classes, free: of each machine, its class and its number of free GPUs.
+        classes, free: class and number of free GPUs of each machine.
         """
         scores = self._scores[name, num_gpus]
         for unknown in {
@@ -118,10 +115,10 @@ class Placer:
     # ---- one machine ---------------------------------------------------------------------------------------
 
     def _mapped(self, name: str, num_gpus: int, part: Part, among_many: bool, *, beyond: bool) -> Gpus:
-        """The GPUs of a part that the job gets, by halving it.
+        """Return the GPUs of a part that the job gets, by halving the part.
 
-        among_many: the cluster has other machines with free GPUs; only then distances beyond the part count.
-        beyond: the part is one of two that share the job's GPUs, so that they would.
+        Distances beyond the part count only if both flags are true.
+        among_many: the cluster has other machines with free GPUs. beyond: two parts share the job's GPUs.
         """
         free = part.free
         if not num_gpus or not free:
@@ -145,7 +142,7 @@ class Placer:
     def _compared(
         self, name: str, num_gpus: int, free: Gpus, parts: Sequence[Part], *, beyond: bool
     ) -> tuple[float, Gpus]:
-        """The highest system utility of so many of the free GPUs, and the last that have it."""
+        """Return the highest system utility of `num_gpus` free GPUs, and the last subset that has it."""
         candidates = combinations(free, num_gpus)
         scored = ((self._system_utility(name, gpus, free, parts, beyond), gpus) for gpus in candidates)
         best: tuple[float, Gpus] = (-1.0, ())
@@ -157,7 +154,7 @@ class Placer:
     def _system_utility(
         self, name: str, gpus: Gpus, free: Gpus, parts: Sequence[Part], beyond: bool
     ) -> float:
-        """Of some of the free GPUs, each cost added up over the parts they are in."""
+        """Return the system utility of `gpus`, with each cost added up over the parts they are in."""
         inside = [part for part in parts if any(gpu in part.free for gpu in gpus)]
         communication = sum(communication_of(gpus, part.near, free if beyond else ()) for part in inside)
         interference = sum(self.interference(name, gpus, part.neighbours) for part in inside) / len(inside)
@@ -171,15 +168,18 @@ class Placer:
         )
 
     def job_utility(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """What the GPUs of one machine are worth to the job."""
+        """Return the utility of some GPUs of one machine to the job."""
         communication = communication_scaled(len(gpus), communication_of(gpus, frozenset(GPUS), ()))
         return utility.job_utility(communication, self.interference(name, gpus, neighbours))
 
     # ---- interference --------------------------------------------------------------------------------------
 
     def interference(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """What a job would suffer: the time alone over that beside each job on its sockets, where it is less, added up
-        and divided by the number of all jobs on the machine."""
+        """Return the interference that a job would suffer.
+
+        It adds up the ratios below 1 of the time alone over that beside each job on its sockets, and divides the sum
+        by the number of all jobs on the machine.
+        """
         sockets = sockets_of(gpus)
         alone = self.profile.solo.get((name, len(gpus), placement_of(sockets)), 0.0)
         ratios = [
@@ -192,8 +192,10 @@ class Placer:
         return sum(ratios) / len(neighbours) or utility.MIN_COST if ratios else utility.MIN_COST
 
     def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """What the jobs on its sockets would suffer, on average over those that would; with the numbers of GPUs of the
-        two mixed up, as in the published code."""
+        """Return the interference that the jobs on its sockets would suffer, averaged over those that would suffer.
+
+        The numbers of GPUs of the two jobs are mixed up, as in the published code.
+        """
         sockets = sockets_of(gpus)
         ratios: list[float] = []
         for job in neighbours:
@@ -207,14 +209,15 @@ class Placer:
 
 
 def placement_of(sockets: frozenset[int]) -> str:
-    """The placement class of GPUs on these sockets."""
+    """Return the placement class of GPUs on these sockets."""
     return "intra-socket" if len(sockets) == 1 else "inter-socket"
 
 
 def communication_of(gpus: Gpus, near: frozenset[int], free: Gpus) -> float:
-    """The raw cost of some GPUs: distances within a part that knows those of `near`, less the least there can be.
+    """Return the raw cost of some GPUs: distances within a part, less the smallest possible sum.
 
-    free: with it the same again for the whole machine, and the distances to the free GPUs that are not among them.
+    near: GPUs whose distances the part contains. free: if not empty, the distances within the whole machine, and those
+    to the other free GPUs, are added.
     """
     cost = 0.0
     for a, b in combinations(gpus, 2):
@@ -227,15 +230,17 @@ def communication_of(gpus: Gpus, near: frozenset[int], free: Gpus) -> float:
 
 
 def communication_scaled(num_gpus: int, cost: float) -> float:
-    """A raw cost over the worst there can be."""
+    """Return a raw cost divided by the worst possible one."""
     return (
         max(cost / utility.WORST_DISTANCE[num_gpus], utility.MIN_COST) if num_gpus > 1 else utility.MIN_COST
     )
 
 
 def _fragmentation(part: Part, gpus: Gpus) -> float:
-    """The free share of each socket that would remain, on average; of free GPUs *not* among the job's as many count
-    as used as it needs, first socket first."""
+    """Return the mean free share of the sockets that would remain.
+
+    As in the published code, free GPUs *not* among the job's count as used, as many as it needs, first socket first.
+    """
     left = len(gpus)
     total = 0.0
     for members in part.lists:
@@ -248,7 +253,7 @@ def _fragmentation(part: Part, gpus: Gpus) -> float:
 
 
 def _dealt(candidates: Sequence[int], free: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Machines dealt into two parts, each to the one that has fewer free GPUs so far."""
+    """Deal machines into two parts, each to the part that has fewer free GPUs so far."""
     halves: tuple[list[int], list[int]] = ([], [])
     counts = [0, 0]
     for machine in candidates:
@@ -259,7 +264,7 @@ def _dealt(candidates: Sequence[int], free: Sequence[int]) -> tuple[list[int], l
 
 
 def _halved(part: Part) -> tuple[Part, Part]:
-    """The two halves of a machine; of an odd number of free GPUs the first gets more."""
+    """Return the two halves of a machine; of an odd number of free GPUs, the first half gets more."""
     count = len(part.free)
     first = _cut(part, count - count // 2, frozenset())
     gone = frozenset(gpu for gpus in part.lists for gpu in gpus) - frozenset(
@@ -269,9 +274,9 @@ def _halved(part: Part) -> tuple[Part, Part]:
 
 
 def _cut(part: Part, half: int, keep: frozenset[int]) -> Part:
-    """A part with GPUs taken away until `half` are left, from the socket with fewest first, sparing those to keep.
+    """Remove GPUs from a part until `half` are left, except those in `keep`, first from the socket with fewest.
 
-    Before, each socket's first GPU goes if it is taken, else to the end of its list.
+    Before that, each socket's first GPU is removed if it is taken, else moved to the end of its list.
     """
     lists = [list(gpus) for gpus in part.lists]
     order = sorted(SOCKETS, key=lambda socket: len(lists[socket]))
@@ -287,7 +292,7 @@ def _cut(part: Part, half: int, keep: frozenset[int]) -> Part:
 
 
 def _drop(gpus: list[int], excess: int, keep: frozenset[int]) -> int:
-    """Take up to `excess` GPUs that need not be kept off the front of a list; how many they are."""
+    """Remove up to `excess` GPUs that are not in `keep` from the front of a list; return their number."""
     dropped = 0
     for _ in range(len(gpus)):
         if dropped >= excess:

@@ -1,4 +1,4 @@
-"""The order in which Python 2 walks a dictionary of whole numbers: the published simulator depends on it."""
+"""The order in which Python 2 iterates over a dictionary of integers, on which the published simulator depends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LARGE = 50000
 
 
 class IntDict(Generic[V]):
-    """Whole numbers from 0 to values, walked in the order of CPython 2.7's dictionaries.
+    """A dictionary with keys from 0 that iterates in the order of CPython 2.7.
 
-    An open hash table: a number's first slot is its own low bits, the next ones follow from all of its bits; what is
-    deleted leaves a mark that the search passes and an insertion takes; at two thirds full it is built anew.
+    It is an open hash table. The first slot of a key is given by its low bits, the next ones by all of its bits. A
+    deleted key leaves a mark, which a search skips and an insertion reuses. At two thirds full the table is rebuilt.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class IntDict(Generic[V]):
         self._slots[self._slots.index(key)] = _DELETED
 
     def _slot(self, key: int) -> int:
-        """Where a new key goes: the first deleted slot on its way, or the empty one at the way's end."""
+        """Return the slot for a new key: the first deleted slot of its probe sequence, or else the first empty one."""
         mask = len(self._slots) - 1
         index = bits = key
         deleted: int | None = None
@@ -75,7 +75,7 @@ _DELETED = -1
 
 
 def copied(keys: Sequence[int]) -> list[int]:
-    """The keys of a dictionary in the order in which a copy of it walks them."""
+    """Return the keys of a dictionary in the iteration order of a copy of it."""
     copy = IntDict[None]()
     for key in keys:
         copy[key] = None

@@ -1,22 +1,22 @@
 """The simulator that SC'17's authors published (github.com/HiEST/gpu-topo-aware), as an oracle: same jobs, same times.
 
-What it does that the paper does not say, and this repeats:
+It behaves in ways that the paper does not mention; this module repeats them:
 
-- Time advances in steps of 1.1 s, added up in floating point; a submission is rounded up to a step, and of several
-  rounded submissions that are due only the earliest is taken in a step. Jobs start before those that are done leave.
-- A job takes the largest of its time alone in one socket, its time alone as it was placed, and its time beside each job
-  that ever shared a socket with it: that never shrinks again. Nothing else makes it slower.
-- FCFS and BF compare the number of GPUs a job needs with those free on machine 0, whatever the other machines have, and
-  then take the last machine that has enough. FCFS fills sockets in order, BF the one with fewer free GPUs first; BF
-  also forgets, until the step's end, the GPUs of every machine that it looked at.
-- TOPO-AWARE looks at a new job only once machine 0 has enough free GPUs, at jobs put off before when any machine has.
-- The order of equal submissions and of jobs that end in a step is that of Python 2's dictionaries.
-- Of several jobs placed in one step by TOPO-AWARE a later one may get a GPU that an earlier one just got: both hold it,
-  and the first to end frees it. On the published list of 100 jobs and 5 machines that happens 10 times.
-- Where it deletes GPUs from a machine it walks a dictionary keyed by objects, in the order of their addresses: its
-  answers change from one computer to another. Here the sockets are walked in their order.
+- Time advances in steps of 1.1 s, added up in floating point. A submission is rounded up to a step. Of several rounded
+  submissions that are due, a step takes only the earliest. Jobs start before finished jobs leave.
+- The time of a job is the largest of its time alone in one socket, its time alone as placed, and its time beside each
+  job that ever shared a socket with it; it never shrinks again. Nothing else slows a job down.
+- FCFS and BF compare the number of GPUs of a job with those free on machine 0, and ignore other machines. They
+  then use the last machine that has enough. FCFS fills sockets in order, BF the one with fewer free GPUs first. BF also
+  ignores, until the end of the step, the GPUs that it would have used on every machine it tried.
+- TOPO-AWARE considers a new job once machine 0 has enough free GPUs, and a postponed job once any machine has.
+- The order of equal submissions, and of jobs that finish in the same step, is that of Python 2's dictionaries.
+- If TOPO-AWARE places several jobs in one step, a later job may get a GPU that an earlier one just got: both hold it,
+  and the first to finish frees it. On the published list of 100 jobs and 5 machines, this happens 10 times.
+- When it deletes GPUs from a machine, it iterates over a dictionary of objects in the order of their addresses, so its
+  answers differ between computers. Here, the sockets are visited in order.
 
-Memory and CPU cores are added to what is free, not taken from it, so they never matter.
+Memory and CPU cores are added to the free resources instead of taken from them, so they never matter.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MAX_MACHINES: Final = 1 << 16
 
 @dataclass(slots=True)
 class Job:
-    """A job of a run; times are seconds, None until they are known. `utility` is the job's, where it was placed."""
+    """A job of a run. Times are in seconds, None until known; `utility` is that of its placement."""
 
     number: int
     job_id: str
@@ -64,11 +64,11 @@ class Job:
     num_gpus: int
     min_utility: float
     arrival: float
-    """As in the workload."""
+    """Submission time in the workload."""
     submit: float
-    """When the scheduler sees it."""
+    """Time of the step in which the scheduler sees the job."""
     time: float
-    """How long it takes, as far as is known."""
+    """Run time as known so far."""
     start: float | None = None
     end: float | None = None
     machine: int | None = None
@@ -77,12 +77,12 @@ class Job:
     sockets: frozenset[int] = frozenset()
 
     def neighbour(self) -> Neighbour:
-        """The job as others see it."""
+        """Return the properties of the job that affect others."""
         return Neighbour(self.name, self.num_gpus, self.sockets)
 
 
 class _Running(Protocol):
-    """The running jobs of a machine by number, in an order of its own."""
+    """A dictionary of the running jobs of a machine by number, with a specific iteration order."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, key: int, /) -> Job: ...
@@ -93,7 +93,10 @@ class _Running(Protocol):
 
 @dataclass(slots=True)
 class _Machine:
-    """What is free and what runs; two jobs may hold one GPU, which the first of them to end then frees."""
+    """A machine with its free GPUs and running jobs.
+
+    Two jobs may hold one GPU, which the first of them to finish frees.
+    """
 
     running: _Running
     free: list[bool] = field(default_factory=lambda: [True] * len(GPUS))
@@ -116,7 +119,7 @@ class _Machine:
         return [self.running[number] for number in self.running]
 
     def seen(self, placer: Placer) -> tuple[Part, int]:
-        """The machine as the placer sees it at the beginning of a step, and its class."""
+        """Return the machine at the beginning of a step, in the form of the placer, and its class."""
         if self._seen is None:
             first, second = (
                 tuple(gpu for gpu in GPUS if SOCKET_OF[gpu] == socket and self.free[gpu])
@@ -129,17 +132,17 @@ class _Machine:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a workload: its jobs in the order of its rows."""
+    """The result of a workload: its jobs in the order of its rows."""
 
     jobs: tuple[Job, ...]
 
     @property
     def makespan(self) -> float:
-        """When the last job ended, in seconds; 0 without jobs."""
+        """Return the end of the last job in seconds; 0 without jobs."""
         return max((job.end for job in self.jobs if job.end is not None), default=0.0)
 
     def booked_twice(self) -> int:
-        """How often a job got a GPU that another still held."""
+        """Return the number of times that a job got a GPU which another still held."""
         count = 0
         held_until: dict[tuple[int | None, int], float] = {}
         for job in sorted(self.jobs, key=lambda job: job.start or 0.0):
@@ -150,7 +153,7 @@ class Run:
         return count
 
     def slowdown(self, job: Job, profile: PerformanceProfile) -> float:
-        """How many times as long the job ran as it would alone at its best: the paper's QoS; NaN if it never ran."""
+        """Return the run time over the best time alone, the paper's QoS; NaN if the job never ran."""
         ideal = profile.ideal_time(job.name, job.num_gpus)
         return (
             (job.end - job.start) / ideal
@@ -169,13 +172,15 @@ def simulate(
 ) -> Run:
     """Run the published simulator on machines of two sockets with two GPUs.
 
-    policy: fcfs, bf, topo-aware or topo-aware-p. python2: whether dictionaries are walked as in CPython 2.7, which the
-    authors used; else in the order of insertion, as after a port to Python 3. It matters where several jobs are
-    submitted at once, or one starts beside another in the step in which that ends.
-    Rows with equal submission times are submitted in the order of the rows; the program has them in that of the colours
-    that its plots use, which `Workload.from_manifests` keeps and a CSV of the list has lost. Every job needs a
-    profile with a time alone, and 1 to 3 GPUs; ValueError names the row that has not. A job that is never placed
-    keeps `start` None.
+    policy: fcfs, bf, topo-aware or topo-aware-p.
+    python2: iterate over dictionaries as CPython 2.7, which the authors used; else in the order of insertion, as after
+    a port to Python 3. This matters if several jobs are submitted at once, or if one starts beside another in the step
+    in which the other finishes.
+
+    Rows with equal submission times are submitted in the order of the rows. The published program orders them by the
+    colours of its plots; `Workload.from_manifests` keeps this order, a CSV of the list does not. Every job needs a
+    profile with a time alone, and 1 to 3 GPUs; otherwise ValueError names its row. A job that is never placed keeps
+    `start` None.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy = {_checks.shown(policy)}, not one of {', '.join(POLICIES)}")
@@ -191,7 +196,7 @@ def _as_number(job_id: str) -> int:
 
 
 def _job(row: int, workload: Workload, profile: PerformanceProfile, plain: bool) -> Job:
-    """The job of a row, numbered by its id where all ids are plain numbers, else by its row."""
+    """Return the job of a row, numbered by its id if all ids are plain numbers, else by its row."""
     job, job_id = workload.jobs[row], workload.job_ids[row]
     alone = profile.solo.get((job.profile or "", job.num_tasks, "intra-socket"))
     if alone is None or job.num_tasks > MAX_TASKS:
@@ -210,14 +215,14 @@ def _job(row: int, workload: Workload, profile: PerformanceProfile, plain: bool)
 
 
 def _rounded_up(time: float) -> float:
-    """The step at or after a time, as the published code rounds it."""
+    """Return the step at or after a time, rounded like the published code."""
     rest = time % STEP_S
     step = time - rest
     return round(step + STEP_S if rest else step, _DIGITS)
 
 
 class _Simulation:
-    """The state between steps: jobs to be submitted, both queues, machines, and when machines should be looked at."""
+    """The state between steps: jobs to submit, both queues, the machines, and the steps in which jobs may finish."""
 
     def __init__(
         self,
@@ -233,34 +238,37 @@ class _Simulation:
         self.discipline = discipline
         self.machines = [_Machine(self.dictionary()) for _ in range(num_machines)]
         self.fresh: deque[Job] = deque()
-        self.put_off: deque[Job] = deque()
+        self.postponed: deque[Job] = deque()
         self.steps = [0.0]
         self.ends: list[tuple[int, int]] = []
-        """(step, machine): a job of the machine ends in that step, unless it was slowed down since."""
+        """(step, machine): a job of the machine finishes in that step, unless it was slowed down since."""
         batches: dict[float, list[Job]] = {}
         for job in jobs:
             batches.setdefault(job.submit, []).append(job)
         self.batches = deque(sorted(batches.items()))
 
     def dictionary(self) -> _Running:
-        """A dictionary of jobs by number with the order of one of the Pythons."""
+        """Return a dictionary of jobs by number with the iteration order of Python 2 or 3."""
         return IntDict[Job]() if self.python2 else dict[int, Job]()
 
     def run(self) -> None:
-        """From step to step, over those in which nothing can happen."""
+        """Run all steps, skipping those in which nothing can happen."""
         step: int | None = 0
         while step is not None:
-            queues = [*self.fresh], [*self.put_off]
+            queues = [*self.fresh], [*self.postponed]
             submitted = self._submit(self.steps[step])
             started = self._start(self.steps[step])
             ended = self._update(step, started)
-            idle = not (submitted or started or ended) and queues == ([*self.fresh], [*self.put_off])
+            idle = not (submitted or started or ended) and queues == ([*self.fresh], [*self.postponed])
             step = self._next_event(step) if idle else step + 1
             if step is not None:
                 self._extend(step)
 
     def put(self, job: Job, machine: int, gpus: Gpus, neighbours: Sequence[Neighbour] | None = None) -> None:
-        """Decide where a job runs; neighbours: those it will have, if not just what runs there now."""
+        """Record the placement of a job and its utility.
+
+        neighbours: the jobs that will run beside it; by default those that run there at the beginning of the step.
+        """
         job.machine, job.gpus, job.sockets = machine, gpus, sockets_of(gpus)
         if neighbours is None:
             neighbours = self.machines[machine].seen(self.placer)[0].neighbours
@@ -275,13 +283,13 @@ class _Simulation:
         return True
 
     def _start(self, now: float) -> set[int]:
-        """Let the discipline decide; the machines on which jobs start."""
-        if not (self.fresh or self.put_off):
+        """Start the jobs that the discipline places, postpone the others, and return the machines of started jobs."""
+        if not (self.fresh or self.postponed):
             return set()
         changed: set[int] = set()
         for job in self.discipline(self):
             if job.machine is None:
-                self.put_off.append(job)
+                self.postponed.append(job)
             else:
                 job.start = now
                 self.machines[job.machine].hold(job)
@@ -289,7 +297,7 @@ class _Simulation:
         return changed
 
     def _update(self, step: int, started: set[int]) -> bool:
-        """Slow down and end jobs; only machines that changed, or where one is due, can be concerned."""
+        """Slow down and finish jobs on machines that changed or have a job due; return whether any job finished."""
         concerned = set(started)
         while self.ends and self.ends[0][0] <= step:
             concerned.add(heappop(self.ends)[1])
@@ -308,7 +316,7 @@ class _Simulation:
         return ended
 
     def _time(self, job: Job, machine: _Machine) -> float:
-        """How long a running job takes, now that it has these neighbours."""
+        """Return the run time of a job with its current neighbours."""
         profile = self.profile
         alone = profile.solo.get((job.name, job.num_gpus, placement_of(job.sockets)), 0.0)
         kind = job.name, job.num_gpus
@@ -320,7 +328,7 @@ class _Simulation:
         return max(job.time, alone, *beside)
 
     def _last_step(self, job: Job, step: int) -> int:
-        """The step in which a running job ends, if nothing slows it down."""
+        """Return the step in which a running job finishes if nothing slows it down."""
         start = job.start or 0.0
         while self.steps[-1] - start < job.time:
             self._extend(len(self.steps))
@@ -333,7 +341,7 @@ class _Simulation:
         return max(end, step + 1)
 
     def _next_event(self, step: int) -> int | None:
-        """The next step in which a job is submitted or may end; None where there is none."""
+        """Return the next step in which a job is submitted or may finish; None if there is none."""
         coming = [self.ends[0][0]] if self.ends else []
         if self.batches:
             due = self.batches[0][0]
@@ -347,15 +355,15 @@ class _Simulation:
             self.steps.append(self.steps[-1] + STEP_S)
 
 
-# ---- what decides in each step -------------------------------------------------------------------------------------
+# ---- disciplines ----------------------------------------------------------------------------------------------------
 
 Discipline = Callable[[_Simulation], list[Job]]
-"""Takes jobs from the queues and returns them in the order they are started, or put off where `machine` is None."""
+"""A function that takes jobs from the queues and returns them in order; those without `machine` are postponed."""
 
 
 @dataclass(slots=True)
 class _Unused:
-    """The free GPUs of every machine while a step's jobs are given theirs."""
+    """The free GPUs of every machine while the jobs of a step are placed."""
 
     gpus: list[Gpus]
     counts: list[int]
@@ -366,7 +374,7 @@ class _Unused:
         return cls(gpus, [len(free) for free in gpus])
 
     def enough(self, num_gpus: int) -> list[int]:
-        """The machines that have so many, in order."""
+        """Return the machines with at least `num_gpus` free GPUs, in order."""
         return [machine for machine, count in enumerate(self.counts) if count >= num_gpus]
 
     def take(self, machine: int, gpus: Gpus) -> None:
@@ -375,13 +383,16 @@ class _Unused:
 
 
 Place = Callable[[_Simulation, Job, _Unused], bool]
-"""Gives a job its GPUs and takes away what is then no longer free; whether there were any."""
+"""A function that gives a job its GPUs, removes them from the free ones, and returns whether there were enough."""
 
 
 def _in_turn(simulation: _Simulation, *, place: Place, strict: bool) -> list[Job]:
-    """FCFS and BF: one job after another while machine 0 has enough free GPUs; strict: none overtakes another."""
+    """Place jobs as FCFS and BF do: one after another while machine 0 has enough free GPUs.
+
+    strict: no job overtakes another.
+    """
     waiting = simulation.dictionary()
-    for queue in (simulation.put_off, simulation.fresh):
+    for queue in (simulation.postponed, simulation.fresh):
         while queue:
             job = queue.popleft()
             waiting[job.number] = job
@@ -392,7 +403,7 @@ def _in_turn(simulation: _Simulation, *, place: Place, strict: bool) -> list[Job
         eligible = list(takewhile(lambda job: job.num_gpus <= enough, eligible))
     unused = _Unused.of(simulation.machines if eligible else ())
     eligible = sorted(eligible, key=_arrival, reverse=True)
-    for job in reversed(eligible):  # of equal arrivals the last goes first
+    for job in reversed(eligible):  # of equal arrivals, the last goes first
         if job.num_gpus <= enough and not place(simulation, job, unused) and strict:
             break
     return sorted(everyone, key=_arrival, reverse=True)
@@ -421,7 +432,7 @@ def _best_fit(simulation: _Simulation, job: Job, unused: _Unused) -> bool:
 
 
 def _fullest_first(free: Gpus) -> Gpus:
-    """Free GPUs, those of the socket that has fewer of them first; of equal sockets the last."""
+    """Return free GPUs, first those of the socket with fewer of them; of equal sockets, the last."""
     sockets = [[gpu for gpu in free if SOCKET_OF[gpu] == socket] for socket in SOCKETS]
     sockets.sort(key=len)
     if len(sockets[0]) == len(sockets[1]):
@@ -440,7 +451,7 @@ def _topology_aware(simulation: _Simulation, *, postpone: bool) -> list[Job]:
 
 
 class _Found(NamedTuple):
-    """Where a job would run, and what that is worth to it."""
+    """A machine and GPUs for a job, and their utility to the job."""
 
     machine: int
     gpus: Gpus
@@ -448,7 +459,7 @@ class _Found(NamedTuple):
 
 
 class _View:
-    """The machines as the placer sees them in a step, those given away in it included."""
+    """The machines in the form of the placer, including the GPUs given to jobs of the same step."""
 
     def __init__(self, simulation: _Simulation) -> None:
         self.simulation = simulation
@@ -459,7 +470,7 @@ class _View:
         self._known: dict[tuple[str, int], _Found | None] = {}
 
     def best(self, name: str, num_gpus: int) -> _Found | None:
-        """Where a job kind would run now; worked out once until something is given away."""
+        """Return the placement of a job kind, cached until the next job gets GPUs; None if there is none."""
         kind = name, num_gpus
         if kind not in self._known:
             self._known[kind] = self._best(name, num_gpus) if max(self.free) >= num_gpus else None
@@ -473,7 +484,7 @@ class _View:
         return _Found(machine, gpus, placer.job_utility(name, gpus, self.parts[machine].neighbours))
 
     def put(self, job: Job, found: _Found) -> None:
-        """Give a job its GPUs, even those that were given away before."""
+        """Give a job its GPUs, even those that an earlier job of the step got."""
         part = self.parts[found.machine]
         self.simulation.put(job, found.machine, found.gpus, part.neighbours)
         part = replace(
@@ -486,17 +497,17 @@ class _View:
 
 
 def _looked_at(simulation: _Simulation, free: Sequence[int]) -> Iterator[Job]:
-    """New jobs that machine 0 has enough GPUs for, then those put off that any machine has, machine by machine."""
+    """Yield new jobs that fit the free GPUs of machine 0, then postponed jobs that fit any machine, by machine."""
     yield from _taken(simulation.fresh, free[0])
     enough = 0
     for count in free:
         if count > enough:
             enough = count
-            yield from _taken(simulation.put_off, enough)
+            yield from _taken(simulation.postponed, enough)
 
 
 def _taken(queue: deque[Job], enough: int) -> Iterator[Job]:
-    """Take the jobs that need no more GPUs than that out of a queue."""
+    """Remove the jobs that need at most `enough` GPUs from a queue and yield them."""
     for _ in range(len(queue)):
         job = queue.popleft()
         if job.num_gpus <= enough:
