@@ -1,4 +1,4 @@
-"""Links as arguments: read, check and sort lists of them, by whole columns where they are long."""
+"""Links as arguments: read, check and sort lists of them, long ones by whole columns."""
 
 from __future__ import annotations
 

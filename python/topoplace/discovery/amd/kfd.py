@@ -55,8 +55,9 @@ def parse(
 
     GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs. NUMA
     nodes at a weight of at most 15 share a socket.
-    pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none. socket_gb_per_s: GB/s between NUMA nodes for
-    which it gives none; None means AMD's figure. Raises TopologyError naming the file, the line and the value.
+    pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none.
+    socket_gb_per_s: GB/s between NUMA nodes for which it gives none; None means AMD's figure.
+    Raises TopologyError naming the file, the line and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if socket_gb_per_s is None:

@@ -28,7 +28,8 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
 def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> list[str]:
     """Return the names that `text` lists, in its order; duplicates are kept.
 
-    what: the list's name in messages. limit: on the number of names.
+    what: the list's name in messages.
+    limit: on the number of names.
     Raises TopologyError naming the item if it is empty, has unbalanced brackets, an invalid or descending range, a name
     that is too long, or too many names.
     """
