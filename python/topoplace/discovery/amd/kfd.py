@@ -287,7 +287,7 @@ def _links_by_place(
 
 
 def _link_of_speed(found: _IoLink, kind: LinkKind) -> Link:
-    """Return the link at the speed that the driver gives."""
+    """Return a link of this kind at the speed that the driver gives."""
     if kind is LinkKind.XGMI:
         return amd.xgmi_link(found.least_mb_per_s, found.most_mb_per_s)
     return Link(kind, 1, found.most_mb_per_s / 1000)

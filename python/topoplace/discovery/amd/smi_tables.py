@@ -245,7 +245,7 @@ def _add_node(nodes: dict[tuple[str, str], int], number: int, line: str) -> None
 
 
 def _node(node: int | None, affinity: int | None) -> int | None:
-    """Return the first of the two that is known; the tool writes -1, also as an unsigned number, for unknown."""
+    """Return `node` if it is known, else `affinity`; the tool writes -1, also as an unsigned number, for unknown."""
     return next((value for value in (node, affinity) if value is not None and 0 <= value < _MAX_NODE), None)
 
 

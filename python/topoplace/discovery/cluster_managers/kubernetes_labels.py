@@ -256,7 +256,7 @@ class _Templates:
         _checks.instance(machine, Topology, "template", TopologyError)
         if machine is not None and machine.num_gpus == total:
             return machine
-        raise TopologyError(f"{node.where}{total} GPUs, and the template given has another number of them")
+        raise TopologyError(f"{node.where}{total} GPUs, but its template has a different number")
 
     def _unknown(self, devices: Sequence[_Slices]) -> Topology:
         gpus: list[Gpu] = []

@@ -81,7 +81,7 @@ def _one_way(tables: Mapping[str, _Table]) -> _Table:
 
 
 def _check_rows(tables: Mapping[str, _Table]) -> None:
-    """Refuse a matrix with missing rows; one may lack all rows but those of other devices."""
+    """Refuse a matrix without rows, and one that has rows for only some of its columns."""
     for table in tables.values():
         missing = [column for column in table.columns if column not in table.rows]
         if 0 < len(missing) < len(table.columns) or not table.rows:

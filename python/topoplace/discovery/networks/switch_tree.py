@@ -28,7 +28,7 @@ _MAX_NOTES = 5
 
 @dataclass(slots=True)
 class Switch:
-    """A switch, or any other domain, and its direct children."""
+    """A switch, or any other domain, with its direct children."""
 
     name: str
     where: str

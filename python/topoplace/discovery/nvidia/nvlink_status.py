@@ -67,7 +67,7 @@ class GpuLinks:
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like one of the two: below a GPU, a link or a message that it has none."""
+    """Return whether `text` looks like this output: a GPU, and below it a link or a message that all are inactive."""
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
         if last_was_gpu and (
@@ -91,7 +91,7 @@ def read(data: str | bytes) -> tuple[GpuLinks, ...]:
         if gpu is not None:
             here = found.setdefault(gpu.number, GpuLinks(gpu))
             if (here.gpu.model, here.gpu.uuid) != (gpu.model, gpu.uuid):
-                raise TopologyError(f"line {number}: {gpu.name} is another one than in line {here.gpu.line}")
+                raise TopologyError(f"line {number}: {gpu.name} differs from the GPU in line {here.gpu.line}")
         elif _LINK.match(line):
             _read_link(number, line, here)
         if len(found) > gpu_line.MAX_GPUS:

@@ -311,7 +311,7 @@ def _links(
 def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
     """Return a link of `width` lanes; `switched` means a GPU has more links than its model and so has a switch."""
     if width > speed.most_links:
-        raise TopologyError(f"{where}: {width} links, but {speed.most_links} are the most of a GPU")
+        raise TopologyError(f"{where}: {width} links, more than the {speed.most_links} of such a GPU")
     kind = LinkKind.NVSWITCH if switched and speed.kind is not LinkKind.XGMI else speed.kind
     return Link(kind, width, width * speed.gb_per_s)
 

@@ -105,7 +105,7 @@ def _items(text: str, what: str) -> Iterator[str]:
     while True:
         match = _ITEM.match(text, place)
         if match is None:
-            raise TopologyError(f"{what}: {_checks.shown(text[place : place + 40])} begins with no name")
+            raise TopologyError(f"{what}: {_checks.shown(text[place : place + 40])} must begin with a name")
         if re.search(r"\s", match[0]):
             raise TopologyError(f"{what}: there is a blank in {_checks.shown(match[0])}")
         yield match[0]
