@@ -190,7 +190,7 @@ class Topology:
 
     @classmethod
     def from_hwloc_xml(cls, text: str | bytes, **options: Any) -> Topology:
-        """Read the topology from a file that `lstopo machine.xml` of hwloc 2 or 3 wrote.
+        """Read the topology from a file that `lstopo machine.xml` of hwloc 1 to 3 wrote.
 
         options: arguments of `topoplace.discovery.hwloc.hwloc_xml.parse`.
         Raises TopologyError naming the line.
@@ -414,9 +414,10 @@ class Topology:
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: each GPU's socket, numbered over all machines by first GPU.
+        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines.
 
-        The GPUs of a machine whose socket is unknown share one number.
+        Sockets are numbered in the order of their first GPU. The GPUs of a machine whose socket is unknown share one
+        number.
         """
         numbers: dict[tuple[str, int | None], int] = {}
         found = (numbers.setdefault((gpu.machine, gpu.socket), len(numbers)) for gpu in self.gpus)

@@ -296,7 +296,9 @@ def _links(
 
 
 def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
-    """Return a function from a cell to its link; None for GPUs whose connection is not direct and otherwise unknown."""
+    """Return a function from a cell to the link of its two GPUs; it returns None if the cell shows no direct link or
+    path.
+    """
     lane = speed or models.SLOWEST_XGMI
 
     def link_of(cell: Cell) -> Link | None:

@@ -225,7 +225,7 @@ _NO_FIELDS = Fields()
 
 
 def _children(cell: Fields, cell_type: CellType, where: str) -> Iterator[Fields]:
-    """Return the children of a cell as listed, or the number its type requires, without fields."""
+    """Return the children of a cell as listed, or as many empty ones as its type requires."""
     listed = yaml_tree.items(cell, "cellChildren")
     if listed and len(listed) != cell_type.children:
         raise TopologyError(

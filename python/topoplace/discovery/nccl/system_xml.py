@@ -374,7 +374,7 @@ def _shared(gpu: Device, nic: Device) -> int:
 
 
 def _path(gpu: Device, nic: Device) -> str:
-    """Return the class of the path between two devices, in NCCL's terms."""
+    """Return NCCL's class of the path between two devices: PIX, PXB, PHB or SYS."""
     shared = _shared(gpu, nic)
     if shared <= 0:
         return "PHB" if shared == 0 else "SYS"

@@ -280,7 +280,7 @@ class Cables:
 def from_cables(cables: Cables, *, what: str) -> Tree:
     """Return the levels of a network given by its cables.
 
-    what: the subject of messages.
+    what: the text's name in messages.
     Raises TopologyError if there is no switch, or no machine with a cable to one.
     """
     machines = tuple(machine for machine, switches in cables.ports.items() if switches)
@@ -336,7 +336,7 @@ def _named_domains(
 
 
 def _parts(domains: Sequence[str]) -> tuple[int, ...]:
-    """Return a key that is equal for the same domains under other names."""
+    """Return the partition of machines as numbers, which is equal for equal domains under other names."""
     number = {domain: i for i, domain in enumerate(dict.fromkeys(domains))}
     return tuple(number[domain] for domain in domains)
 

@@ -39,7 +39,7 @@ class ListedGpu:
 
 @dataclass(frozen=True, slots=True)
 class MigSlice:
-    """A MIG device."""
+    """One MIG slice of a GPU."""
 
     number: int
     compute: int

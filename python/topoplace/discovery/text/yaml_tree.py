@@ -28,7 +28,7 @@ Value = Any
 
 
 class Items(list[Value]):
-    """A sequence."""
+    """A list of YAML or JSON that knows its line."""
 
     __slots__ = ("line",)
 
@@ -37,7 +37,7 @@ class Items(list[Value]):
 
 
 class Fields(dict[str, Value]):
-    """A mapping, in the order of the text."""
+    """A mapping of YAML or JSON that knows its line, in the order of the text."""
 
     __slots__ = ("line",)
 
