@@ -296,8 +296,9 @@ def _links(
 
 
 def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
-    """Return a function from a cell to the link of its two GPUs; it returns None if the cell shows no direct link or
-    path.
+    """Return a function from a cell to the link of its two GPUs.
+
+    It returns None if the cell shows neither a direct link nor the path.
     """
     lane = speed or models.SLOWEST_XGMI
 
