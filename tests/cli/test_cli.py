@@ -90,7 +90,7 @@ def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
     ]
     checked = run("discover", "--from", str(worn), "--check")
     assert checked.returncode == 1
-    assert "dgx1-v100: GPU0: has 5 links where most of its kind have 6" in checked.stdout
+    assert "dgx1-v100: GPU0: has 5 links, but most GPUs of its model have 6" in checked.stdout
 
 
 def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_machines_by_name_take_the_order_of_the_fabric() -> None:
         (([MINSKY], 2), {}, "count = 2, but machines is a list"),
         (([],), {}, "machines has 0 entries"),
         (([3],), {}, r"machines\[0\] = 3 is not a Topology"),
-        ((MINSKY, 3), {"fabric": Fabric(("a",))}, "fabric has 1 machines, and 3 are to be joined"),
+        ((MINSKY, 3), {"fabric": Fabric(("a",))}, "fabric has 1 machines, but 3 are to be joined"),
         ((MINSKY, 2), {"racks": ["r"]}, r"levels\[0\].domains has 1 entries for 2 machines"),
         ((MINSKY, 2), {"racks": 0}, "racks = 0 is not in 1"),
         ((MINSKY, 2), {"names": ["a", "a"]}, r"names\[1\] = 'a' is the name of names\[0\]"),
@@ -214,7 +214,7 @@ def test_a_lost_link_slows_its_gpu_alone_in_the_whole_rack(gpu: int) -> None:
             if u != v:
                 expected = 450.0 if 20 + gpu in (u, v) else 900.0
                 assert matrix[u, v] == rack.bandwidth(u, v) == expected
-    assert [finding.where for finding in rack.check() if "links where" in finding.why] == [
+    assert [finding.where for finding in rack.check() if "links, but most GPUs" in finding.why] == [
         f"tray05: GPU{gpu}"
     ]
 

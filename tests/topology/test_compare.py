@@ -98,14 +98,14 @@ def test_findings_of_one_machine() -> None:
     worn = replace(DGX1, links=LINKS).with_unhealthy([6])
     assert [(one.where, one.why) for one in worn.check()] == [
         ("dgx1-v100: GPU6", "is not healthy"),
-        ("dgx1-v100: GPU0", "has 5 links where most of its kind have 6"),
-        ("dgx1-v100: GPU3", "has 5 links where most of its kind have 6"),
+        ("dgx1-v100: GPU0", "has 5 links, but most GPUs of its model have 6"),
+        ("dgx1-v100: GPU3", "has 5 links, but most GPUs of its model have 6"),
     ]
 
 
 def test_what_is_not_known_is_found_and_notes_are_not_serious() -> None:
     unknown = Topology.from_links(2, [(0, 1, 12.0, LinkKind.UNKNOWN)])
-    assert unknown.check()[0].why == "1 of 1 pairs of GPUs are connected by what is not known"
+    assert unknown.check()[0].why == "1 of 1 pairs of GPUs have an unknown connection"
     noted = replace(DGX1, notes=("speeds are assumed",))
     assert [(one.why, one.serious) for one in noted.check()] == [("speeds are assumed", False)]
 

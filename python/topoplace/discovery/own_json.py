@@ -7,7 +7,7 @@ from topoplace.topology.topology import Topology
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` begins as a JSON object; it is asked last, so that unknown JSON is refused as ours."""
+    """Return whether `text` begins as a JSON object; this format comes last, so it also refuses unknown JSON."""
     return text.lstrip().startswith("{")
 
 

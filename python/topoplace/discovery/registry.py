@@ -35,7 +35,7 @@ class Format:
 
     @property
     def options(self) -> dict[str, str]:
-        """Map each argument of the format's `parse`, besides the text, to its type as written."""
+        """Map the name of each optional argument of the format's `parse` to its type as written."""
         _, *parameters = inspect.signature(self._module().parse).parameters.values()
         return {parameter.name: str(parameter.annotation) for parameter in parameters}
 
@@ -90,8 +90,8 @@ def format_of(data: str | bytes) -> Format:
 def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Topology | Fabric | Any:
     """Read `data`, a text in any format of `FORMATS`.
 
-    format: the name of one of them, instead of recognising it by content. options: such as gpu_model="A100"; formats
-    ignore the options they do not need.
+    format: the name of one of them, instead of recognising it by content.
+    options: such as gpu_model="A100"; formats ignore the options they do not need.
     Returns a Topology. A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A
     text about CPUs or measured speeds alone gives the result of its parser. Raises TopologyError with line and reason.
     """

@@ -83,7 +83,8 @@ def _switched(
 ) -> Topology:
     """Build a machine with NVSwitches.
 
-    switches: for each switch, the NVLinks from each GPU. trunks: (a, b, lanes) of NVLinks between two switches.
+    switches: for each switch, the NVLinks from each GPU.
+    trunks: (a, b, lanes) of NVLinks between two switches.
     nic_gb_per_s: if given, each group of `gpus_per_nic` GPUs has a network adapter below the same PCIe switch, on a
     rail of its own.
     """

@@ -28,7 +28,8 @@ def torus(
 ) -> Topology:
     """Build a slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
 
-    shape: chips along each dimension. gb_per_s: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
+    shape: chips along each dimension.
+    gb_per_s: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
     wrap: whether each dimension of three or more chips closes to a ring.
     host: the chips of one machine along each dimension; 2 x 2 x 1 for TPU v4.
     Chips are numbered with the last dimension fastest. Raises TopologyError naming the argument.

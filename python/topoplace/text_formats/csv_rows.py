@@ -28,7 +28,8 @@ def records(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the number of each line below the header and its fields by column, as text.
 
-    needed: the required columns. optional: the other columns allowed; None allows any.
+    needed: the required columns.
+    optional: the other columns allowed; None allows any.
     """
     rows = lines(text)
     _, given = next(rows, (1, list[str]()))

@@ -20,9 +20,9 @@ from topoplace.kernels.min_cost_flow import integers, network_of, whole
 
 __all__ = ["NetworkFile", "format_network", "format_solution", "parse"]
 
-_MOST = 2**63 - 1  # also kernels.INFINITE, a capacity without limit
-_MOST_NODES = 2**31 - 2
-_MOST_ISOLATED = 10_000_000  # nodes without a line; more are probably a typing error, and cost gigabytes
+_INT64_MAX = 2**63 - 1  # also kernels.INFINITE, a capacity without limit
+_MAX_NODES = 2**31 - 2
+_MAX_ISOLATED = 10_000_000  # nodes without a line; more are probably a typing error, and cost gigabytes
 
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}")
 # Lines of arcs as programs write them are read in one go; all other lines are read one by one.
@@ -45,7 +45,7 @@ class NetworkFile(NamedTuple):
     head: NDArray[np.int32]
     lower: Integers
     capacity: Integers
-    """`kernels.INFINITE` where the file has -1."""
+    """`kernels.INFINITE` for -1 in the file."""
     cost: Integers
     supply: Integers
     """(nodes,)"""
@@ -95,8 +95,8 @@ def format_network(
     _refuse(least < 0, least, "lower", "is below 0")
     _refuse(least > network.capacity, least, "lower", "is above the capacity")
     for name in ("cost", "supply"):
-        _refuse(getattr(network, name) < -_MOST, getattr(network, name), name, "is below -2^63 + 1")
-    limits = np.where(network.capacity == _MOST, -1, network.capacity)
+        _refuse(getattr(network, name) < -_INT64_MAX, getattr(network, name), name, "is below -2^63 + 1")
+    limits = np.where(network.capacity == _INT64_MAX, -1, network.capacity)
     nodes = np.flatnonzero(network.supply)
     return "".join(
         [
@@ -115,7 +115,7 @@ def format_solution(tail: ArrayLike, head: ArrayLike, flow: ArrayLike, cost: int
         nodes: NDArray[np.int32] = integers(values, name, np.int32)
         if len(nodes) != len(units):
             raise ValueError(f"{name} has {len(nodes)} entries; flow has {len(units)}")
-        _check_nodes(nodes, name, _MOST_NODES)
+        _check_nodes(nodes, name, _MAX_NODES)
         ends.append(nodes)
     return f"s {whole(cost, 'cost')}\n{_lines('f', *_numbered(*ends), units)}"
 
@@ -189,8 +189,8 @@ class _Reader:
         rows, supplies = np.concatenate(self._arcs), self._supplies
         if len(rows) != arcs:
             raise ValueError(f"line {line} promises {arcs} arcs; {len(rows)} follow")
-        if nodes > _MOST_ISOLATED + 2 * len(rows) + len(supplies):
-            raise ValueError(f"line {line}: of {nodes} nodes more than {_MOST_ISOLATED} have no line")
+        if nodes > _MAX_ISOLATED + 2 * len(rows) + len(supplies):
+            raise ValueError(f"line {line}: of {nodes} nodes more than {_MAX_ISOLATED} have no line")
         tail, head, lower, capacity, cost = rows.T.copy()
         supply = np.zeros(nodes, dtype=np.int64)
         supply[np.fromiter(supplies, dtype=np.int64, count=len(supplies)) - 1] = list(supplies.values())
@@ -224,7 +224,7 @@ def _values(words: list[bytes], number: int) -> list[int]:
 
 
 def _value(word: bytes, field: str, number: int) -> int:
-    if not _NUMBER.fullmatch(word) or abs(int(word)) > _MOST:
+    if not _NUMBER.fullmatch(word) or abs(int(word)) > _INT64_MAX:
         raise ValueError(f"line {number}: {field} = {_shown(word)} is not a whole number of 64 bits")
     return int(word)
 
@@ -233,8 +233,8 @@ def _problem(values: list[int], before: _Problem | None, number: int) -> _Proble
     if before is not None:
         raise ValueError(f"line {number}: a second problem; the first is in line {before.line}")
     for field, value in zip(_FIELDS[b"p"], values, strict=True):
-        if not 0 <= value <= _MOST_NODES:
-            raise ValueError(f"line {number}: {field} = {value} is not in 0..{_MOST_NODES}")
+        if not 0 <= value <= _MAX_NODES:
+            raise ValueError(f"line {number}: {field} = {value} is not in 0..{_MAX_NODES}")
     return _Problem(number, *values)
 
 
@@ -243,12 +243,12 @@ def _check_arc(values: list[int], problem: _Problem, number: int) -> None:
         if not 1 <= value <= problem.nodes:
             raise ValueError(f"line {number}: {field} = {value} is not in 1..{problem.nodes}")
     lower, capacity = values[2:4]
-    if not 0 <= lower <= (_MOST if capacity == -1 else capacity):
+    if not 0 <= lower <= (_INT64_MAX if capacity == -1 else capacity):
         raise ValueError(f"line {number}: LOWER = {lower} is not in 0..CAPACITY = {capacity}")
 
 
 def _without_limit(capacity: Integers) -> Integers:
-    return np.where(capacity == -1, _MOST, capacity)
+    return np.where(capacity == -1, _INT64_MAX, capacity)
 
 
 def _shown(word: bytes) -> str:

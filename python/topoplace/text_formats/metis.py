@@ -18,8 +18,8 @@ from topoplace.kernels import Graph
 
 __all__ = ["GraphFile", "format_sides", "parse"]
 
-_MOST_DIGITS = 15  # keeps every number, and sums of thousands of them, exact as a float
-_MOST_VERTICES = 2**31 - 1
+_MAX_DIGITS = 15  # keeps every number, and sums of thousands of them, exact as a float
+_MAX_VERTICES = 2**31 - 1
 
 Integers = NDArray[np.int64]
 
@@ -116,10 +116,10 @@ def _values(text: NDArray[np.uint8], ends: Integers) -> tuple[Integers, Integers
         raise ValueError(f"line {_line(at, ends)}: {word!r} is not a whole number of at least 0")
     edges = np.diff(np.concatenate([[True], blank, [True]]).astype(np.int8))
     begin, end = np.flatnonzero(edges < 0), np.flatnonzero(edges > 0)
-    long = end - begin > _MOST_DIGITS
+    long = end - begin > _MAX_DIGITS
     if long.any():
         at = int(begin[np.argmax(long)])
-        raise ValueError(f"line {_line(at, ends)}: {_word(text, at)!r} has more than {_MOST_DIGITS} digits")
+        raise ValueError(f"line {_line(at, ends)}: {_word(text, at)!r} has more than {_MAX_DIGITS} digits")
     value = np.zeros(len(begin), dtype=np.int64)
     for digit in range(int((end - begin).max(initial=0))):
         there = np.flatnonzero(end - begin > digit)
@@ -170,8 +170,8 @@ def _header(words: list[int], line: int) -> _Header:
     vertices, edges = words[:2]
     code = words[2] if len(words) > 2 else 0
     constraints = words[3] if len(words) > 3 else 1
-    if vertices > _MOST_VERTICES:
-        raise ValueError(f"{where}: {vertices} vertices are more than {_MOST_VERTICES}")
+    if vertices > _MAX_VERTICES:
+        raise ValueError(f"{where}: {vertices} vertices are more than {_MAX_VERTICES}")
     if code not in (0, 1, 10, 11, 100, 101, 110, 111):
         raise ValueError(f"{where}: the code {code} is not three digits, each 0 or 1")
     sizes, vertex_weights, edge_weights = (bool(code // unit % 10) for unit in (100, 10, 1))

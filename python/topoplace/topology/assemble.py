@@ -188,9 +188,9 @@ def _names(hosts: Sequence[_Host], names: Sequence[str] | None, fabric: Fabric |
     chosen = checked_names(given if given is not None else [host.name for host in hosts], "names")
     if len(chosen) != len(hosts):
         where = "names has" if names is not None else "fabric has"
-        raise TopologyError(f"{where} {len(chosen)} machines, and {len(hosts)} are to be joined")
+        raise TopologyError(f"{where} {len(chosen)} machines, but {len(hosts)} are to be joined")
     if fabric and len(fabric.machines) != len(hosts):
-        raise TopologyError(f"fabric has {len(fabric.machines)} machines, and {len(hosts)} are to be joined")
+        raise TopologyError(f"fabric has {len(fabric.machines)} machines, but {len(hosts)} are to be joined")
     return chosen
 
 

@@ -192,14 +192,15 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
     links = {pair: machine.link(*pair) for pair in combinations(range(machine.num_gpus), 2)}
     unknown = sum(link.kind is LinkKind.UNKNOWN for link in links.values())
     if unknown:
-        yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs are connected by what is not known")
+        yield Finding(where, f"{unknown} of {len(links)} pairs of GPUs have an unknown connection")
     lanes = _lanes(links, machine.num_gpus)
     usual = _most_lanes(machine, lanes)
     for gpu in machine.gpus:
         most = usual.get((gpu.machine, gpu.model), 0)
         if lanes[gpu.index] < most:
             yield Finding(
-                f"{where}: {gpu.name}", f"has {lanes[gpu.index]} links where most of its kind have {most}"
+                f"{where}: {gpu.name}",
+                f"has {lanes[gpu.index]} links, but most GPUs of its model have {most}",
             )
 
 
@@ -232,4 +233,4 @@ def _odd_ones_out(groups: list[list[str]]) -> Iterator[Finding]:
     for group in groups:
         if 10 * len(group) <= len(usual):
             for machine in group:
-                yield Finding(machine, f"is unlike the {len(usual)} machines that are like {usual[0]}")
+                yield Finding(machine, f"differs from {len(usual)} machines that are like {usual[0]}")

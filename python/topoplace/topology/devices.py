@@ -155,7 +155,7 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
 
 
 def _number(value: object, what: str) -> int | None:
-    """Return `value` as the number of a socket, NUMA node or rail, or None."""
+    """Return `value`, the number of a socket, NUMA node or rail, checked to be in range; None stays None."""
     return None if value is None else _checks.integer(value, what, TopologyError, low=0, high=_MAX_NUMBER)
 
 

@@ -239,7 +239,7 @@ def _fast_links(topology: Topology) -> Iterator[Entry]:
 
 
 def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) -> float | None:
-    """GB/s of `link` between vertices u and v as the table has it; a known model decides where the kind does not."""
+    """Return GB/s of `link` between vertices u and v in the table, by GPU model if known, else by kind."""
     models = [topology.gpus[i].model for i in (u, v) if i < topology.num_gpus]
     known = [found for model in models if (found := _of_model(model, link.kind))]
     if len(known) < max(len(models), 1):

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast, overload
 
 Item = TypeVar("Item")
-_MOST_SHOWN = 3
+_MAX_SHOWN = 3
 
 
 class TiledSequence(Sequence[Item], Generic[Item]):
@@ -58,5 +58,5 @@ class TiledSequence(Sequence[Item], Generic[Item]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self[:_MOST_SHOWN]))
-        return f"({shown}{f', … {len(self)} in all' if len(self) > _MOST_SHOWN else ''})"
+        shown = ", ".join(map(repr, self[:_MAX_SHOWN]))
+        return f"({shown}{f', … {len(self)} in all' if len(self) > _MAX_SHOWN else ''})"

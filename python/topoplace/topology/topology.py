@@ -51,7 +51,7 @@ class Topology:
     - the default link: inside a machine through the host at `default` GB/s, between machines through the network at
     `network` GB/s. A speed of 0 means no path.
 
-    Entries of `links` that only repeat the default link, or the best path, are not stored.
+    Entries of `links` that only repeat the pair's path or default link are not stored.
 
     Two topologies are equal when all their content is, names included.
     """
@@ -112,8 +112,10 @@ class Topology:
         links: one tuple per linked pair, in either order, each pair at most once. The forms are (u, v, gb_per_s), (u,
         v, gb_per_s, kind), (u, v, gb_per_s, kind, lanes) and (u, v, Link). Speeds are GB/s in one direction, all lanes
         together; the kind defaults to `LinkKind.UNKNOWN`.
-        default: GB/s of every other pair inside a machine. network: GB/s between machines. 0 means no path.
-        model, memory_gb: of every GPU. sockets, machines, names: one entry per GPU.
+        default: GB/s of every other pair inside a machine.
+        network: GB/s between machines. 0 means no path.
+        model, memory_gb: of every GPU.
+        sockets, machines, names: one entry per GPU.
         Raises TopologyError naming the argument, the index and the value.
         """
         n = _checks.integer(n, "n", TopologyError, low=1, high=MAX_GPUS)
@@ -128,8 +130,8 @@ class Topology:
     def from_matrix(cls, bandwidth: ArrayLike, **options: Any) -> Topology:
         """Build a topology from an (n, n) matrix of bandwidths in GB/s: symmetric, 0 on the diagonal, 0 for no path.
 
-        Links have kind `LinkKind.UNKNOWN`. options: other arguments of `from_links`; `default` and `network` default to
-        0.
+        Links have kind `LinkKind.UNKNOWN`.
+        options: other arguments of `from_links`; `default` and `network` default to 0.
         Raises TopologyError naming the index and the value, as in `bandwidth[2, 5] = nan`.
         """
         matrix = _checks.symmetric_matrix(bandwidth, "bandwidth", TopologyError)
@@ -166,9 +168,10 @@ class Topology:
         """Read the topology, network adapters included, from the output of `nvidia-smi topo -m`.
 
         The text contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
-        A100-SXM4-40GB"), or 25 GB/s without a model. options: arguments of
-        `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every other path. Raises
-        TopologyError naming the line and the cell.
+        A100-SXM4-40GB"), or 25 GB/s without a model.
+        options: arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every
+        other path.
+        Raises TopologyError naming the line and the cell.
         """
         from topoplace.discovery.nvidia import topo_matrix
 
@@ -178,7 +181,8 @@ class Topology:
     def from_nccl_xml(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
         """Read the topology from a system file of NCCL or RCCL, such as NCCL_TOPO_DUMP_FILE writes.
 
-        options: arguments of `topoplace.discovery.nccl.system_xml.parse`. Raises TopologyError naming the line.
+        options: arguments of `topoplace.discovery.nccl.system_xml.parse`.
+        Raises TopologyError naming the line.
         """
         from topoplace.discovery.nccl import system_xml
 
@@ -186,9 +190,10 @@ class Topology:
 
     @classmethod
     def from_hwloc_xml(cls, text: str | bytes, **options: Any) -> Topology:
-        """Read the topology from a file that `lstopo machine.xml` of hwloc 2 or 3 wrote.
+        """Read the topology from a file that `lstopo machine.xml` of hwloc 1 to 3 wrote.
 
-        options: arguments of `topoplace.discovery.hwloc.hwloc_xml.parse`. Raises TopologyError naming the line.
+        options: arguments of `topoplace.discovery.hwloc.hwloc_xml.parse`.
+        Raises TopologyError naming the line.
         """
         from topoplace.discovery.hwloc import hwloc_xml
 
@@ -198,8 +203,8 @@ class Topology:
     def from_rocm_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
         """Read the topology from the output of `rocm-smi --showtopo` or `amd-smi topology`.
 
-        options: arguments of `topoplace.discovery.amd.smi_tables.parse`. Raises TopologyError naming the line and the
-        cell.
+        options: arguments of `topoplace.discovery.amd.smi_tables.parse`.
+        Raises TopologyError naming the line and the cell.
         """
         from topoplace.discovery.amd import smi_tables
 
@@ -209,9 +214,9 @@ class Topology:
     def from_text(cls, text: str | bytes, **options: Any) -> Topology:
         """Read machines from a text in any format of `topoplace.discovery.FORMATS`.
 
-        options: such as gpu_model="A100"; a format ignores options it has no use for. Raises TopologyError with line
-        and reason. A text that describes only a network is refused; read it with `topoplace.discovery.read` and pass it
-        to `cluster`.
+        options: such as gpu_model="A100"; a format ignores options it has no use for.
+        Raises TopologyError with line and reason. A text that describes only a network is refused; read it with
+        `topoplace.discovery.read` and pass it to `cluster`.
         """
         from topoplace import discovery
 
@@ -239,14 +244,15 @@ class Topology:
         machines: one topology that every machine copies, or one per machine, in a list or by name. Each is a single
         machine, several machines without links between them, or a cluster, whose levels are kept.
         count: number of copies of a single topology; by default the number of names or of machines in the fabric.
-        fabric: the levels that join the machines, see `topoplace.Fabric`. names: of the machines.
+        fabric: the levels that join the machines, see `topoplace.Fabric`.
+        names: of the machines.
         racks: machines per rack, or the rack of each machine. They become a level "rack" outside NVLink domains and
         inside all other levels.
         network: GB/s in one direction between two machines that meet at no level, and of levels without a speed. The
         default is 12.5, or the network of the clusters to be joined.
 
         Two GPUs of different machines have the speed of the first level at which their machines share a domain, divided
-        by its oversubscription. Raises TopologyError where the numbers of machines do not agree.
+        by its oversubscription. Raises TopologyError if the numbers of machines disagree.
         """
         from topoplace.topology.assemble import join
 
@@ -408,9 +414,10 @@ class Topology:
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: each GPU's socket, numbered over all machines in the order of their first GPU.
+        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines.
 
-        The GPUs of a machine whose socket is unknown share one number.
+        Sockets are numbered in the order of their first GPU. The GPUs of a machine whose socket is unknown share one
+        number.
         """
         numbers: dict[tuple[str, int | None], int] = {}
         found = (numbers.setdefault((gpu.machine, gpu.socket), len(numbers)) for gpu in self.gpus)
@@ -445,7 +452,7 @@ class Topology:
         return self._system
 
     def bandwidth(self, u: int, v: int) -> float:
-        """Return GB/s in one direction between GPUs u and v; 0 for u = v and where there is no path."""
+        """Return GB/s in one direction between GPUs u and v; 0 for u = v and without a path."""
         return self.link(u, v).gb_per_s
 
     def distance(self, u: int, v: int) -> float:

@@ -1,4 +1,4 @@
-"""Links as arguments: read, check and sort lists of them, by whole columns where they are long."""
+"""Links as arguments: read, check and sort lists of them, long ones by whole columns."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def checked_links(
 
 
 def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[int, int, Link], ...] | None:
-    """Do the work of `checked_links` on whole columns; None if an entry needs a closer look to name its fault."""
+    """Check and sort links a whole column at a time; return None if an entry needs a closer look to name its fault."""
     us, vs, links = _columns(entries)
     if not links or not 0 <= min(min(us), min(vs)) <= max(max(us), max(vs)) < num_gpus:
         return None

@@ -79,9 +79,7 @@ def test_machines_that_the_caller_knows(nodes: str) -> None:
         tp.TopologyError, match="node 'a1': template has no topology for product 'NVIDIA-GB200'"
     ):
         parse(nodes, template={"T4": machine})
-    with pytest.raises(
-        tp.TopologyError, match="node 'a1': 4 GPUs, and the template given has another number"
-    ):
+    with pytest.raises(tp.TopologyError, match="node 'a1': 4 GPUs, but its template has a different number"):
         parse(nodes, template=tp.Topology.from_links(2, []))
 
 

@@ -90,7 +90,7 @@ def test_a_tool_that_fails_hands_over_to_the_next(tools: Path) -> None:
 
 
 def test_a_tool_that_hangs_is_given_up(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discover, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(discover, "_TIMEOUT_S", 0.2)
     program(tools, "nvidia-smi", f"exec {sys.executable} -c 'import time; time.sleep(60)'")
     with pytest.raises(tp.TopologyError, match=r"nvidia-smi: did not answer within 0\.2 s"):
         discover.discover(kfd_tree=tools / "kfd")

@@ -159,7 +159,7 @@ def test_one_gpu_and_none() -> None:
         (STATUS.replace("26.562 GB/s", "fast", 1), "line 3: 'Link 0: fast' is not a link"),
         ("Link 0: 25 GB/s\n", "line 1: a link without a GPU"),
         (BRIDGE.replace("<inactive>", "26.562 GB/s", 1), "line 2: 4 links of GPU0 are active, but 3 lead"),
-        (BRIDGE.replace("H100 PCIe", "H200", 1), "line 15: GPU0 is another one than in line 2"),
+        (BRIDGE.replace("H100 PCIe", "H200", 1), "line 15: GPU0 differs from the GPU in line 2"),
         (REMOTE.replace("Link 1", "Link 0", 1), "line 3: link 0 of GPU0 appears twice"),
         ("".join(f"GPU {i}: X\n" for i in range(1000)), "line 129: more than 128 GPUs"),
     ],

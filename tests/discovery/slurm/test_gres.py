@@ -129,7 +129,10 @@ PAIR = "Name=gpu Type=V100 File=/dev/a Links=-1,1\nName=gpu Type=V100 File=/dev/
         (PAIR.replace(" Links=1,-1", " Links=-1,1"), "line 2: Links has -1 at place 0, as has line 1"),
         (PAIR.replace(" Links=1,-1", ""), "line 2: no Links, which line 1 has"),
         (PAIR.replace("-1,1", "-1,2", 1), "line 2: Links: 1 links to a, but line 1: Links: 2 links to b"),
-        (PAIR.replace("-1,1", "-1,7").replace("1,-1", "7,-1"), "line 2: Links: 7 links, but 6 are the most"),
+        (
+            PAIR.replace("-1,1", "-1,7").replace("1,-1", "7,-1"),
+            "line 2: Links: 7 links, more than the 6 of such a GPU",
+        ),
         (PAIR.replace("V100", "tesla"), "Type = 'tesla' has no known link speed; give gpu_model="),
         ("Name=gpu Colour=red", "line 1: 'Colour' is not a key"),
     ],

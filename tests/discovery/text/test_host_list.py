@@ -50,8 +50,8 @@ def test_expanded_undoes_folded(names: list[str]) -> None:
     ("text", "message"),
     [
         ("", "is not a non-empty string"),
-        (",a", "begins with no name"),
-        ("a,", "begins with no name"),
+        (",a", "must begin with a name"),
+        ("a,", "must begin with a name"),
         ("a[1-2", "has no partner"),
         ("a]b", "has no partner"),
         ("a[1-2],b c", "blank in 'b c'"),

@@ -55,8 +55,9 @@ def parse(
 
     GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs. NUMA
     nodes at a weight of at most 15 share a socket.
-    pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none. socket_gb_per_s: GB/s between NUMA nodes for
-    which it gives none; None means AMD's figure. Raises TopologyError naming the file, the line and the value.
+    pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none.
+    socket_gb_per_s: GB/s between NUMA nodes for which it gives none; None means AMD's figure.
+    Raises TopologyError naming the file, the line and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if socket_gb_per_s is None:
@@ -286,7 +287,7 @@ def _links_by_place(
 
 
 def _link_of_speed(found: _IoLink, kind: LinkKind) -> Link:
-    """Return the link at the speed that the driver gives."""
+    """Return a link of this kind at the speed that the driver gives."""
     if kind is LinkKind.XGMI:
         return amd.xgmi_link(found.least_mb_per_s, found.most_mb_per_s)
     return Link(kind, 1, found.most_mb_per_s / 1000)

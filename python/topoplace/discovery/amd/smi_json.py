@@ -39,7 +39,7 @@ Node = tuple[str, str, str]
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the JSON of one of the two tools."""
+    """Return whether `text` looks like the JSON of amd-smi or rocm-smi."""
     return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text[:65536]) is not None
 
 

@@ -245,7 +245,7 @@ def _add_node(nodes: dict[tuple[str, str], int], number: int, line: str) -> None
 
 
 def _node(node: int | None, affinity: int | None) -> int | None:
-    """Return the first of the two that is known; the tool writes -1, also as an unsigned number, for unknown."""
+    """Return `node` if it is known, else `affinity`; the tool writes -1, also as an unsigned number, for unknown."""
     return next((value for value in (node, affinity) if value is not None and 0 <= value < _MAX_NODE), None)
 
 
@@ -296,7 +296,10 @@ def _links(
 
 
 def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
-    """Return a function from a cell to its link; None for GPUs whose connection is not direct and otherwise unknown."""
+    """Return a function from a cell to the link of its two GPUs.
+
+    It returns None if the cell shows neither a direct link nor the path.
+    """
     lane = speed or models.SLOWEST_XGMI
 
     def link_of(cell: Cell) -> Link | None:

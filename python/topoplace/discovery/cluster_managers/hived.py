@@ -5,7 +5,7 @@ the node. Physical cells are trees of these types with addresses. A node's addre
 node, anything else's a number. Missing addresses follow from the position. A node may be in several cells, one for each
 model of its GPUs.
 
-Cells below a node may be made up to allow finer requests, so they imply no links: all links are of kind UNKNOWN unless
+Cells below a node may be made up to allow finer requests, so they imply no links. All links are of kind UNKNOWN unless
 the caller gives a template of the node. Cells above a node are the levels of the fabric.
 """
 
@@ -66,7 +66,8 @@ def parse(
 ) -> Topology:
     """Read all GPUs of the physical cells in `data`, a configuration in YAML, as a cluster.
 
-    template: by cell type, the topology of a node. socket_cells: the cell types that are CPU sockets.
+    template: by cell type, the topology of a node.
+    socket_cells: the cell types that are CPU sockets.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     The level just above the nodes is called "cell1", the next "cell2" and so on. Raises TopologyError naming the line
     of malformed text, of cells that contradict their types, and of a GPU that appears twice.
@@ -224,7 +225,7 @@ _NO_FIELDS = Fields()
 
 
 def _children(cell: Fields, cell_type: CellType, where: str) -> Iterator[Fields]:
-    """Return the children of a cell as listed, or the number its type requires, without fields."""
+    """Return the children of a cell as listed, or as many empty ones as its type requires."""
     listed = yaml_tree.items(cell, "cellChildren")
     if listed and len(listed) != cell_type.children:
         raise TopologyError(

@@ -1,7 +1,7 @@
 """Reader of Kubernetes node labels: GPUs by GPU feature discovery, domains by any label.
 
-The text is Node objects, or a list of them, in YAML or JSON (`kubectl get nodes -o json`), or the labels of one node as
-`key=value` lines. These labels are read:
+The text is Node objects, or a list of them, in YAML or JSON (`kubectl get nodes -o json`). It may also be the labels of
+one node as `key=value` lines. These labels are read:
 
 - `nvidia.com/gpu.product`, `.count`, `.memory` (MiB), `.replicas`: the GPUs. Under the MIG strategy "single" they
 describe slices, and `gpu.slices.gi` is their size. Under "mixed" `nvidia.com/mig-1g.5gb.count` and similar labels
@@ -256,7 +256,7 @@ class _Templates:
         _checks.instance(machine, Topology, "template", TopologyError)
         if machine is not None and machine.num_gpus == total:
             return machine
-        raise TopologyError(f"{node.where}{total} GPUs, and the template given has another number of them")
+        raise TopologyError(f"{node.where}{total} GPUs, but its template has a different number")
 
     def _unknown(self, devices: Sequence[_Slices]) -> Topology:
         gpus: list[Gpu] = []

@@ -32,8 +32,8 @@ def parse(data: str | bytes, *, name: str = "volcano", allow_dangling: bool = Fa
     """Read the fabric that the HyperNodes in `data` describe, with a level "tier1", "tier2" and so on for each tier.
 
     allow_dangling: leave out members that are HyperNodes missing from the text, with a note, instead of refusing them.
-    Raises TopologyError naming the line or the HyperNode of malformed text, of a missing member, of a tier that is not
-    above those of its members, and of HyperNodes that form no tree.
+    Raises TopologyError naming the line or the HyperNode. Faults are malformed text, a missing member, a tier that is
+    not above those of its members, and HyperNodes that form no tree.
     """
     text = decode.decoded(data, "HyperNodes")
     switches = [_switch(one) for one in yaml_tree.objects(text, "HyperNodes") if _is_hypernode(one)]

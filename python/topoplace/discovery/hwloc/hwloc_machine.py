@@ -372,7 +372,7 @@ def is_needed(type_name: str) -> bool:
 
 
 def is_accelerator(thing: Thing) -> bool:
-    """Return whether a PCI device is one: a driver offers it as a co-processor, or it is a GPU by class and vendor."""
+    """Return whether a PCI device is an accelerator: a co-processor of some driver, or a GPU by class and vendor."""
     of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
     is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
     return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS)
@@ -388,7 +388,7 @@ def is_nameless(thing: Thing) -> bool:
 
 
 def _is_offered(thing: Thing) -> bool:
-    """Return whether a driver offers it as a co-processor of its own maker.
+    """Return whether a driver offers a PCI device as a co-processor of the device's own maker.
 
     Virtual machines show co-processors below devices of another maker, such as a VGA.
     """

@@ -52,10 +52,11 @@ def parse(
 ) -> Topology:
     """Read the topology of the machine that `data`, the XML of hwloc 1 to 3, describes.
 
-    GPUs are in the order of their PCI addresses. pcie_gb_per_s: GB/s of PCIe links of unknown speed. socket_gb_per_s:
-    GB/s between sockets; None means that of the processor's model. NVSwitches that share no GPU are assumed to be
-    joined, because hwloc lists no links between switches. Raises TopologyError naming the line, and for a machine
-    without an accelerator.
+    GPUs are in the order of their PCI addresses. NVSwitches that share no GPU are assumed to be joined, because hwloc
+    lists no links between switches.
+    pcie_gb_per_s: GB/s of PCIe links of unknown speed.
+    socket_gb_per_s: GB/s between sockets; None means that of the processor's model.
+    Raises TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
     document = xml_tree.read(decode.decoded(data), "hwloc's XML")

@@ -69,9 +69,10 @@ def parse(
     """Read the topology of a machine from the output of `lstopo-no-graphics [-v]`.
 
     GPUs are in the order of their PCI addresses. Display devices count as GPUs if the system hides vendors, with a
-    note; if lines omit the vendor, only devices without a screen count. pcie_gb_per_s: GB/s of PCIe links of unknown
-    speed. socket_gb_per_s: GB/s between sockets; None means that of the processor's model. Raises TopologyError naming
-    the line, and for a machine without an accelerator.
+    note; if lines omit the vendor, only devices without a screen count.
+    pcie_gb_per_s: GB/s of PCIe links of unknown speed.
+    socket_gb_per_s: GB/s between sockets; None means that of the processor's model.
+    Raises TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
     text = decode.decoded(data)

@@ -1,7 +1,7 @@
 """Reader of the NUMA nodes that `numactl --hardware` prints, and their combination with a topology.
 
-The text has a line of nodes, then per node its CPUs (none for memory only) and its size, then a matrix of relative
-distances, 10 from a node to itself. It names neither sockets nor GPUs.
+The text has a line of nodes, then per node its CPUs (none for memory only) and its size. A matrix of relative distances
+follows, 10 from a node to itself. The text names neither sockets nor GPUs.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
     """Return `topology` of one machine with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
 
     socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose node has memory only gets the
-    CPUs of the nearest node with CPUs. Raises TopologyError for a GPU of a node missing in `numa`, and for unknown
-    distances between nodes.
+    CPUs of the nearest node with CPUs.
+    Raises TopologyError for a GPU of a node missing in `numa`, and for unknown distances between nodes.
     """
     if topology.num_machines != 1:
         raise TopologyError(f"topology has {topology.num_machines} machines; NUMA nodes are of one")

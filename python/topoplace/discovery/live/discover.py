@@ -23,7 +23,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.topology import Topology
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 """Time limit of a tool; one that takes longer probably hangs."""
 _KFD_TREE = "/sys/class/kfd/kfd/topology"
 _QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total")
@@ -158,12 +158,12 @@ def _output(program: str, *arguments: str) -> str:
             [path, *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
             check=False,
             env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
-        raise _NotHereError(f"did not answer within {_PATIENCE_S:g} s") from None
+        raise _NotHereError(f"did not answer within {_TIMEOUT_S:g} s") from None
     except OSError as error:
         raise _NotHereError(str(error)) from None
     if done.returncode:

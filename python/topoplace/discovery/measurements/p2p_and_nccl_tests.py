@@ -1,9 +1,9 @@
 """Reader of measured speeds between GPUs, as a matrix for `Topology.with_link_speeds`.
 
 Two tools are read. `p2pBandwidthLatencyTest` of the CUDA samples prints matrices of copies between all GPUs, with and
-without peer access. The tests of NCCL and RCCL (`all_reduce_perf`, `sendrecv_perf` and the others) print, for the GPUs
-of a run, a bus bandwidth by message size: the bytes each GPU sends per second in one direction. A text may hold the
-runs of several groups of GPUs; a run of two measures that pair, a larger run all its pairs at once.
+without peer access. The tests of NCCL and RCCL (`all_reduce_perf`, `sendrecv_perf` and the others) print a bus
+bandwidth by message size for the GPUs of a run. It is what each GPU sends per second in one direction. A text may hold
+the runs of several groups of GPUs; a run of two measures that pair, a larger run all its pairs at once.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ def parse(
 ) -> Topology:
     """Read the copies from GPU to GPU in the output of `rocm-bandwidth-test` as a topology.
 
-    A pair has the slower of its two directions, and a link of unknown kind. default_gb_per_s: GB/s assumed for pairs
-    that were not measured, because neither GPU can reach the other. Raises TopologyError naming the line, also if the
-    text has only copies of processors or in both directions at once.
+    A pair has the slower of its two directions, and a link of unknown kind.
+    default_gb_per_s: GB/s assumed for pairs that were not measured, because neither GPU can reach the other.
+    Raises TopologyError naming the line, also if the text has only copies of processors or in both directions at once.
     """
     default_gb_per_s = _checks.positive(default_gb_per_s, "default_gb_per_s", TopologyError)
     tables, known = _read(decode.decoded(data))
@@ -81,7 +81,7 @@ def _one_way(tables: Mapping[str, _Table]) -> _Table:
 
 
 def _check_rows(tables: Mapping[str, _Table]) -> None:
-    """Refuse a matrix with missing rows; one may lack all rows but those of other devices."""
+    """Refuse a matrix without rows, and one that has rows for only some of its columns."""
     for table in tables.values():
         missing = [column for column in table.columns if column not in table.rows]
         if 0 < len(missing) < len(table.columns) or not table.rows:

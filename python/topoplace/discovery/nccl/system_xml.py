@@ -67,16 +67,18 @@ def parse(
 ) -> Topology:
     """Read the topology from `data`, a system file of NCCL or RCCL; speeds are nominal.
 
-    gpu_model: the model of every GPU. It sets the speed of an NVLink or xGMI link, by default the compute capability in
-    the file does; lane_gb_per_s, in GB/s one direction, overrides both.
-    pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
-    assume_no_nvlink: if the file does not list NVLinks, a pair has the kind `LinkKind.UNKNOWN` and the speed of its
-    PCIe path; with True it has just the PCIe path.
-    gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
     Several hosts in one file, as jobs over multi-node NVLink write it, become a cluster with one NVLink domain. GPUs
     are numbered as in the file, or by bus id in a skeleton. NUMA nodes, PCIe switches and NVSwitches are components. A
-    link from a GPU to itself has no known target: it is not counted, and reported in `notes`. Raises TopologyError
-    naming the line.
+    link from a GPU to itself has no known target: it is not counted, and reported in `notes`.
+
+    gpu_model: the model of every GPU; it sets the speed of an NVLink or xGMI link. Without it, the compute capability
+    in the file does.
+    lane_gb_per_s: GB/s of one such link in one direction, instead of the model's.
+    pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
+    assume_no_nvlink: if the file does not list NVLinks, a pair has the kind `LinkKind.UNKNOWN` and the speed of its
+    PCIe path. With True it has just the PCIe path.
+    gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
+    Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)
@@ -372,7 +374,7 @@ def _shared(gpu: Device, nic: Device) -> int:
 
 
 def _path(gpu: Device, nic: Device) -> str:
-    """Return the class of the path between two devices, in NCCL's terms."""
+    """Return NCCL's class of the path between two devices: PIX, PXB, PHB or SYS."""
     shared = _shared(gpu, nic)
     if shared <= 0:
         return "PHB" if shared == 0 else "SYS"

@@ -42,7 +42,7 @@ def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
     on, with the speed of the machines' ports and the oversubscription of the cables. Adapters that name no host, and
     those inside switches, are left out with a note.
     Raises TopologyError naming the line of malformed text, of a cable to an undescribed device, and of a second cable
-    at one port; also for a network without switches or without machines.
+    at one port. A network without switches or without machines is refused too.
     """
     network = _read(decode.decoded(data, "ibnetdiscover's output"))
     hosts, notes = _hosts(network)

@@ -2,8 +2,8 @@
 
 Two kinds of text describe switches. If each switch lists its children (`from_tree`), the switches must form a forest
 once switches with the same children are merged. If cables are listed (`from_cables`), no direction is given. A switch
-with machines is on the first level, its neighbours are on the second, and so on; a domain is what the switches up to a
-level join.
+with machines is on the first level, its neighbours are on the second, and so on. The switches up to a level join the
+machines of one of its domains.
 
 A level's domains are named after the first of their switches. A machine or switch attached to a higher level than
 others is in no domain of the levels below, so leaves at unequal depth need no padding.
@@ -23,12 +23,12 @@ from topoplace.topology.fabric import Fabric, Level
 LEVEL_NAMES = ("leaf", "spine", "core")
 """Default names of the levels, innermost first; then "level4" and so on."""
 MAX_LEVELS = 64
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 
 
 @dataclass(slots=True)
 class Switch:
-    """A switch, or any other domain, and its direct children."""
+    """A switch, or any other domain, with its direct children."""
 
     name: str
     where: str
@@ -71,10 +71,11 @@ def from_tree(
 ) -> Tree:
     """Return the levels of a forest of switches.
 
-    word: the text's word for a switch. names: of the levels, by rank. allow_dangling: leave out children that are not
-    described, with a note, instead of refusing them.
+    word: the text's word for a switch.
+    names: of the levels, by rank.
+    allow_dangling: leave out children that are not described, with a note, instead of refusing them.
     Raises TopologyError for a switch that appears twice, a child that is not described, a machine below two switches, a
-    switch below two that also have other children, a cycle, and a text without machines.
+    cycle, and a text without machines; also for a switch below two others with different children.
     """
     by_name = _by_name(switches, word)
     notes: list[str] = []
@@ -179,11 +180,11 @@ def _merge_twins(by_name: dict[str, Switch], order: Sequence[str], notes: list[s
             twins.setdefault(kept, []).append(name)
     for other in instead:
         del by_name[other]
-    for kept, others in islice(twins.items(), _MOST_NOTES):
+    for kept, others in islice(twins.items(), _MAX_NOTES):
         notes.append(f"One domain, because they have the same children: {word} {kept} and {some(others)}.")
-    if len(twins) > _MOST_NOTES:
+    if len(twins) > _MAX_NOTES:
         notes.append(
-            f"{len(twins) - _MOST_NOTES} more sets of {word} names are one domain each, as these are."
+            f"{len(twins) - _MAX_NOTES} more sets of {word} names are one domain each, as these are."
         )
 
 
@@ -266,7 +267,7 @@ def _levels(
 
 @dataclass(slots=True)
 class Cables:
-    """Cables between machines and switches, with their numbers."""
+    """Cables between machines and switches, with the number of each."""
 
     ports: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     """For each machine, its switches and the number of cables to each."""
@@ -279,7 +280,8 @@ class Cables:
 def from_cables(cables: Cables, *, what: str) -> Tree:
     """Return the levels of a network given by its cables.
 
-    what: the subject of messages. Raises TopologyError if there is no switch, or no machine with a cable to one.
+    what: the text's name in messages.
+    Raises TopologyError if there is no switch, or no machine with a cable to one.
     """
     machines = tuple(machine for machine, switches in cables.ports.items() if switches)
     if not cables.trunks or not machines:
@@ -334,7 +336,7 @@ def _named_domains(
 
 
 def _parts(domains: Sequence[str]) -> tuple[int, ...]:
-    """Return a key that is equal for the same domains under other names."""
+    """Return the partition of machines as numbers, which is equal for equal domains under other names."""
     number = {domain: i for i, domain in enumerate(dict.fromkeys(domains))}
     return tuple(number[domain] for domain in domains)
 

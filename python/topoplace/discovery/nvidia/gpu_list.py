@@ -1,8 +1,8 @@
 """Reader of the output of `nvidia-smi -L`: the GPUs of a machine and their MIG slices.
 
 A line "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)" names a GPU. A line "  MIG 3g.20gb     Device  0: (UUID:
-MIG-c6d4...)" below it names one of its slices: 3g is three of the compute slices of a whole GPU, 20gb is 20 GB of its
-memory. "1c.3g.20gb" is one of these three. A GPU with slices does not appear as a whole.
+MIG-c6d4...)" below it names one of its slices. 3g means three of the compute slices of a whole GPU, 20gb means 20 GB of
+its memory. "1c.3g.20gb" has one of these three. A GPU with slices does not appear as a whole.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ListedGpu:
 
 @dataclass(frozen=True, slots=True)
 class MigSlice:
-    """A MIG device."""
+    """One MIG slice of a GPU."""
 
     number: int
     compute: int

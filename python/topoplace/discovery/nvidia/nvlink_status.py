@@ -67,7 +67,7 @@ class GpuLinks:
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like one of the two: below a GPU, a link or a message that it has none."""
+    """Return whether `text` looks like this output: a GPU, and below it a link or a message that all are inactive."""
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
         if last_was_gpu and (
@@ -91,7 +91,7 @@ def read(data: str | bytes) -> tuple[GpuLinks, ...]:
         if gpu is not None:
             here = found.setdefault(gpu.number, GpuLinks(gpu))
             if (here.gpu.model, here.gpu.uuid) != (gpu.model, gpu.uuid):
-                raise TopologyError(f"line {number}: {gpu.name} is another one than in line {here.gpu.line}")
+                raise TopologyError(f"line {number}: {gpu.name} differs from the GPU in line {here.gpu.line}")
         elif _LINK.match(line):
             _read_link(number, line, here)
         if len(found) > gpu_line.MAX_GPUS:
@@ -115,14 +115,16 @@ def parse(
 ) -> Topology:
     """Read the topology from the text of -R, of -s, or of both.
 
-    gpu_model: the model of every GPU, instead of that in the text. The speed of a link is lane_gb_per_s, or else that
-    printed by -s, or else that of the model.
-    bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R omits. Without them, the devices at
-    the other ends are first tried as the GPUs, in that order: each must have links only to others, and as many back.
-    Otherwise they are NVSwitches: of two GPUs that share one, one must reach all switches of the other. Anything else
-    is refused.
-    pcie_gb_per_s: GB/s assumed for pairs without NVLink. Without -R any pair of GPUs with active links has the kind
-    `LinkKind.UNKNOWN` and that speed. Raises TopologyError naming the line.
+    Without -R any pair of GPUs with active links has the kind `LinkKind.UNKNOWN`. Without `bus_ids` the devices at the
+    other ends are first tried as the GPUs, in the order of their addresses. This fits if each has links only to others,
+    and as many back. Otherwise they are NVSwitches: of two GPUs that share one, one must reach all switches of the
+    other. Anything else is refused.
+
+    gpu_model: the model of every GPU, instead of that in the text.
+    bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R omits.
+    lane_gb_per_s: GB/s of a link, instead of the rate printed by -s or else that of the model.
+    pcie_gb_per_s: GB/s assumed for pairs without NVLink, and for those of unknown kind.
+    Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     lane_gb_per_s = (

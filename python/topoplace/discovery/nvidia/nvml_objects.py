@@ -1,7 +1,7 @@
 """Reader of NVIDIA's management library, NVML, through the module `pynvml` of nvidia-ml-py.
 
-Read of every GPU: model, UUID, PCI address, memory, near CPUs, whether its memory has rows that could not be repaired,
-its active NVLinks with their other ends, and its MIG slices.
+It reads model, UUID, PCI address, memory and near CPUs of every GPU, its active NVLinks with their other ends, and its
+MIG slices. A GPU whose memory has rows that could not be repaired is unhealthy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from topoplace.topology.links.link_catalogue import (
 from topoplace.topology.topology import Topology
 
 _CPU_WORDS, _NODE_WORDS, _WORD_BITS = 64, 16, 64
-_MOST_LINKS = 18
+_MAX_LINKS = 18
 _USUAL_SLICES = 7
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # nvmlIntNvLinkDeviceType_t
 _SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
@@ -170,7 +170,7 @@ class _Questions:
         return _Device(handle, gpu, lane, slot, Counter(self._remote(handle)), slices)
 
     def _remote(self, handle: Any) -> Iterator[tuple[int, str]]:
-        for link in range(_MOST_LINKS):
+        for link in range(_MAX_LINKS):
             if self._try("nvmlDeviceGetNvLinkState", handle, link) == 1:
                 kind = self._try("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link)
                 remote = self._try("nvmlDeviceGetNvLinkRemotePciInfo", handle, link)

@@ -2,9 +2,11 @@
 
 The text has a header of device names and affinity titles, one row per device with a label per column, and a legend.
 Columns are separated by tabs or aligned by blanks, and a narrow column may touch the next. Affinity cells may be empty,
-and the rows of network adapters missing. Labels: X for the device itself; NV# for # parallel NVLinks; PIX and PXB (PCIe
-switches only), PHB and NODE (through a host bridge), SYS (across sockets, SOC in old drivers) for paths. The text
-contains no speeds, neither of NVLinks nor of PCIe; `nvidia-smi topo -mp` omits NVLinks altogether.
+and the rows of network adapters missing.
+
+Labels are X for the device itself and NV# for # parallel NVLinks. The others are paths: PIX and PXB (PCIe switches
+only), PHB and NODE (through a host bridge), SYS (across sockets, SOC in old drivers). The text contains no speeds,
+neither of NVLinks nor of PCIe; `nvidia-smi topo -mp` omits NVLinks altogether.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ _NVLINK_IN_LEGEND = re.compile(r"\s*NV[0-9#]+\s*=")
 _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
 _LOST_UNDERLINE = re.compile(
     r"^\[4m|\[0m$", re.MULTILINE
-)  # of the header, where its escape characters are lost
+)  # the header's underline without its escape characters
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
@@ -96,13 +98,14 @@ def parse(
 ) -> Topology:
     """Read the topology from the output of `nvidia-smi topo -m`.
 
+    Sockets follow the NUMA affinity, or the CPU affinity if that is unknown. NVLinks are assumed to lead to a switch if
+    a GPU has more of them than it could have wired directly. `notes` lists all assumptions.
+
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, which is 25 GB/s without.
     pcie_gb_per_s: GB/s assumed for every path that is not an NVLink.
-    assume_no_nvlink: the text of `topo -mp`, recognised by its legend without NV#, omits NVLinks and is refused; True
-    reads it as the text of a machine without NVLinks.
-    Sockets follow the NUMA affinity, or the CPU affinity if that is unknown. NVLinks are assumed to lead to a switch if
-    a GPU has more of them than it could have wired directly. `notes` lists all assumptions. Raises TopologyError naming
-    the line and the cell.
+    assume_no_nvlink: read the text of `topo -mp` as that of a machine without NVLinks. Otherwise it is refused, because
+    it omits them; its legend has no NV#.
+    Raises TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)

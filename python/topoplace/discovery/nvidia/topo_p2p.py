@@ -92,7 +92,9 @@ def parse(
     """Read a topology from the output of `nvidia-smi topo -p2p`.
 
     A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gb_per_s is assumed for
-    both. gpu_model: the model of every GPU. Raises TopologyError naming the line and the cell.
+    both.
+    gpu_model: the model of every GPU.
+    Raises TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)

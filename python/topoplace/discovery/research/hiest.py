@@ -1,7 +1,7 @@
 """Reader of the JSON in which the authors of SC'17 (Amaral et al.) describe the machines of their experiments.
 
-An object `machines` has, by name, lists per socket (GPUs, GB of a GPU's memory) and a distance for every pair of GPUs:
-0 to itself, 1 if they are linked directly, 20 across sockets. The distances imply no speeds.
+An object `machines` has, by name, lists per socket (GPUs, GB of a GPU's memory) and a distance for every pair of GPUs.
+The distance is 0 to itself, 1 if two GPUs are linked directly, 20 across sockets. It implies no speed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def parse(
 ) -> Topology:
     """Read all machines that `data` describes as one topology.
 
-    direct: the link of a pair with distance 1. pcie_gb_per_s: GB/s of every pair without such a link.
+    direct: the link of a pair with distance 1.
+    pcie_gb_per_s: GB/s of every pair without such a link.
     Raises TopologyError naming the machine, the field and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)

@@ -39,8 +39,9 @@ class Record:
 def records(text: str, known: frozenset[str]) -> Iterator[Record]:
     """Yield the records of `text`: without comments and blank lines, continued lines joined.
 
-    The hyphens of a manual page's source, written as backslash and hyphen, are read as hyphens. known: the keys, in
-    lower case. Raises TopologyError for anything other than KEY=VALUE, and for an unknown or duplicate key.
+    The hyphens of a manual page's source, written as backslash and hyphen, are read as hyphens.
+    known: the keys, in lower case.
+    Raises TopologyError for anything other than KEY=VALUE, and for an unknown or duplicate key.
     """
     limit = max(_ALWAYS_RECORDS, len(text) // _MIN_CHARACTERS)
     for count, (line, content) in enumerate(_joined_lines(text)):

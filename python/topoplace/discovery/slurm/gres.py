@@ -63,9 +63,10 @@ def parse(
 ) -> Topology:
     """Read the machine that `data`, the text of a `gres.conf`, describes.
 
-    node: the machine to read, if the lines describe different ones. gpu_model: such as "V100"; it sets the speed of the
-    links, which otherwise follows from Type. assume_no_nvlink: read lines without Links as having none, instead of
-    giving all pairs kind UNKNOWN. pcie_gb_per_s: GB/s assumed for every pair without links.
+    node: the machine to read, if the lines describe different ones.
+    gpu_model: such as "V100"; it sets the speed of the links, which otherwise follows from Type.
+    assume_no_nvlink: read lines without Links as having none, instead of giving all pairs kind UNKNOWN.
+    pcie_gb_per_s: GB/s assumed for every pair without links.
     GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, of contradictory
     links, of links of unknown speed, and of GPUs that only AutoDetect could list.
     """
@@ -310,7 +311,7 @@ def _links(
 def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
     """Return a link of `width` lanes; `switched` means a GPU has more links than its model and so has a switch."""
     if width > speed.most_links:
-        raise TopologyError(f"{where}: {width} links, but {speed.most_links} are the most of a GPU")
+        raise TopologyError(f"{where}: {width} links, more than the {speed.most_links} of such a GPU")
     kind = LinkKind.NVSWITCH if switched and speed.kind is not LinkKind.XGMI else speed.kind
     return Link(kind, width, width * speed.gb_per_s)
 

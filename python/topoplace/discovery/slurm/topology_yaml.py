@@ -42,7 +42,8 @@ def parse(
     """Read the fabric of one of the topologies in `data`, the text of a `topology.yaml`.
 
     topology: its name; None means the only one, or the first with `cluster_default: true`, as in Slurm. The levels and
-    allow_dangling are those of `topology_conf.parse`. Raises TopologyError naming the line.
+    allow_dangling are those of `topology_conf.parse`.
+    Raises TopologyError naming the line.
     """
     if topology is not None:
         _checks.text(topology, "topology", TopologyError)

@@ -28,7 +28,8 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
 def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> list[str]:
     """Return the names that `text` lists, in its order; duplicates are kept.
 
-    what: the list's name in messages. limit: on the number of names.
+    what: the list's name in messages.
+    limit: on the number of names.
     Raises TopologyError naming the item if it is empty, has unbalanced brackets, an invalid or descending range, a name
     that is too long, or too many names.
     """
@@ -104,7 +105,7 @@ def _items(text: str, what: str) -> Iterator[str]:
     while True:
         match = _ITEM.match(text, place)
         if match is None:
-            raise TopologyError(f"{what}: {_checks.shown(text[place : place + 40])} begins with no name")
+            raise TopologyError(f"{what}: {_checks.shown(text[place : place + 40])} must begin with a name")
         if re.search(r"\s", match[0]):
             raise TopologyError(f"{what}: there is a blank in {_checks.shown(match[0])}")
         yield match[0]

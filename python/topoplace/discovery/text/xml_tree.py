@@ -59,8 +59,8 @@ class Element:
 def read(text: str, what: str) -> Element:
     """Return the root element of the XML document in `text`; skip text around it, such as a shell prompt.
 
-    what: the document's name in messages. Raises TopologyError naming the line of the first fault, and
-    ModuleNotFoundError if defusedxml is not installed.
+    what: the document's name in messages.
+    Raises TopologyError naming the line of the first fault, and ModuleNotFoundError if defusedxml is not installed.
     """
     try:
         import defusedxml.sax

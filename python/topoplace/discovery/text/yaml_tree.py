@@ -28,7 +28,7 @@ Value = Any
 
 
 class Items(list[Value]):
-    """A sequence."""
+    """A list of YAML or JSON that knows its line."""
 
     __slots__ = ("line",)
 
@@ -37,7 +37,7 @@ class Items(list[Value]):
 
 
 class Fields(dict[str, Value]):
-    """A mapping, in the order of the text."""
+    """A mapping of YAML or JSON that knows its line, in the order of the text."""
 
     __slots__ = ("line",)
 
@@ -48,8 +48,9 @@ class Fields(dict[str, Value]):
 def documents(text: str, what: str) -> Iterator[Value]:
     """Yield the documents of `text`: one of JSON if it begins with a brace or a bracket, else those of YAML.
 
-    what: the text's name in messages. Raises TopologyError naming the line of the first fault, and ModuleNotFoundError
-    if YAML is to be read and PyYAML is not installed.
+    what: the text's name in messages.
+    Raises TopologyError naming the line of the first fault, and ModuleNotFoundError if YAML is to be read and PyYAML is
+    not installed.
     """
     if text.lstrip()[:1] in ("{", "["):
         yield _json(text, what)

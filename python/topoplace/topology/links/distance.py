@@ -14,11 +14,12 @@ from topoplace.topology.links.link import Link, LinkKind
 
 @dataclass(frozen=True, slots=True)
 class DistanceWeights:
-    """Weights of the levels of the hierarchy, whose sum is a distance.
+    """The weights whose sum is a distance, one for each level of the hierarchy.
 
     Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI, unknown), `pcie`,
     `host` or `system`. Between machines it has the sum over all levels that its path climbs, up to the first that the
     two machines share. A level's weight is that of its name in `levels`, or `network`.
+
     The defaults are those of SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of
     a machine. SC'17 gives no number for the network; 400 continues the same ratio.
     """
