@@ -88,14 +88,14 @@ class Hosts:
 
     @property
     def free(self) -> NDArray[np.int64]:
-        """Return a read-only view (machines, 3) of the free amount of each of `COLUMNS`; (0, 3) without limits."""
+        """Return the free amount of each of `COLUMNS` as a read-only view (machines, 3), or (0, 3) without limits."""
         view = self._free.view()
         view.flags.writeable = False
         return view
 
     @property
     def processes(self) -> NDArray[np.int64]:
-        """Return a read-only view (machines,) of the number of processes on each machine."""
+        """Return the number of processes on each machine as a read-only view (machines,)."""
         view = self._processes.view()
         view.flags.writeable = False
         return view
@@ -111,7 +111,7 @@ class Hosts:
         return frozenset(self._drained)
 
     def pool_of(self) -> NDArray[np.int32]:
-        """Return (machines,) pool numbers: equal if the machines' GPUs are local to each other."""
+        """Return the pool number of each machine, (machines,): equal if their GPUs are local to each other."""
         number: dict[object, int] = {}
         pools = [r.pool for r in self.resources] or [None] * len(self.names)
         keys = (machine if pool is None else pool for machine, pool in enumerate(pools))
@@ -224,7 +224,7 @@ def _machines(held: HostAllocation) -> list[int]:
 
 
 def _amounts(held: HostAllocation) -> NDArray[np.int64]:
-    """Return (shares, 3) the amount of each of `COLUMNS` that each process takes."""
+    """Return the amount of each of `COLUMNS` that each process takes, (shares, 3)."""
     rows = [(share.cpus, megabytes(share.memory_gb), 0) for share in held.shares]
     return np.array(rows, dtype=np.int64)
 

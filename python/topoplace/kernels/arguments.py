@@ -34,5 +34,5 @@ def node_limit(max_nodes: int | None) -> int | None:
 
 
 def random_seed(seed: int) -> int:
-    """Check a seed and return it; ValueError if it does not fit into 64 bits without sign."""
+    """Check a seed and return it; ValueError unless it is in 0..2**64 - 1."""
     return _checks.integer(seed, "seed", ValueError, low=0, high=2**64 - 1)

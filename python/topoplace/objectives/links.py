@@ -53,7 +53,7 @@ Rows = Row[Row[Entry]]
 
 
 def link_class(topology: Topology) -> NDArray[np.int8]:
-    """Return (n, n) the class of every pair's link: 0 double NVLink, 1 single NVLink, 2 any other.
+    """Return the class of every pair's link, (n, n): 0 double NVLink, 1 single NVLink, 2 any other.
 
     Two or more parallel NVLinks and NVSwitch are "double". Links of unknown kind, xGMI and ICI are classed by bandwidth
     at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.

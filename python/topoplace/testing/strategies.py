@@ -31,7 +31,10 @@ _NVLINKS = st.sampled_from(
 
 @st.composite
 def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_machines: int = 2) -> Topology:
-    """Generate topologies of min_gpus..max_gpus GPUs with random NVLinks on up to max_machines of up to two sockets."""
+    """Generate topologies of min_gpus..max_gpus GPUs with random NVLinks.
+
+    They have at most `max_machines` machines, each with at most two sockets.
+    """
     n = draw(st.integers(min_gpus, max_gpus))
     machines = draw(st.lists(st.integers(0, max_machines - 1), min_size=n, max_size=n))
     sockets = draw(st.none() | st.lists(st.integers(0, 1), min_size=n, max_size=n))

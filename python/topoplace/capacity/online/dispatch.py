@@ -91,9 +91,10 @@ class DueDateAware:
 
 @dataclass(frozen=True, slots=True)
 class SizeAware:
-    """Send jobs of similar size to one controller, so that short jobs do not wait for long ones (SITA).
+    """Send jobs of similar size to one controller, so that short jobs do not wait for long ones.
 
-    The sizes seen so far are cut into one interval per controller, with work in proportion to its number of nodes.
+    This is size interval task assignment (SITA). The sizes seen so far are cut into one interval per controller, with
+    work in proportion to its number of nodes.
     """
 
     name: str = "size-aware"

@@ -38,7 +38,7 @@ class Master:
     def __init__(self, problem: Problem, nodes: Sequence[tuple[float, NativeNode]], dear: float) -> None:
         """Start with the (cost, node) pairs of a plan.
 
-        dear: a cost above that of any plan. It makes empty nodes, which keep the relaxation feasible, a last resort.
+        dear: a cost above that of any plan. Dummy nodes without jobs have this cost and keep the relaxation feasible.
         """
         self._jobs, self._types = problem.num_jobs, len(problem.catalogue)
         self._solver = highs()

@@ -69,7 +69,7 @@ class SharePlanner:
         )
 
     def _shares(self, problem: Problem) -> Floats:
-        """Return (jobs, types, max GPUs) the cost in $ of running each job to its end."""
+        """Return the cost in $ of running each job to its end, (jobs, types, max GPUs)."""
         most: int = problem.hours.shape[2]
         part: Floats = np.arange(1.0, most + 1) / problem.num_gpus[:, None]
         return problem.tardiness + problem.deployment * part

@@ -129,7 +129,10 @@ def generate_jobs(
 def relative_times(
     network: Network, catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed] = GPU_SPEEDS
 ) -> NDArray[np.float64]:
-    """Return (types, max GPUs) times of `network` relative to one GTX 1080Ti; infinite if a type has fewer GPUs."""
+    """Return the times of `network` relative to one GTX 1080Ti, (types, max GPUs).
+
+    A time is infinite if the type has fewer GPUs. ValueError names a type whose GPU model has no speed.
+    """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     times = np.full((len(catalogue), catalogue.max_gpus), math.inf)
     for row, vm_type in enumerate(catalogue):

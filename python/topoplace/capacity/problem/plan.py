@@ -58,7 +58,10 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """Return (cost - bound) / cost, the largest relative distance from the best plan; 0 if both are 0."""
+        """Return (cost - bound) / cost, the largest share of the cost that a better plan could save.
+
+        It is 0 if the cost equals the bound.
+        """
         return (self.cost.total - self.bound) / self.cost.total if self.cost.total > self.bound else 0.0
 
     def with_bound(self, bound: float) -> Plan:

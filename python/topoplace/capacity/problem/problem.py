@@ -119,28 +119,31 @@ class Problem:
 
     @cached_property
     def num_gpus(self) -> NDArray[np.int32]:
-        """Return (types,) G_v, the number of GPUs of each VM type."""
+        """Return G_v (types,), the number of GPUs of each VM type."""
         return _gpus(self.catalogue)
 
     @cached_property
     def price(self) -> Floats:
-        """Return (types,) c_v, the price of each VM type in $ per hour."""
+        """Return c_v (types,), the price of each VM type in $ per hour."""
         return np.array([vm_type.cost_per_hour for vm_type in self.catalogue])
 
     @cached_property
     def tardiness(self) -> Floats:
-        """Return (jobs, types, max GPUs) ω τ, the cost of tardiness in $; infinite where the job cannot run."""
+        """Return ω τ (jobs, types, max GPUs), the cost of tardiness in $; infinite if the job cannot run there."""
         return self._weighted(np.maximum(self.hours - np.maximum(self.due, 0.0)[:, None, None], 0.0))
 
     @cached_property
     def deployment(self) -> Floats:
-        """Return (jobs, types, max GPUs) π = t c, the node's price in $ until the job ends; infinite if it cannot."""
+        """Return π = t c (jobs, types, max GPUs), the price in $ of the node until the job ends.
+
+        It is infinite if the job cannot run there.
+        """
         runs = np.isfinite(self.hours)
         return np.where(runs, np.where(runs, self.hours, 0.0) * self.price[:, None], math.inf)
 
     @cached_property
     def waiting(self) -> Floats:
-        """Return (jobs,) ρ ω max(0, H + M - d), the cost in $ of postponing a job with longest time M (P1i)."""
+        """Return ρ ω max(0, H + M - d) (jobs,), the cost in $ of postponing a job with longest time M (P1i)."""
         longest = np.where(np.isfinite(self.hours), self.hours, 0.0).max(axis=(1, 2), initial=0.0)
         late = np.maximum(self.interval + longest - np.maximum(self.due, 0.0), 0.0)
         cost: Floats = self.postponement * self.weight * late

@@ -1,4 +1,4 @@
-"""Build job graphs from the columns of a job list. Equal rows share one object, so policies' caches find it again."""
+"""Build job graphs from the columns of a job list. Equal rows share one object, which policies can cache by."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _is_plain(job_id: str) -> bool:
 
 
 def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
-    """Yield each manifest after its position, which error messages name."""
+    """Yield (position, manifest) for each manifest; error messages name the position."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError) as error:

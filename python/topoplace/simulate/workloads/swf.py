@@ -146,6 +146,6 @@ def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, i
 
 
 def _cpus_per_node(header: dict[str, int]) -> int:
-    """Return MaxProcs per MaxNodes of the header, rounded up; 1 if the header does not state both."""
+    """Return the processors of a node: the header's MaxProcs / MaxNodes, rounded up, or 1 if these are unknown."""
     nodes, processors = header.get("MaxNodes", 0), header.get("MaxProcs", 0)
     return per_node(processors, nodes) if 0 < nodes <= processors else 1
