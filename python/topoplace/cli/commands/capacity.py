@@ -18,7 +18,7 @@ PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 
 
 def add(commands: Any) -> None:
-    """Add the command `capacity`."""
+    """Add `topoplace capacity` and its arguments to the command line."""
     parser = options.command(
         commands,
         "capacity",

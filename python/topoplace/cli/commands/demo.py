@@ -10,7 +10,7 @@ from topoplace.cli import options
 
 
 def add(commands: Any) -> None:
-    """Add the command `demo`."""
+    """Add `topoplace demo` and its arguments to the command line."""
     summary = "place and simulate jobs on three machines; pictures go to ./out"
     parser = options.command(commands, "demo", summary, _run)
     parser.add_argument(

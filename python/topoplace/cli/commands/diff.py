@@ -13,7 +13,7 @@ DIFFERENT = 1
 
 
 def add(commands: Any) -> None:
-    """Add the command `diff`."""
+    """Add `topoplace diff` and its arguments to the command line."""
     diff = options.command(
         commands, "diff", "list the differences between two topologies; exits with 1 if there is any", _run
     )

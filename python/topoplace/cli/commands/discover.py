@@ -17,7 +17,7 @@ SUSPICIOUS = 1
 
 
 def add(commands: Any) -> None:
-    """Add the command `discover`."""
+    """Add `topoplace discover` and its arguments to the command line."""
     discover = options.command(
         commands, "discover", "show this machine's GPUs and links, or those that files describe", _run
     )

@@ -17,7 +17,7 @@ _NOT_SOLVED = 1
 
 
 def add(commands: Any) -> None:
-    """Add the command `flow`."""
+    """Add `topoplace flow` and its arguments to the command line."""
     parser = options.command(commands, "flow", "send all supplies to the demands at the least cost", _run)
     options.add_problem_file(parser, "network", "network in DIMACS' format (.min)")
     parser.add_argument(

@@ -9,7 +9,7 @@ from topoplace.cli import options
 
 
 def add(commands: Any) -> None:
-    """Add the command `machines`."""
+    """Add `topoplace machines` and its arguments to the command line."""
     options.command(commands, "machines", "list the built-in machines", _run)
 
 

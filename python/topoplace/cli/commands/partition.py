@@ -16,7 +16,7 @@ _NOT_FOUND = 1
 
 
 def add(commands: Any) -> None:
-    """Add the command `partition`."""
+    """Add `topoplace partition` and its arguments to the command line."""
     parser = options.command(
         commands,
         "partition",

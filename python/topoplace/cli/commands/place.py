@@ -21,7 +21,7 @@ _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
 
 
 def add(commands: Any) -> None:
-    """Add the command `place`."""
+    """Add `topoplace place` and its arguments to the command line."""
     parser = options.command(commands, "place", "choose GPUs for one job and say why", _run)
     options.add_topology(parser)
     parser.add_argument(

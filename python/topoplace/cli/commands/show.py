@@ -9,7 +9,7 @@ from topoplace.cli import options, reading, writing
 
 
 def add(commands: Any) -> None:
-    """Add the command `show`."""
+    """Add `topoplace show` and its arguments to the command line."""
     show = options.command(
         commands, "show", "print a topology's links by kind and speed; with -o draw it", _run
     )

@@ -62,7 +62,7 @@ def sockets_of(gpus: Iterable[int]) -> frozenset[int]:
 
 
 class Placer:
-    """A placer of one job at a time by a profile. It caches results by class of equal machines."""
+    """Places one job at a time by a profile, and caches results by class of equal machines."""
 
     def __init__(self, profile: PerformanceProfile, *, python2: bool = True) -> None:
         self.profile = profile
@@ -177,8 +177,8 @@ class Placer:
     def interference(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
         """Return the interference that a job would suffer.
 
-        It adds up the ratios below 1 of the time alone over that beside each job on its sockets, and divides the sum
-        by the number of all jobs on the machine.
+        Each neighbour on its sockets gives a ratio: the job's time alone over its time beside that neighbour. The
+        ratios below 1 are added up and divided by the number of all neighbours on the machine.
         """
         sockets = sockets_of(gpus)
         alone = self.profile.solo.get((name, len(gpus), placement_of(sockets)), 0.0)
