@@ -235,7 +235,7 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "stdin", "message"),
     [
-        (("show", "-"), b"kind\n", "standard input: line 1: columns ['kind']"),
+        (("show", "-"), b"kind\n", "standard input: line 1: columns = ['kind']"),
         (("show", "-"), b"{}", "standard input: format and version"),
         (("show", "-"), gzip.compress(RUNS.encode())[:-9], "standard input: gzip, cut off"),
         (("show", "-"), b"\x1f\x8b" + b"x" * 30, "standard input: damaged gzip"),

@@ -86,6 +86,11 @@ def test_deprecated_names_warn_and_answer_as_before() -> None:
         assert link.gbps == link.gb_per_s
     with pytest.warns(DeprecationWarning, match="single_machine"):
         job = tp.JobGraph.ring(2).with_(single_node=True)
+    with (
+        pytest.warns(DeprecationWarning, match="single_machine"),
+        pytest.raises(tp.JobGraphError, match="the same requirement"),
+    ):
+        job.with_(single_node=True, single_machine=False)
     with pytest.warns(DeprecationWarning, match=r"JobGraph\.single_machine"):
         assert job.single_node
     assert tp.JobGraph.from_json(job.to_json()) == job

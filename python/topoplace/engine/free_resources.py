@@ -159,7 +159,7 @@ class FreeColumns:
     """The free resources of a cluster now; reads again only the GPUs that changed."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Read everything when first asked."""
+        """Read pools and hosts now, and mark every GPU to be read on first use."""
         self._cluster = cluster
         columns = cluster.topology.derived(TopologyColumns)
         gpus, machines = cluster.topology.num_gpus, columns.num_machines

@@ -48,7 +48,7 @@ class OptionHeap(MachineWatcher):
         self._heap: list[tuple[tuple[float, ...], int]] = []
 
     def options(self, machine: int) -> Options:
-        """Return the options of a machine now."""
+        """Return the options for placing the request on `machine` in its present state, best first."""
         self._refresh()
         return self._options[machine]
 

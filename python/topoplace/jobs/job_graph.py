@@ -189,6 +189,10 @@ class JobGraph:
         """Return a copy with other requirements, which are the fields of this class after `edges`."""
         if "single_node" in requirements:
             warn_deprecated("single_node", "single_machine")
+            if "single_machine" in requirements:
+                raise JobGraphError(
+                    "single_node and single_machine are the same requirement: give single_machine"
+                )
             requirements["single_machine"] = requirements.pop("single_node")
         for field, value in requirements.items():
             if field not in _REQUIREMENTS:

@@ -96,8 +96,8 @@ def read_csv(text: str) -> Iterator[tuple[int, Measurement]]:
 def _seconds(text: str, line: int) -> float:
     """Parse the seconds of a row; 0 if they are missing.
 
-    Two of the published profiles have, by mistake, a table of times alone in place of a pair that was not measured.
-    This also gives 0.
+    Two of the published profiles contain, by mistake, a list of solo times instead of the time of a pair that was not
+    measured. Such a text also gives 0.
     """
     text = text.strip()
     return 0.0 if not text or _TIMES_ALONE.fullmatch(text) else number(text, float, line, "seconds")

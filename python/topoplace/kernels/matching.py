@@ -36,7 +36,7 @@ class Embedding(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """An embedding that leaves the largest edge weight among the remaining free vertices."""
+    """An embedding whose remaining free vertices have the largest total edge weight between them."""
 
     vertices: NDArray[np.int32]
     """(k,): the target vertex of each pattern vertex."""

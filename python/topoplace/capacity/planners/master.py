@@ -22,7 +22,7 @@ _WHOLE = 1e-6
 
 
 class Duals(NamedTuple):
-    """Dual prices of the relaxation: of each job (at most 0), of a node, and of the limit on each VM type."""
+    """Dual prices of the relaxation: of jobs (at most 0), of the limit on nodes, of the limit on each VM type."""
 
     jobs: Floats
     node: float

@@ -317,7 +317,7 @@ def _distances(cables: Cables) -> dict[str, int]:
 
 
 def _join_up_to(level: int, cables: Cables, rank: Mapping[str, int], groups: _Groups) -> None:
-    """Join what cables between switches up to `level` join; above the first, cables inside a level count too."""
+    """Put two switches that a cable joins into one group if both are at most at `level`, which is above 0."""
     for switch, others in cables.trunks.items():
         for other in others:
             if max(rank.get(switch, level + 1), rank.get(other, level + 1)) <= level:

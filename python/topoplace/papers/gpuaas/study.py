@@ -69,7 +69,7 @@ class Study:
         return self.run(size, seed, planner, 1, RoundRobin())
 
     def best(self, size: int, seed: int, *, sharing: bool = False) -> float:
-        """Return the cost in $ of the best first-principle method."""
+        """Return the lowest total cost in $ of the first-principle methods, under one controller."""
         ending = "-sharing" if sharing else ""
         return min(self.centralised(size, seed, name + ending).total_cost for name in FIRST_PRINCIPLES)
 

@@ -56,7 +56,7 @@ class TopoAware(UtilityPolicy):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return the fewest machines, and of these the nearest."""
+        """Return splits over the fewest machines, those closest to each other first."""
         fabric = view.cluster.topology.fabric
         return nearest(offers, request.size, fabric, anti_affine=request.job.anti_affinity)
 
