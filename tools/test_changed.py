@@ -13,8 +13,13 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGE = Path("python/topoplace")
-# Tests that check a module at the top of the package within seconds.
-TOP_LEVEL = {"placement.py": "tests/test_placement.py", "launch.py": "tests/test_placement.py"}
+# Where the tests of a module or package are, if `tests/` does not mirror it.
+ELSEWHERE = {
+    "placement.py": "tests/test_placement.py",
+    "launch.py": "tests/test_placement.py",
+    "engine": "tests/policies",
+    "testing": "tests/contract",
+}
 
 
 def changed(base: str) -> list[Path]:
@@ -38,12 +43,10 @@ def tests_of(path: Path) -> str | None:
         return None
     if path.is_relative_to(PACKAGE):
         below = path.relative_to(PACKAGE)
-        if len(below.parts) == 1:
-            return TOP_LEVEL.get(below.name, "tests/house")
-        candidates = (Path("tests") / part for part in (below.parent, *below.parent.parents))
-        return next(
-            str(found) for found in candidates if (REPOSITORY / found).is_dir() and found.name != "tests"
-        )
+        if below.parts[0] in ELSEWHERE:
+            return ELSEWHERE[below.parts[0]]
+        folders = (Path("tests") / part for part in below.parents if part.parts)
+        return next((str(found) for found in folders if (REPOSITORY / found).is_dir()), "tests/house")
     return "tests/house"
 
 
