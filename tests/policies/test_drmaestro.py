@@ -543,10 +543,10 @@ def test_the_state_kept_is_the_state_read_anew(
         if running and data.draw(st.booleans()):
             cluster.release(data.draw(st.sampled_from(running)))
         (cluster.drain if data.draw(st.booleans()) else cluster.undrain)(0)
-        kept, anew = cluster.view(ClusterView).columns.free(), FreeColumns(cluster).free()
+        kept, fresh = cluster.view(ClusterView).columns.free(), FreeColumns(cluster).free()
         for name in ("hosts", "free_mask", "gpus", "has_job"):
-            assert (getattr(kept, name) == getattr(anew, name)).all()
-        assert kept.num_free == anew.num_free == cluster.num_free
+            assert (getattr(kept, name) == getattr(fresh, name)).all()
+        assert kept.num_free == fresh.num_free == cluster.num_free
         network = policy.network(cluster.view(ClusterView))
         assert network.load == pytest.approx(RunningTraffic(cluster, {"nw": NW}).network().load)
 

@@ -1,4 +1,4 @@
-"""The four policies of SC'17 against brute force, and against themselves on a cluster built anew."""
+"""The four policies of SC'17 against brute force, and against themselves on a cluster built from scratch."""
 
 from __future__ import annotations
 
@@ -128,10 +128,10 @@ def test_what_is_kept_between_decisions_never_changes_one(name: str, data: st.Da
         with cluster.what_if() as state:
             state.allocate("trial", state.free_gpus()[:2], job_of(2)) if state.num_free > 1 else None
             policy.place(job, state)
-        kept, anew = policy.place(job, cluster), policy.place(job, tp.Cluster.restore(cluster.snapshot()))
-        assert kept == anew
+        kept, fresh = policy.place(job, cluster), policy.place(job, tp.Cluster.restore(cluster.snapshot()))
+        assert kept == fresh
         if kept:
-            assert kept.scores == anew.scores
+            assert kept.scores == fresh.scores
             cluster.allocate(str(step), kept)
 
 

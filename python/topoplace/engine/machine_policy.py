@@ -228,9 +228,8 @@ class _Planning:
     def decide(self, entry: QueuedJob) -> Outcome:
         """Return the outcome of a job; a placement is taken."""
         job, policy = entry.job, self._policy
-        if (
-            self.num_free < job.num_tasks <= self._state.topology.num_gpus
-        ):  # of these only a head is in the way
+        if self.num_free < job.num_tasks <= self._state.topology.num_gpus:
+            # Only a head that blocks the queue needs to know whether it can ever run.
             return None if policy.out_of_order else policy.why_never(job, self._view)
         request = self._view.request(job)
         least = policy.least_utility(job, entry.postponed)

@@ -64,9 +64,8 @@ class ClusterView:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._states: list[
-            MachineState | None
-        ] = []  # stays empty until a policy asks for the state of a machine
+        self._states: list[MachineState | None] = []
+        """The known states by machine; empty until a policy asks for one."""
         self._watchers: list[set[int]] = []
         self._listeners: dict[Hashable, ChangeListener] = {}
         self._columns: FreeColumns | None = None

@@ -64,10 +64,11 @@ class SearchPolicy(ABC):
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Honour hooks under their former names, and warn of them."""
         super().__init_subclass__(**arguments)
-        for old, new, adapted in (("rank", "order", _order_by_rank), ("objection", "reason_to_wait", _same)):
-            if old in vars(cls) and new not in vars(cls):
+        own = vars(cls)
+        for old, new in (("rank", "order"), ("objection", "reason_to_wait")):
+            if old in own and new not in own:
                 warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()")
-                setattr(cls, new, adapted(vars(cls)[old]))
+                setattr(cls, new, _order_by_rank(own[old]) if old == "rank" else own[old])
 
     @abstractmethod
     def best(
@@ -164,10 +165,6 @@ def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tupl
         return tuple(-value for value in rank(self, job, placement))
 
     return order
-
-
-def _same(hook: Callable[..., Refusal | None]) -> Callable[..., Refusal | None]:
-    return hook
 
 
 def _check_size(cluster: Cluster) -> None:

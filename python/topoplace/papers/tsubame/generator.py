@@ -6,8 +6,8 @@ the G queue. These means follow from its percentages and from Table 3: a job wai
 - Users submit campaigns: up to some dozens of jobs within minutes, with equal requests and similar run times. The rate
   of campaigns depends on the hour of the day, the day of the week, and a mood that lasts for days.
 - Many jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
-- Most jobs ask for so many CPUs and so much memory that no two of them fit on a node. The others ask for a GPU, a few
-  CPUs and some memory: an R queue can put them beside each other, and beside some of the large jobs.
+- Most jobs request so many CPUs and so much memory that no two of them fit on one node. The others request a GPU, a few
+  CPUs and some memory, so that an R queue can place them beside each other and beside some of the large jobs.
 - Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 
 A search found the numbers in `Habits`. It drew them at random, then changed a few at a time and kept changes that
