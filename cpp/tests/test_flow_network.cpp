@@ -32,9 +32,8 @@ struct Kept {
         flow::FlowParams params;
         params.algorithm = flow::Algorithm::network_simplex;
         const auto expected = flow::min_cost_flow(network.network(), params);
-        const bool proven =
-            found.status != Status::optimal ||
-            bool(flow::verify_flow(network.network(), found.flow, found.potential, found.cost));
+        const bool proven = found.status != Status::optimal ||
+                            !flow::verify_flow(network.network(), found.flow, found.potential, found.cost);
         return proven && found.status == expected.status && found.cost == expected.cost;
     }
 };

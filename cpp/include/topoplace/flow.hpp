@@ -17,11 +17,11 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "topoplace/fault.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace::flow {
@@ -84,19 +84,13 @@ struct FlowResult {
 // costs are so large that cost * (num_nodes + 1) does not fit the algorithm's 64 bits.
 FlowResult min_cost_flow(const Network& network, const FlowParams& params);
 
-// The outcome of a check: true if the claim holds, otherwise the first reason why not, such as "arc 3 carries
-// 7, its capacity is 5".
-struct Verification {
-    std::optional<std::string> failure;
-    explicit operator bool() const { return !failure; }
-};
-
-// Checks an optimum by the definition alone, in one pass over nodes and arcs: bounds, conservation, reduced
-// costs, total. Like the others, throws std::invalid_argument where the columns are none of a network.
-Verification verify_flow(const Network& network, std::span<const std::int64_t> flow,
-                         std::span<const std::int64_t> potential, Total cost);
+// Finds the first fault of an optimum, such as "arc 3 carries 7, its capacity is 5", by the definition alone,
+// in one pass over nodes and arcs: bounds, conservation, reduced costs, total. Like the others, throws
+// std::invalid_argument where the columns are none of a network.
+Fault verify_flow(const Network& network, std::span<const std::int64_t> flow,
+                  std::span<const std::int64_t> potential, Total cost);
 // The proofs of the other answers.
-Verification verify_infeasible(const Network& network, std::span<const std::int32_t> cut);
-Verification verify_unbounded(const Network& network, std::span<const std::int32_t> cycle);
+Fault verify_infeasible(const Network& network, std::span<const std::int32_t> cut);
+Fault verify_unbounded(const Network& network, std::span<const std::int32_t> cycle);
 
 }  // namespace topoplace::flow

@@ -11,11 +11,11 @@ inline void assert_proven(const Network& network, const FlowResult& result) {
     if constexpr (!kAssertionsOn) return;
     switch (result.status) {
         case Status::optimal:
-            return TOPOPLACE_ASSERT(verify_flow(network, result.flow, result.potential, result.cost));
+            return TOPOPLACE_ASSERT(!verify_flow(network, result.flow, result.potential, result.cost));
         case Status::infeasible:
-            return TOPOPLACE_ASSERT(verify_infeasible(network, result.cut));
+            return TOPOPLACE_ASSERT(!verify_infeasible(network, result.cut));
         case Status::unbounded:
-            return TOPOPLACE_ASSERT(verify_unbounded(network, result.cycle));
+            return TOPOPLACE_ASSERT(!verify_unbounded(network, result.cycle));
         case Status::timeout:
             return TOPOPLACE_ASSERT(result.flow.empty() && result.potential.empty());
     }

@@ -190,20 +190,20 @@ Failure cycle_failure(const Network& network, std::span<const std::int32_t> cycl
 
 }  // namespace
 
-Verification verify_flow(const Network& network, std::span<const std::int64_t> flow,
-                         std::span<const std::int64_t> potential, Total cost) {
+Fault verify_flow(const Network& network, std::span<const std::int64_t> flow,
+                  std::span<const std::int64_t> potential, Total cost) {
     check_columns(network);
-    return {flow_failure(network, flow, potential, cost)};
+    return flow_failure(network, flow, potential, cost);
 }
 
-Verification verify_infeasible(const Network& network, std::span<const std::int32_t> cut) {
+Fault verify_infeasible(const Network& network, std::span<const std::int32_t> cut) {
     check_columns(network);
-    return {cut_failure(network, cut)};
+    return cut_failure(network, cut);
 }
 
-Verification verify_unbounded(const Network& network, std::span<const std::int32_t> cycle) {
+Fault verify_unbounded(const Network& network, std::span<const std::int32_t> cycle) {
     check_columns(network);
-    return {cycle_failure(network, cycle)};
+    return cycle_failure(network, cycle);
 }
 
 }  // namespace topoplace::flow
