@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +13,6 @@ from topoplace import TopologyError
 def assert_refused(parse: Callable[[str], object], text: str, old: str, new: str, message: str) -> None:
     """Assert that `parse` refuses `text` with exactly `message` once the first `old` in it is `new`."""
     assert damaged_refusal(parse, text, old, new) == message
-
-
-def assert_refusal_matches(
-    parse: Callable[[str], object], text: str, old: str, new: str, pattern: str
-) -> None:
-    """Assert that `parse` refuses `text` with a message that matches `pattern` once the first `old` in it is `new`."""
-    assert re.search(pattern, damaged_refusal(parse, text, old, new))
 
 
 def damaged_refusal(parse: Callable[[str], object], text: str, old: str, new: str) -> str:

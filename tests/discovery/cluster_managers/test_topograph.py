@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import topoplace as tp
+from refusals import refusal
 from topoplace.discovery.cluster_managers import topograph
 from topoplace.topology.links.link import LinkKind
 
@@ -81,6 +81,4 @@ def test_blocks_alone() -> None:
     ],
 )
 def test_refused(text: str, message: str) -> None:
-    with pytest.raises(tp.TopologyError) as error:
-        topograph.parse(text)
-    assert message in str(error.value)
+    assert message in refusal(topograph.parse, text)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from refusals import assert_refused, refusal
+from refusals import refusal
 from topoplace.discovery.hwloc import lstopo_console
 
 
@@ -97,31 +97,6 @@ def test_a_matrix_in_the_text_is_pointed_out(power9: str) -> None:
     assert (
         topology.notes[0] == "The matrix NVLinkBandwidth of the text is not read, but that of hwloc's XML is."
     )
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("      PCI L#0", "       PCI L#0", "line 12: an object is indented by 7 blanks"),
-        ("      PCI L#0", "        PCI L#0", "line 12: an object is indented by 8 blanks"),
-        ("PU L#1 (P#1)", "PU L#1", "line 8: PU has no number P# up to 65536"),
-        ("PU L#1 (P#1)", "PU L#1 (P#99999)", "line 8: PU has no number P# up to 65536"),
-        (
-            "    HostBridge L#0",
-            "    ? L#0",
-            "line 11: '? L#0 (buses=0004:[05-05])' is not an object of hwloc",
-        ),
-        (
-            "  Package L#1 (P#8",
-            "  Group0 L#1 (P#8",
-            "line 24: the summary counts 2 objects Package, but the text has 1",
-        ),
-        ("2 PCIDev", "3 PCIDev", "line 26: the summary counts 3 objects PCIDev, but the text has 2"),
-        ("Machine", "Machinery", "the text has no line such as `Machine (total=342GiB)`"),
-    ],
-)
-def test_damaged_text_is_refused_with_its_line(power9: str, old: str, new: str, message: str) -> None:
-    assert_refused(lstopo_console.parse, power9, old, new, message)
 
 
 def test_recognised(power9: str, short: str) -> None:

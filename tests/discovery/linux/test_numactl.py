@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from refusals import assert_refused
 from topoplace.discovery.linux import numactl
 from topoplace.discovery.text.cpu_list import list_of
 
@@ -71,37 +70,6 @@ def test_joining_needs_one_machine_and_its_nodes(text: str) -> None:
         numactl.joined(two, numa)
     with pytest.raises(tp.TopologyError, match="so sockets are too"):
         numactl.joined(machine(0), replace(numa, distances=()))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("4 nodes", "3 nodes", "line 1: 3 nodes, but 4 are listed"),
-        ("(0-3)", "(3-0)", "line 1: nodes = '3-0' is not a list of numbers up to 65536"),
-        ("(0-3)", "(0-2,2)", "line 1: nodes = '0-2,2' has a number twice"),
-        ("node 0 size", "available: 4 nodes (0-3)\nnode 0 size", "line 3: the nodes are listed twice"),
-        ("node 1 cpus: 4", "node 1 cpus: 3", "line 5: CPU 3 of node 1 is of node 0 too"),
-        ("node 1 cpus: 4", "node 1 cpus: 99999", "line 5: CPU '99999' is above 65536"),
-        (
-            "node 1 cpus: 4",
-            "node 1 cpus: 4x",
-            "line 5: 'node 1 cpus: 4x 5 6 7 12 13 14 15' is not a line of `numactl --hardware`",
-        ),
-        ("node 1 cpus: 4 5", "node 0 cpus: 4 5", "line 5: the CPUs of node 0 appear twice"),
-        ("node 1 cpus: 4 5 6 7 12 13 14 15\n", "", "node 1 has no line of its CPUs"),
-        ("4 nodes (0-3)", "3 nodes (0-2)", "node 3 is not one of those available"),
-        ("  1:  21  10  23  13", "  1:  21  1023  13", "line 17: 3 distances, the header has 4 nodes"),
-        ("  1:  21", "  0:  21", "line 17: row 0 of the distances appears twice, or in no column"),
-        ("  1:  21  10  23  13 \n", "", "row 1 of the distances is missing"),
-        (
-            "node   0   1   2   3",
-            "node   0   1   2   4",
-            "line 19: row 3 of the distances appears twice, or in no column",
-        ),
-    ],
-)
-def test_damaged_text_is_refused_with_its_line(text: str, old: str, new: str, message: str) -> None:
-    assert_refused(numactl.parse, text, old, new, message)
 
 
 def test_text_without_nodes_is_refused() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from refusals import refusal
 from topoplace.discovery.slurm import topology_conf
 from topoplace.discovery.text import host_list
 from topoplace.topology.fabric import Fabric
@@ -137,9 +138,7 @@ def test_a_cluster_of_it(repository: Path) -> None:
     ],
 )
 def test_refused(text: str, message: str) -> None:
-    with pytest.raises(tp.TopologyError) as error:
-        topology_conf.parse(text)
-    assert message in str(error.value)
+    assert message in refusal(topology_conf.parse, text)
 
 
 def test_a_line_that_is_continued_by_nothing() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from refusals import assert_refusal_matches
 from topoplace.discovery.slurm import topology_conf, topology_yaml
 
 parse = topology_yaml.parse
@@ -43,28 +42,6 @@ def test_another_one_by_its_name(text: str) -> None:
 def test_the_only_one_needs_no_name() -> None:
     fabric = parse("- topology: a\n  tree: {switches: [{switch: s, nodes: n1}]}\n")
     assert (fabric.machines, fabric.notes) == (("n1",), ("Slurm's topology.yaml tells no speeds.",))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "cluster_default: true",
-            "cluster_default: false",
-            "^none of racks, .* has cluster_default: choose one with topology=",
-        ),
-        ("- topology: fabric", "- topology: racks", "^line 12: topology 'racks' appears twice"),
-        ("- topology: fabric", "- tipology: fabric", "^line 12: an entry has no topology, its name"),
-        ("switch: right", "children: right", "^line 20: an entry of switches has no switch, its name"),
-        ("nodes: n[5-8]", "nodes: n[4-8]", "^line 20: .*n4"),
-        ("  tree:", "  flat: true\n  tree:", "^line 12: topology 'fabric' has 2 of tree, block"),
-        ("  tree:", "  grove:", "^line 12: topology 'fabric' has 0 of tree, block"),
-        ("    switches:", "    switches: []\n    others:", "^line 15: topology 'fabric' has no switches"),
-        ("  tree:", "  tree", "^line [0-9]+: topology.yaml is not well-formed"),
-    ],
-)
-def test_refused(text: str, old: str, new: str, message: str) -> None:
-    assert_refusal_matches(parse, text, old, new, message)
 
 
 def test_topologies_that_tell_no_levels(text: str) -> None:
