@@ -1,7 +1,7 @@
-"""Checks of single values; every message names the argument, the place and the value.
+"""Checks of single argument values; every error message names the argument, the index and the value.
 
-Each check takes the exception class of its caller, so that a topology raises TopologyError and a job graph
-JobGraphError for the same mistake.
+Each check takes the exception class to raise: for the same mistake a topology raises TopologyError and a job graph
+JobGraphError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Error = type[ValueError]
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Return `value` as it appears in a message: its repr, cut to `limit` characters."""
+    """Return `value` as it appears in an error message: its repr (a number as printed), cut to `limit` characters."""
     try:
         text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
     except ValueError:  # Python refuses to print integers of more than 4300 digits
@@ -91,14 +91,14 @@ def text(value: object, what: str, error: Error) -> str:
 
 
 def flag(value: object, what: str, error: Error) -> bool:
-    """Return `value`, which must be True or False; refuse numbers that merely count as one."""
+    """Return `value` if it is the bool True or False; refuse anything else, the numbers 0 and 1 included."""
     if not isinstance(value, bool):
         raise error(f"{what} = {shown(value)} is not True or False")
     return value
 
 
 def instance(value: object, kind: Any, what: str, error: Error) -> None:
-    """Refuse a `value` that is not an instance of `kind`, a class or a runtime-checkable protocol."""
+    """Raise `error` unless `value` is an instance of `kind`, which is a class or a runtime-checkable protocol."""
     if isinstance(value, type):  # a class also has the methods of a protocol
         raise error(f"{what} = {value.__name__} is a class; an object of it is needed")
     if not isinstance(value, kind):

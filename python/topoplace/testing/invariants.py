@@ -1,4 +1,4 @@
-"""Executable checks of the contract of policies, for this package and for third parties."""
+"""Checks that a policy keeps the contract of `Policy`, for the policies of this package and of third parties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PolicyFactory = Callable[[], Policy]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The counts of `check_policy`: decisions made, and those of them that placed the job."""
+    """The result of `check_policy`: the policy's name, the number of decisions, and how many of them placed the job."""
 
     policy: str
     decisions: int
@@ -82,7 +82,7 @@ def _no_exception(where: str) -> Generator[None]:
 
 
 class _Check:
-    """The checks of one job on one state of a cluster."""
+    """The checks of a policy's answers for one job and one state of a cluster."""
 
     def __init__(self, policy: Policy, build: PolicyFactory, job: JobGraph, cluster: Cluster) -> None:
         self.policy = policy
@@ -93,7 +93,7 @@ class _Check:
         self.where = f"{policy.name}: {job.name} of {job.num_tasks} on {cluster.topology.name}, busy {busy}"
 
     def place(self) -> Placement | None:
-        """Check `place` and `explain` against every clause, and return the placement."""
+        """Check the policy's `place` and `explain` against every clause; return what `place` returns."""
         before = self._shown()
         placement = self._asked(self.policy.place)
         _require(

@@ -54,7 +54,7 @@ def number(
     low: float = 0,
     high: float = MAX_NUMBER,
 ) -> float:
-    """Return the number in the text of a column, checked to be within low..high."""
+    """Return `text`, a cell of `column`, as a number of type `kind`; ValueError unless it is within low..high."""
     try:
         value = kind(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Topologies of many machines: few templates, many machines of each, joined by the levels of a fabric.
+"""Topologies of many machines: a few templates (distinct machines), and a fabric whose levels join the machines.
 
-Nothing here grows with the square of the number of GPUs, and little with the number itself. A machine is a name, the
-number of its template, and a domain per level. GPUs and links are made on demand.
+A machine is stored as a name, the number of its template, and a domain per level. GPUs and links are made on demand, so
+stored data grows with the number of machines, not with the number of GPUs or pairs of GPUs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Uuids = tuple[str | None, ...]
 
 
 class ClusterTopology(Topology):
-    """A `Topology` made of machines with shared templates; build one with `Topology.cluster`."""
+    """A `Topology` of many machines, in which equal machines share one template; build one with `Topology.cluster`."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class ClusterTopology(Topology):
     ) -> None:
         """Make machine i of `fabric` a copy of `machines[i]`, a topology of one machine; equal ones share a template.
 
-        uuids: (m,) of the GPUs of each machine; () keeps those of `machines`.
-        The caller checks the arguments: `assemble.join` or the reader of JSON.
+        uuids: (m,) for each machine the UUIDs of its GPUs; () keeps those of `machines`.
+        The arguments are not checked again: `assemble.join` or the reader of JSON has checked them.
         """
         templates, template_of, own = _templates(machines, distances)
         sizes = [template.num_gpus for template in templates]
@@ -89,7 +89,7 @@ class ClusterTopology(Topology):
     _fabric: Fabric
     _uuids: tuple[Uuids, ...]
     _ports: list[level_ports.Ports]
-    """For each level, the ports into it of every GPU of each template (by its number)."""
+    """For each level, by template number, the port into that level of every GPU of the template."""
 
     def __setattr__(self, field: str, _value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {field!r}")
@@ -106,7 +106,10 @@ class ClusterTopology(Topology):
 
     @property
     def templates(self) -> tuple[Topology, ...]:
-        """Return the distinct machines, each once."""
+        """Return the distinct machines of the cluster, each as a topology of one machine.
+
+        Machines that differ only in names or UUIDs are the same template.
+        """
         return self._templates
 
     @property
@@ -116,7 +119,7 @@ class ClusterTopology(Topology):
 
     @property
     def level_links(self) -> tuple[Link, ...]:
-        """Return, for each level of the fabric, the link of two GPUs that meet there and have all its ports."""
+        """Return, for each level of the fabric, the link between two GPUs that meet there through the fastest ports."""
         pairs = zip(self._fabric.levels, self._ports, strict=True)
         return tuple(level_ports.best(level, ports, self.network) for level, ports in pairs)
 
@@ -180,7 +183,10 @@ class ClusterTopology(Topology):
         )
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
-        """Return the GPUs for which `suits` is true, ascending; `suits` is called once per GPU of a template."""
+        """Return the numbers of the GPUs for which `suits` is true, ascending.
+
+        `suits` is called once for each GPU of a template, not once for each GPU of the cluster.
+        """
         chosen = [template.select(suits) for template in self._templates]
         if not any(chosen):
             return ()
@@ -189,7 +195,7 @@ class ClusterTopology(Topology):
 
     @cached_property
     def partitioned_gpus(self) -> tuple[int, ...]:
-        """Return the GPUs of machines with partitions, ascending; jobs may get them only as whole partitions."""
+        """Return the GPUs of machines with partitions, ascending; a job may get such GPUs only as a whole partition."""
         ends = zip(self._offsets, self._offsets[1:], self._template_of, strict=False)
         ranges = [range(first, end) for first, end, t in ends if self._templates[t].partitions]
         return tuple(gpu for inside in ranges for gpu in inside)
@@ -211,7 +217,7 @@ class ClusterTopology(Topology):
         return self.machine(self.machine_names[0]).renamed_machine(name)
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Return whether the partitions of each machine allow one job to get its part of `gpus`."""
+        """Return True if one job may get `gpus`: on each machine with partitions, its part must be one of them."""
         by_machine: dict[int, list[int]] = {}
         for gpu in gpus if any(template.partitions for template in self._templates) else ():
             by_machine.setdefault(self._machine_at(gpu), []).append(gpu)
@@ -223,7 +229,10 @@ class ClusterTopology(Topology):
         )
 
     def distance(self, u: int, v: int) -> float:
-        """Return the distance between GPUs u and v: the sum of the weights, in `distances`, of their levels."""
+        """Return the distance between GPUs u and v by the weights in `distances`.
+
+        Inside a machine it is the weight of their link; between machines, of the levels their path climbs.
+        """
         link = self.link(u, v)
         i, j = self._machine_at(u), self._machine_at(v)
         if i == j or link == NONE:
@@ -255,7 +264,7 @@ class ClusterTopology(Topology):
         )
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """Return the same topology with other weights for `distance`: a preset's name, such as "sc17", or weights."""
+        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17")."""
         weights = self._templates[0].with_distances(distances).distances
         return self.rebuilt(lambda template: template, distances=weights)
 
@@ -276,9 +285,10 @@ class ClusterTopology(Topology):
         return self._templates[self._template_of[i]].link(u - first, v - first)
 
     def _meeting(self, u: int, i: int, v: int, j: int) -> tuple[int, Link]:
-        """Return the first level at which GPU u of machine i and GPU v of machine j have a path, and their link.
+        """Return (level, link) for GPU u of machine i and GPU v of machine j.
 
-        Pairs that meet at no level get the number of levels and the network's link.
+        `level` is the index of the first level at which these GPUs have a path, and `link` the link there. If there is
+        none, the result is the number of levels, and the link at `network` GB/s.
         """
         for number, level in enumerate(self._fabric.levels):
             domain = level.domains[i]
@@ -337,7 +347,11 @@ class ClusterTopology(Topology):
     def _matrix(
         self, value: Callable[[Link], float], of_level: Sequence[float] | None, dtype: DTypeLike
     ) -> NDArray[Any]:
-        """Return `value(link)` of every pair; `of_level`, if given, replaces it for pairs of different machines."""
+        """Return an (n, n) array of `value(link)` for every pair of GPUs.
+
+        `of_level`, if given, has the values for pairs on different machines: one by the level at which they meet, then
+        one for pairs that meet at no level.
+        """
         self._check_matrix_size()
         n, machine_of = self.num_gpus, self.machine_of
         beyond = value(self._network) if of_level is None else of_level[-1]
@@ -367,7 +381,7 @@ class ClusterTopology(Topology):
         return matrix
 
     def _numbered_ports(self, level: int) -> tuple[list[Link], NDArray[np.int16]]:
-        """Return the distinct ports of the GPUs into `level`, and (n,) the number of each GPU's port."""
+        """Return the distinct ports of the GPUs into `level`, and (n,) the index of each GPU's port in that list."""
         different: dict[tuple[LinkKind, int, float], int] = {}
         ports: list[Link] = []
 
@@ -389,7 +403,7 @@ class ClusterTopology(Topology):
 
 
 def _domain_numbers(level: Level) -> NDArray[np.int32]:
-    """Return (m,) the number of each machine's domain of `level`, -1 for none."""
+    """Return (m,) the number of each machine's domain in `level`, from 0; -1 for a machine in no domain."""
     number: dict[str | None, int] = {
         domain: i for i, domain in enumerate(dict.fromkeys(filter(None, level.domains)))
     }
@@ -402,7 +416,7 @@ def _domain_numbers(level: Level) -> NDArray[np.int32]:
 def _templates(
     machines: Sequence[Topology], distances: DistanceWeights
 ) -> tuple[tuple[Topology, ...], tuple[int, ...], tuple[Uuids, ...]]:
-    """Return the distinct machines, and for each of `machines` the number of its template and its UUIDs.
+    """Return the templates (distinct machines), and for each of `machines` the number of its template and its UUIDs.
 
     In a template the machine is called "machine0" and GPUs have no UUIDs.
     """

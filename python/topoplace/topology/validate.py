@@ -1,4 +1,4 @@
-"""Links as arguments: read, check and sort lists of them, long ones by whole columns."""
+"""Read, check and sort lists of links given as arguments or in JSON; long lists are checked column by column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAIN_TYPES: tuple[set[type], ...] = ({int, float}, {str, LinkKind}, {int})
 
 
 def parsed_links(specs: object, what: str) -> tuple[Entry, ...]:
-    """Read `LinkSpec`s as (u, v, Link); `checked_links` checks ends and values later."""
+    """Return a sequence of `LinkSpec`s as (u, v, Link) each; `checked_links` checks ends and values later."""
     rows = _checks.sequence(specs, what, TopologyError)
     if (quickly := _parsed_by_columns(rows)) is not None:
         return quickly
@@ -37,7 +37,7 @@ def parsed_links(specs: object, what: str) -> tuple[Entry, ...]:
 
 
 def parsed_link(spec: object, what: str) -> Entry:
-    """Read one `LinkSpec` as (u, v, Link)."""
+    """Return one `LinkSpec` as (u, v, Link), with ends and values unchecked; `what` names it in messages."""
     parts = _checks.sequence(spec, what, TopologyError)
     if len(parts) == 3 and isinstance(parts[2], Link):
         return parts
@@ -76,7 +76,7 @@ def _parsed_by_columns(rows: Sequence[Any]) -> tuple[Entry, ...] | None:
 def checked_links(
     entries: Iterable[object], num_vertices: int, what: str = "links"
 ) -> tuple[tuple[int, int, Link], ...]:
-    """Return `entries` checked and sorted, each as (smaller, larger, link); a pair may appear once."""
+    """Return `entries` checked and sorted, each as (smaller vertex, larger vertex, link); a pair may appear once."""
     found = _checks.sequence(entries, what, TopologyError)
     if (quickly := _checked_by_columns(found, num_vertices)) is not None:
         return quickly

@@ -32,7 +32,7 @@ _KIND = re.compile(r"^[ \t]+(?:tree|block|ring|flat|torus3d):", re.MULTILINE)
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a `topology.yaml`."""
+    """Return True if `text` looks like a `topology.yaml`."""
     return _NAMED.search(text) is not None and _KIND.search(text) is not None
 
 
@@ -105,7 +105,7 @@ def _kind(entry: Fields) -> str:
 
 
 def _records(entry: Fields, kind: str) -> Iterator[Record]:
-    """Yield the records that the lines of a `topology.conf` would give."""
+    """Yield the records of a `topology.conf` with the same content as `entry`."""
     members, named, key = _MEMBERS[kind]
     body = yaml_tree.fields(entry[kind], kind)
     sizes = yaml_tree.items(body, "block_sizes")

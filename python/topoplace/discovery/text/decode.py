@@ -9,7 +9,7 @@ from topoplace import _checks
 from topoplace.errors import TopologyError
 
 MAX_BYTES = 64 << 20
-"""Limit on the length of a text; no tool prints as much about a machine."""
+"""Limit on the length of a text in bytes or characters; no tool prints that much about a machine."""
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
