@@ -276,7 +276,7 @@ class _Builder:
                 self._link(ends[0], ends[1], _direct(matrix.name, model, mbps / 1000))
 
     def _vertex(self, thing: Thing) -> Thing | None:
-        """Return the vertex for an object of a matrix: itself, or the PCI device of an OS device; None if it has none."""
+        """Return the vertex for an object of a matrix: itself, or the PCI device of an OS device; None without one."""
         for candidate in (thing, *thing.ancestors()):
             if id(candidate) in self._place:
                 return candidate
