@@ -1,7 +1,7 @@
 """Checks of single argument values; every error message names the argument, the index and the value.
 
-Each check takes the exception class to raise: for the same mistake a topology raises TopologyError and a job graph
-JobGraphError.
+A check refuses a value by raising the exception class it is given: for the same mistake a topology raises TopologyError
+and a job graph JobGraphError.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def positive(value: object, what: str, error: Error, *, high: float = math.inf) 
 
 
 def text(value: object, what: str, error: Error) -> str:
-    """Return `value` as a non-empty string of valid Unicode."""
+    """Return `value` as a non-empty string of valid Unicode; refuse anything else."""
     if not isinstance(value, str) or not value:
         raise error(f"{what} = {shown(value)} is not a non-empty string")
     if not value.isascii():
@@ -106,7 +106,7 @@ def instance(value: object, kind: Any, what: str, error: Error) -> None:
 
 
 def simple_graph(value: Any, what: str, error: Error) -> Any:
-    """Return `value`, which must be an undirected simple networkx graph."""
+    """Return `value` if it is an undirected simple networkx graph; refuse anything else."""
     if not hasattr(value, "is_directed") or value.is_directed() or value.is_multigraph():
         raise error(f"{what} is a {type(value).__name__}; an undirected simple networkx graph is needed")
     return value
@@ -135,7 +135,7 @@ def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
 
 
 def symmetric_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
-    """Return `value` as an (n, n) float64 array: finite, not negative, symmetric, 0 on the diagonal."""
+    """Return `value` as an (n, n) float64 array that is finite, not negative, symmetric, and 0 on the diagonal."""
     matrix = numbers_of(value, what, error)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise error(f"{what} has shape {matrix.shape}; an (n, n) matrix is needed")

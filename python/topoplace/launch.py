@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU as a process sees it."""
+    """A GPU as the process that uses it finds it: machine, number or UUID, and whether it is remote."""
 
     machine: str
     """Name of the GPU's machine."""

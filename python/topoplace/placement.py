@@ -77,7 +77,7 @@ class Placement:
 
     @property
     def storage(self) -> tuple[int, ...]:
-        """Return `drives`, whose deprecated name this is."""
+        """Return `drives`; `storage` is its deprecated name."""
         warn_deprecated("Placement.storage", "Placement.drives")
         return self.drives
 

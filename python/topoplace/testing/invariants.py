@@ -41,12 +41,15 @@ def check_policy(
 ) -> Report:
     """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    topologies: by default three built-in machines and a cluster of two. jobs: by default patterns of 1 to 5 tasks with
-    and without requirements. states: random allocations of each topology. These clauses are checked for each case:
+    topologies: by default three built-in machines and a topology of two machines.
+    jobs: by default patterns of 1 to 5 tasks with and without requirements, and a chain of 32 tasks.
+    states: besides the idle cluster, how many busy clusters to try for each topology. The first has no free GPU; in the
+    others random GPUs are busy.
+    These clauses are checked for each case:
     - `place` returns None or a placement with one GPU per task. Each GPU is free, meets the job's requirements and is
       listed once.
     - `place` gives the same answer again, also for a new policy from the factory.
-    - `explain` agrees with `place` and ranks different sets of GPUs.
+    - `explain` agrees with `place` and ranks no set of GPUs twice.
     - `plan` starts only jobs of the queue, each on GPUs that are still free.
     - No method changes the cluster, topology or job.
     """
@@ -220,7 +223,7 @@ def _default_jobs() -> list[JobGraph]:
 
 
 def _clusters(topologies: Sequence[Topology], states: int, rng: random.Random) -> Iterator[Cluster]:
-    """Yield, for each topology, an idle cluster, one that is fully busy, and ones with random GPUs busy."""
+    """Yield, for each topology, an idle cluster and `states` busy ones: the first fully, the others on random GPUs."""
     for topology in topologies:
         yield Cluster(topology)
         for number in range(states):

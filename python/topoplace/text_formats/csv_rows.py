@@ -12,7 +12,7 @@ MAX_NUMBER = 1e15
 
 
 def lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of each line that is not blank; ValueError for text that is not CSV."""
+    """Yield (line number, fields) of each line that is not blank; ValueError for text that is not CSV."""
     _checks.instance(text, str, "text", ValueError)
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
@@ -26,7 +26,7 @@ def lines(text: str) -> Iterator[tuple[int, list[str]]]:
 def records(
     text: str, needed: Sequence[str], optional: Collection[str] | None = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number of each line below the header and its fields by column, as text.
+    """Yield (line number, fields by column name) of each line below the header; fields are text.
 
     needed: the required columns.
     optional: the other columns allowed; None allows any.

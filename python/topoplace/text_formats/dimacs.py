@@ -37,18 +37,18 @@ Integers = NDArray[np.int64]
 
 
 class NetworkFile(NamedTuple):
-    """The content of a file in the form of `kernels.min_cost_flow`: nodes are numbered from 0."""
+    """The content of a DIMACS file as arguments of `kernels.min_cost_flow`: nodes are numbered from 0."""
 
     num_nodes: int
     tail: NDArray[np.int32]
-    """(arcs,), like the next four."""
+    """The tail node of each arc; the next four arrays also have one entry per arc."""
     head: NDArray[np.int32]
     lower: Integers
     capacity: Integers
     """`kernels.INFINITE` for -1 in the file."""
     cost: Integers
     supply: Integers
-    """(nodes,): what each node sends; below zero, receives."""
+    """What each node sends; below zero, what it receives."""
 
 
 class _Problem(NamedTuple):
@@ -153,7 +153,7 @@ class _Reader:
         self._arcs: list[Integers] = [np.zeros((0, 5), dtype=np.int64)]
 
     def add_line(self, words: list[bytes], number: int) -> None:
-        """Read one line of any kind."""
+        """Read one line, given as its words; `number` is the line's number."""
         if not words or words[0].startswith(b"c"):
             return
         values = _values(words, number)

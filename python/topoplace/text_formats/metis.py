@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 
 
 class GraphFile(NamedTuple):
-    """The content of a file. Vertex sizes are ignored: they only matter for the volume of messages."""
+    """The content of a METIS file. Vertex sizes are ignored: they only matter for the volume of messages."""
 
     graph: Graph
     edges: NDArray[np.float64]
@@ -49,7 +49,7 @@ class _Header(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """The numbers of a text by line; comments are not lines."""
+    """The numbers in a text, grouped by line; comment lines are left out."""
 
     value: Integers
     first: Integers

@@ -101,7 +101,7 @@ class ClusterTopology(Topology):
 
     @property
     def fabric(self) -> Fabric:
-        """Return the machines and the levels that join them."""
+        """Return the names of the machines, and the levels that join the machines."""
         return self._fabric
 
     @property
@@ -114,7 +114,7 @@ class ClusterTopology(Topology):
 
     @property
     def template_of(self) -> tuple[int, ...]:
-        """Return (m,) the index into `templates` of each machine."""
+        """Return, for each machine, the index of its template in `templates`."""
         return self._template_of
 
     @property
@@ -125,7 +125,7 @@ class ClusterTopology(Topology):
 
     @property
     def uuids(self) -> tuple[Uuids, ...]:
-        """Return (m,) the UUIDs of each machine's GPUs; () if unknown."""
+        """Return, for each machine, the UUIDs of its GPUs; () if no UUID in the cluster is known."""
         return self._uuids
 
     @property
@@ -140,20 +140,20 @@ class ClusterTopology(Topology):
 
     @cached_property
     def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """Map each machine's name to its GPUs, ascending."""
+        """Return the GPUs of each machine, ascending, by the machine's name."""
         ends = zip(self.machine_names, self._offsets, self._offsets[1:], strict=False)
         return MappingProxyType({name: tuple(range(first, end)) for name, first, end in ends})
 
     @cached_property
     def machine_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
+        """Return (num_gpus,) int32, read-only: the index into `machine_names` of each GPU's machine."""
         found = np.repeat(np.arange(self.num_machines, dtype=np.int32), np.diff(self._offsets))
         found.setflags(write=False)
         return found
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines."""
+        """Return (num_gpus,) int32, read-only: the number of each GPU's socket, counted over all machines."""
         own = [template.socket_of for template in self._templates]
         counts = [int(sockets.max()) + 1 for sockets in own]
         firsts = accumulate((counts[template] for template in self._template_of), initial=0)
@@ -164,12 +164,12 @@ class ClusterTopology(Topology):
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
-        """Return (n,) each GPU's index on its own machine, which is the number a process there uses."""
+        """Return, for each GPU, its index on its own machine, which is the number a process on that machine uses."""
         locals_of = [range(template.num_gpus) for template in self._templates]
         return tuple(local for template in self._template_of for local in locals_of[template])
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which these GPUs are unhealthy and all others are as before."""
+        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged."""
         broken: dict[int, list[int]] = {}
         for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
             gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
@@ -213,11 +213,11 @@ class ClusterTopology(Topology):
         return replace(template, gpus=tuple(replace(gpu, machine=name, uuid=uuid) for gpu, uuid in named))
 
     def renamed_machine(self, name: str) -> Topology:
-        """Return this topology of one machine with its machine called `name`."""
+        """Return this cluster of one machine as a plain topology, in which the machine is called `name`."""
         return self.machine(self.machine_names[0]).renamed_machine(name)
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Return True if one job may get `gpus`: on each machine with partitions, its part must be one of them."""
+        """Return True if one job may get `gpus`: of a machine with partitions, none or exactly one partition."""
         by_machine: dict[int, list[int]] = {}
         for gpu in gpus if any(template.partitions for template in self._templates) else ():
             by_machine.setdefault(self._machine_at(gpu), []).append(gpu)
@@ -240,7 +240,7 @@ class ClusterTopology(Topology):
         return self._level_distances[self._meeting(u, i, v, j)[0]]
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an (n, n) array of `value(link)` for every pair; the diagonal is `value(SELF)`."""
+        """Return an (n, n) array of `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`."""
         return self._matrix(value, None, dtype)
 
     def rebuilt(
@@ -251,7 +251,7 @@ class ClusterTopology(Topology):
         levels: Sequence[Level] | None = None,
         distances: DistanceWeights | None = None,
     ) -> Self:
-        """Return the same machines with `change` applied to every template and the given fields replaced."""
+        """Return the same cluster with `change` applied to every template, and with the other arguments where given."""
         changed = [change(template) for template in self._templates]
         return type(self)(
             [changed[template] for template in self._template_of],
@@ -329,7 +329,7 @@ class ClusterTopology(Topology):
 
     @cached_property
     def _level_distances(self) -> list[float]:
-        """Return the distance of a pair that meets at each level; the last entry is for pairs that meet at none."""
+        """Return, for each level, the distance of two GPUs that meet there; last, of GPUs that meet at no level."""
         weights, climbed = self.distances, 0.0
         distances: list[float] = []
         for level in self._fabric.levels:

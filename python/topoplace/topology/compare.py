@@ -46,7 +46,7 @@ class Finding:
 
 
 def shown(link: Link) -> str:
-    """Describe a link in few words, such as "2 x NVLINK2, 50 GB/s"."""
+    """Return a short description of `link`, such as "2 x NVLINK2, 50 GB/s"."""
     if link == NONE:
         return "no path"
     return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
@@ -219,7 +219,7 @@ def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
 
 
 def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | None], int]:
-    """Return, by machine and GPU model, the number of links that more than half of these GPUs have, if there is one."""
+    """Return, by machine and GPU model, the usual number of links: the one that more than half of these GPUs have."""
     groups: dict[tuple[str, str | None], Counter[int]] = {}
     for gpu in machine.gpus:
         groups.setdefault((gpu.machine, gpu.model), Counter())[lanes[gpu.index]] += 1

@@ -98,7 +98,8 @@ class Paths:
     def _widths(self, gpu: int, worst: int) -> dict[int, float]:
         """Return GB/s of the fastest path from `gpu` to each component it can reach, by vertex.
 
-        Only links and components of rank `worst` or below are used; see `_WORST_LAST`.
+        Only links and components of rank `worst` or below are used. Ranks are 0 for PCIe switches, 1 for sockets and
+        NUMA nodes, 2 for links between sockets, 3 for links of unknown kind.
         """
         widths: dict[int, float] = {}
         waiting = [(-gb_per_s, c) for c, gb_per_s, rank in self._edges[gpu] if rank <= worst]
@@ -115,7 +116,7 @@ class Paths:
 
 
 def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:
-    """Return the planes of NVSwitches: for each attached GPU, its lanes into the plane and the lanes' total GB/s."""
+    """Return the planes (groups of NVSwitches that links join): by attached GPU, its lanes and GB/s into the plane."""
     parent = {switch: switch for switch in switches}
 
     def root(switch: int) -> int:

@@ -162,7 +162,8 @@ def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topolo
 def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Level]:
     """Yield the levels of `cluster`, some with a new speed; `lanes` has GB/s of one lane by kind of link.
 
-    A level of a kind in `lanes` gets a new speed if it has its own or, as an NVSWITCH level, that of a GPU model.
+    A level gets a new speed if its kind is in `lanes`, and if its present speed is its own or that of a GPU model.
+    Other levels take their speed from the network or from NVSwitches inside the machines.
     """
     levels = cluster.fabric.levels if cluster.fabric else ()
     for level, link in zip(levels, cluster.level_links, strict=True):

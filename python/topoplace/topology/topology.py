@@ -311,7 +311,7 @@ class Topology:
 
     @property
     def template_of(self) -> tuple[int, ...]:
-        """Return (m,) the index into `templates` of each machine; (0,) for a topology not made by `cluster`."""
+        """Return, for each machine, the index of its template in `templates`; (0,) for a topology without a fabric."""
         return (0,)
 
     @property
@@ -370,7 +370,7 @@ class Topology:
         return change(self)
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which these GPUs are unhealthy and all others are as before."""
+        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged."""
         broken = {
             _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
             for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
@@ -398,7 +398,7 @@ class Topology:
 
     @cached_property
     def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """Map each machine's name to its GPUs, ascending."""
+        """Return the GPUs of each machine, ascending, by the machine's name."""
         members: dict[str, list[int]] = {}
         for gpu in self.gpus:
             members.setdefault(gpu.machine, []).append(gpu.index)
@@ -411,13 +411,13 @@ class Topology:
 
     @cached_property
     def machine_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
+        """Return (num_gpus,) int32, read-only: the index into `machine_names` of each GPU's machine."""
         number = {name: i for i, name in enumerate(self.machine_names)}
         return _frozen(np.fromiter((number[gpu.machine] for gpu in self.gpus), np.int32, self.num_gpus))
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines.
+        """Return (num_gpus,) int32, read-only: the number of each GPU's socket, counted over all machines.
 
         Sockets are numbered in the order of their first GPU. The GPUs of a machine whose socket is unknown share one
         number.
@@ -428,12 +428,12 @@ class Topology:
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
-        """Return (n,) each GPU's index on its own machine, which is the number a process there uses."""
+        """Return, for each GPU, its index on its own machine, which is the number a process on that machine uses."""
         local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}
         return tuple(local[gpu] for gpu in range(self.num_gpus))
 
     def link_kind(self, u: int, v: int) -> Link:
-        """Return the link between GPUs u and v: a deprecated name of `link`, whose result has the kind as `.kind`."""
+        """Return `link(u, v)`, which has the kind as `.kind`; `link_kind` is a deprecated name."""
         warn_deprecated("Topology.link_kind", "Topology.link")
         return self.link(u, v)
 
@@ -474,7 +474,7 @@ class Topology:
         return self._distance_matrix
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an (n, n) array of `value(link)` for every pair; the diagonal is `value(SELF)`."""
+        """Return an (n, n) array of `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`."""
         self._check_matrix_size()
         n, machine = self.num_gpus, self.machine_of
         socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
@@ -535,10 +535,10 @@ class Topology:
         return replace(self, distances=distances)
 
     def diff(self, other: Topology) -> tuple[Change, ...]:
-        """Return the differences of `other`, such as a lost link; nothing if the two are equal.
+        """Return what differs in `other` from this topology, such as a lost link; () if both are equal.
 
         GPUs and machines are matched by name. Clusters are compared template by template, any other topology by its
-        pairs of GPUs. Raises TopologyError if a template or such a topology has more than 1,024 GPUs.
+        pairs of GPUs. Raises TopologyError for more than 1,024 GPUs in a template, or in a topology that is no cluster.
         """
         from topoplace.topology import compare
 

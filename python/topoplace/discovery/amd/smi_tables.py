@@ -110,7 +110,7 @@ def _known_model(gpu_model: str) -> LinkSpeed:
 
 @dataclass(slots=True)
 class _Table:
-    """A matrix with the same GPUs in its rows and columns."""
+    """One table of the tool's output: a matrix with the same GPUs in its rows and columns."""
 
     subject: str
     where: str
@@ -167,7 +167,7 @@ def _title(line: str) -> str:
 
 
 def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """Return the tables by subject, and the NUMA node by GPU."""
+    """Return the tables in `text` by subject, such as "weight", and the NUMA node of each GPU by the GPU's name."""
     tables: dict[str, _Table] = {}
     nodes: dict[tuple[str, str], int] = {}
     subject = ""
@@ -324,7 +324,7 @@ def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cel
 
 
 def _is_direct(cell: Cell) -> bool:
-    """Return True if an xGMI link joins the two GPUs without another GPU between them."""
+    """Return True if `cell` shows an xGMI link that joins its two GPUs without another GPU between them."""
     weight, kind, bandwidth = cell
     if kind == "PCIE":
         return False

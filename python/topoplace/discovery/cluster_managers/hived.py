@@ -66,7 +66,7 @@ def parse(
 ) -> Topology:
     """Read all GPUs of the physical cells in `data`, a configuration in YAML, as a cluster.
 
-    template: by cell type, the topology of a node.
+    template: for a cell type, the topology of nodes of that type.
     socket_cells: the cell types that are CPU sockets.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     The level just above the nodes is called "cell1", the next "cell2" and so on. Raises TopologyError naming the line
@@ -112,7 +112,7 @@ def _cell_types(cluster: Fields) -> dict[str, CellType]:
 
 
 def _check_chain(cell_type: CellType, types: Mapping[str, CellType]) -> None:
-    """Refuse a cell type that is below itself, or a chain from it downwards with two node types."""
+    """Raise TopologyError if a cell type is below itself, or if it and the types below it include two node types."""
     nodes, seen = 0, set[str]()
     step: CellType | None = cell_type
     while step is not None:
@@ -228,7 +228,7 @@ _NO_FIELDS = Fields()
 
 
 def _children(cell: Fields, cell_type: CellType, where: str) -> Iterator[Fields]:
-    """Return the children of a cell as listed, or if none are listed, empty ones in the number its type requires."""
+    """Return the children of a cell as listed; if none are listed, as many empty cells as the cell's type requires."""
     listed = yaml_tree.items(cell, "cellChildren")
     if listed and len(listed) != cell_type.children:
         raise TopologyError(
@@ -257,7 +257,7 @@ class _Templates:
         self._built: dict[tuple[Any, ...], Topology] = {}
 
     def of(self, node: _NodeCells) -> Topology:
-        """Return the topology of `node`."""
+        """Return the topology of `node`: the caller's template, or else one with links of kind UNKNOWN."""
         given = self._template.get(node.types[0]) if len(node.types) == 1 else None
         if given is not None:
             _checks.instance(given, Topology, f"template[{node.types[0]!r}]", TopologyError)

@@ -69,10 +69,10 @@ def parse(
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "kubernetes",
 ) -> Topology:
-    """Read the nodes in `data` that have GPUs.
+    """Read the nodes in `data` that have GPUs, as machines of a topology.
 
-    levels: label by name of the level, innermost first, such as {"rack": "topology.example.com/rack"}; labels of the
-    outer levels are part of a domain's name. These levels are outside that of NVLink domains.
+    levels: for each level's name, the node label that gives the domain, such as {"rack": "topology.example.com/rack"};
+    innermost first. Labels of outer levels are part of a domain's name. NVLink domains are inside all these levels.
     template: the topology of a node, or one for each `nvidia.com/gpu.product`; it must have as many GPUs as the node.
     whole_gpus: GPUs without slices on each node of the MIG strategy "mixed"; by default the node's `nvidia.com/gpu`
     capacity.
@@ -231,7 +231,7 @@ class _Templates:
         self._built: dict[tuple[_Slices, ...], Topology] = {}
 
     def of(self, node: _Node) -> Topology | None:
-        """Return the topology of `node`; None for a node without GPUs."""
+        """Return the topology of `node`, by default with links of kind UNKNOWN; None for a node without GPUs."""
         devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
         total = sum(found.count for found in devices)
         if not total:
@@ -327,7 +327,7 @@ def _mixed_slices(node: _Node) -> Iterator[_Slices]:
 
 
 def _fraction(slices: int, model: str | None, node: _Node) -> float:
-    """Return the share of a GPU's compute, up to 1, in a MIG slice of size `slices`; an unknown model has size 7."""
+    """Return the share of a GPU's compute in a MIG slice of size `slices`; the size of a GPU of unknown model is 7."""
     whole = slices_of(model or "") or 7
     if slices > whole:
         raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
@@ -354,7 +354,7 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
-    """Yield the levels that the caller names, outermost first."""
+    """Yield the levels in `keys`, which maps a level's name to the node label of its domains; outermost first."""
     paths: list[tuple[str, ...]] = [()] * len(nodes)
     for level, key in reversed(list(keys.items())):
         values = [node.labels.get(key, "") for node in nodes]

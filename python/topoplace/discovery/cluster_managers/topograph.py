@@ -32,8 +32,8 @@ def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
     """Read the fabric that the model in `data` describes.
 
     Levels: "nvlink_subdomain" and "nvlink_domain" if blocks have them, then "leaf", "spine", "core" and so on. Nodes of
-    one subdomain, or without subdomains of one NVLink domain, are assumed to share NVSwitches. A switch without nodes
-    is left out with a note.
+    one subdomain are assumed to share NVSwitches; if no block has subdomains, nodes of one NVLink domain are. A switch
+    without nodes is left out with a note.
     Raises TopologyError naming the line of malformed text, of a block below an unknown switch, and of switches that
     form no tree.
     """

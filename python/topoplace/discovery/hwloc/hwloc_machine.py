@@ -215,7 +215,7 @@ class _Builder:
     # ---- links -------------------------------------------------------------------------------------------------
 
     def _link(self, a: Thing, b: Thing, link: Link) -> None:
-        """Join two vertices, unless a faster link already does."""
+        """Add `link` between two vertices, unless a faster link joins them already."""
         u, v = sorted((self._place[id(a)], self._place[id(b)]))
         known = self._links.get((u, v))
         if known is None or known.gb_per_s < link.gb_per_s:
@@ -241,7 +241,7 @@ class _Builder:
             self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
 
     def _package(self, thing: Thing) -> Thing | None:
-        """Return the package that `thing` is near; None if there is not exactly one."""
+        """Return the package (socket) that `thing` is near; None if the tree does not show which."""
         for above in thing.ancestors():
             if above.type == "Package":
                 return above
@@ -287,7 +287,7 @@ class _Builder:
     def _join_switches(self) -> Iterator[str]:
         """Add links between groups of NVSwitches that share no accelerator, and yield a note if there are any.
 
-        They are assumed, because hwloc never lists links between switches.
+        These links are assumed, because hwloc never lists links between switches.
         """
         attached: dict[int, dict[int, Link]] = {}
         for (u, v), link in self._links.items():
@@ -363,7 +363,7 @@ _PARTS = ("package", "node", "memory", "switch", "device", "port")
 
 
 def _part(thing: Thing) -> str:
-    """Return the entry of `_PARTS` that says what `thing` is to the builder; "" if `thing` is not needed."""
+    """Return the role of `thing`, one of `_PARTS`: package, node, memory, switch, device or port; "" if it has none."""
     if thing.is_fabric:
         return "port"
     if thing.type == "NUMANode":

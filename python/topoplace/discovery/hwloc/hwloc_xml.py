@@ -121,7 +121,7 @@ def _add_kind(thing: Thing, kind: int, version: int) -> None:
 
 
 def _index(element: Element, name: str) -> int | None:
-    """Return an index of an object; None if it is missing or unknown."""
+    """Return the attribute `name` of `element`, an object's index; None if it is missing or unknown."""
     if name not in element.attributes:
         return None
     index = xml_tree.integer(element, name)

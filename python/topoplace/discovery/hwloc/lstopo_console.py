@@ -68,8 +68,8 @@ def parse(
 ) -> Topology:
     """Read the topology of a machine from the output of `lstopo-no-graphics [-v]`.
 
-    GPUs are in the order of their PCI addresses. Display devices count as GPUs if the system hides vendors, with a
-    note; if lines omit the vendor, only devices without a screen count.
+    GPUs are in the order of their PCI addresses. If the system hides PCI vendors, display devices count as GPUs, with a
+    note. If the text omits vendors, only display devices without a screen count.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
     socket_gb_per_s: GB/s between sockets; None means the known value for the processor's model.
     Raises TopologyError naming the line, and for a machine without an accelerator.

@@ -75,8 +75,8 @@ def recognised(text: str) -> bool:
 def parse(data: str | bytes) -> NumaNodes:
     """Read the NUMA nodes from the output of `numactl --hardware`.
 
-    Missing rows at the end of the distances stay unknown, with a note. Raises TopologyError naming the line and the
-    value.
+    If the last rows of the distance matrix are missing, these distances stay unknown, with a note. Raises TopologyError
+    naming the line and the value.
     """
     reader = _Reader()
     for number, line in decode.numbered_lines(decode.decoded(data)):
@@ -221,7 +221,7 @@ def ids_of(text: str, what: str, limit: int = MAX_CPU) -> list[int]:
 
 
 def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET_DISTANCE) -> Topology:
-    """Return `topology` of one machine with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
+    """Return `topology`, one machine, with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
 
     socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose NUMA node has no CPUs gets
     those of the nearest node that has some.

@@ -119,7 +119,7 @@ def _from_kfd(tree: Path) -> Topology:
 def _files(tree: Path) -> dict[str, bytes]:
     """Return the content of the files that `kfd.parse` needs, by their path below `tree`, AMD's driver directory.
 
-    Files without read permission are left out; in a container these belong to GPUs of other containers.
+    Files without read permission are left out; in a container these belong to GPUs that it was not given.
     """
     found: dict[str, bytes] = {}
     for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):

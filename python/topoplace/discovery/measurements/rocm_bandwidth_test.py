@@ -46,7 +46,7 @@ def parse(
     """Read the copies from GPU to GPU in the output of `rocm-bandwidth-test` as a topology.
 
     A pair has the slower of its two directions, and a link of unknown kind.
-    default_gb_per_s: GB/s assumed for pairs that were not measured, because neither GPU can reach the other.
+    default_gb_per_s: GB/s assumed for pairs that were not measured in both directions.
     Raises TopologyError naming the line. It is also raised if no copies between GPUs in one direction were measured.
     """
     default_gb_per_s = _checks.positive(default_gb_per_s, "default_gb_per_s", TopologyError)

@@ -58,7 +58,7 @@ class Wires:
     notes: list[str] = field(default_factory=list[str])
 
     def to_cpu(self, gpu: int, link: Link) -> None:
-        """Keep `link` from the GPU to its CPU, unless there is a faster one."""
+        """Store `link` from the GPU to its CPU, unless a faster one is stored already."""
         self.cpus[gpu] = faster(self.cpus.get(gpu), link)
 
 
@@ -183,7 +183,7 @@ def faster(one: Link | None, other: Link) -> Link:
 
 
 def _c2c(element: Element) -> Link:
-    """Return a C2C connection, which is written as the MB/s of one link and the number of links."""
+    """Return the C2C links in `element` as one link; the file gives the MB/s of one of them and their number."""
     count = xml_tree.integer(element, "count", low=1, high=_MAX_LINKS)
     return Link(
         LinkKind.C2C, count, count * xml_tree.integer(element, "bw", low=1, high=_MAX_MBYTES) / 1000.0

@@ -66,7 +66,10 @@ _Left = list[tuple[Element, tuple[str, ...]]]
 
 
 def read(text: str, given: frozenset[str]) -> list[Tree]:
-    """Return the tree of each host in `text`; TopologyError names the line of any fault."""
+    """Return the PCI tree of each host in `text`; TopologyError names the line of any fault.
+
+    given: the bus ids of GPUs whose PCI device has no class in the file.
+    """
     root = _root(text)
     ignored = Counter(child.tag for child in root.children if child.tag != "cpu")
     hosts: dict[str, list[Element]] = {}

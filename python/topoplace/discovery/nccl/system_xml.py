@@ -72,12 +72,12 @@ def parse(
     link from a GPU to itself has no known target: it is not counted, and reported in `notes`.
 
     gpu_model: the model of every GPU; it sets the speed of an NVLink or xGMI link. If it is None, the compute
-    capability in the file does.
+    capability in the file sets the speed.
     lane_gb_per_s: GB/s of one such link in one direction, instead of the model's.
     pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
-    assume_no_nvlink: if the file does not list NVLinks, a pair has the kind `LinkKind.UNKNOWN` and the speed of its
-    PCIe path. With True it has just the PCIe path.
-    gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
+    assume_no_nvlink: only for a file that does not list NVLinks. If False, a pair has a link of kind
+    `LinkKind.UNKNOWN` with the speed of its PCIe path; if True, a pair has only the PCIe path.
+    gpu_bus_ids: the PCI devices without a class that are GPUs; all other devices without a class are network adapters.
     Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -99,7 +99,7 @@ def parse(
 
 
 def _joined_hosts(hosts: Mapping[str, Topology], name: str) -> Topology:
-    """Join the hosts of one file; NCCL writes several only if they share NVSwitches."""
+    """Return the hosts of one file as a cluster with one NVLink domain; NCCL writes several only if they share one."""
     domains = tuple(
         name if any(part.kind is ComponentKind.NVSWITCH for part in host.components) else None
         for host in hosts.values()
@@ -230,7 +230,10 @@ def _numa_node(cpu: Element) -> int | None:
 
 
 def _cpus(cpu: Element) -> str | None:
-    """Return the mask of 32-bit words, highest first, as a list such as "0-23,48-71"; None if it is empty."""
+    """Return the CPUs in the affinity mask of `cpu` as a list such as "0-23,48-71"; None if the mask is empty.
+
+    The mask is written in 32-bit words, the highest first.
+    """
     mask = cpu.get("affinity")
     if not mask:
         return None
@@ -360,7 +363,7 @@ def _nets(device: Device) -> list[Element]:
 
 
 def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
-    """Return GB/s of an adapter, written in Mb/s; None if it is missing or impossibly high."""
+    """Return GB/s of a network port, which the file gives in Mb/s; None if the speed is missing or impossibly high."""
     if net.get("speed", "0") in ("0", "-1"):
         return None
     mbits = xml_tree.integer(net, "speed")

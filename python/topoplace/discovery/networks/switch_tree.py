@@ -6,7 +6,7 @@ with machines is on the first level, its neighbours are on the second, and so on
 up to some level form one domain of that level.
 
 A level's domains are named after the first of their switches. A machine or switch attached to a higher level than
-others is in no domain of the levels below, so leaves at unequal depth need no padding.
+others is in no domain of the levels below. Leaves at unequal depth are therefore allowed.
 """
 
 from __future__ import annotations

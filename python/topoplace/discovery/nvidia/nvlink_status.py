@@ -1,8 +1,8 @@
 """Reader of the output of `nvidia-smi nvlink -s` and `nvidia-smi nvlink -R`, or of both in one text.
 
 Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device at its other end. The
-rates are those of the signals: 25.781 and 26.562 GB/s carry 25, 53.125 carries 50. -s lacks the other ends of links. -R
-lacks their speed and the PCI addresses of the GPUs themselves; see `parse` for the consequences.
+rates are raw signal rates: 25.781 and 26.562 GB/s carry a payload of 25 GB/s, 53.125 carries 50. -s lacks the other
+ends of links. -R lacks the links' speed and the PCI addresses of the GPUs themselves; see `parse` for the consequences.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def parse(
 ) -> Topology:
     """Read the topology from the text of -R, of -s, or of both.
 
-    Without -R, any pair of GPUs with active links has the kind `LinkKind.UNKNOWN`. Without `bus_ids`, the devices at
-    the other ends are first assumed to be the GPUs, in the order of their PCI addresses. This assumption holds if no
+    Without -R, any pair of GPUs with active links has a link of kind `LinkKind.UNKNOWN`. Without `bus_ids`, the devices
+    at the other ends are first assumed to be the GPUs, in the order of their PCI addresses. This assumption holds if no
     GPU has links to itself and each pair has equal numbers of links in both directions. Otherwise the devices are
     assumed to be NVSwitches. Then of two GPUs that share a switch, one must reach all switches of the other. A text
     that fits neither assumption is refused.

@@ -101,8 +101,8 @@ def parse(
 ) -> Topology:
     """Read the topology from the output of `nvidia-smi topo -m`.
 
-    Sockets follow the NUMA affinity, or the CPU affinity if that is unknown. NVLinks are assumed to lead to a switch if
-    a GPU has more of them than it could have wired directly. `notes` lists all assumptions.
+    Sockets follow the NUMA affinity, or the CPU affinity if the NUMA affinity is unknown. NVLinks are assumed to lead
+    to a switch if a GPU's row has more NVLinks in total than the GPU's model has. `notes` lists all assumptions.
 
     gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, 25 GB/s if it is None.
     pcie_gb_per_s: GB/s assumed for every path that is not an NVLink.

@@ -147,7 +147,7 @@ def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line]
 
 
 def _groups(lines: Sequence[_Line]) -> list[list[str]]:
-    """Return the machines that are named, grouped by the lines that apply to them."""
+    """Return lists of the named machines; machines to which the same lines apply are in one list."""
     about: dict[str, list[int]] = {}
     for i, line in enumerate(lines):
         for node in line.nodes:
@@ -258,7 +258,7 @@ def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
 
 
 def _cores(record: Record) -> str | None:
-    """Return the list of cores, without the brackets it may have as a host list."""
+    """Return the text of Cores in `record`, such as "0-3,8", without surrounding brackets; None if there is none."""
     cell = record.get("cores") or record.get("cpus")
     return cell[1:-1] if cell and cell[0] + cell[-1] == "[]" else cell
 

@@ -74,7 +74,7 @@ def of_records(
 
 
 def _as_written(lines: list[Record]) -> list[Record]:
-    """Return records of the output of `scontrol` as the records of an equal `topology.conf`; those stay unchanged."""
+    """Return records of `scontrol` output as those of an equal `topology.conf`; records of a file stay the same."""
     written = [record for record in lines if "aggregatedblock" not in record.values]
     sizes = {record.get("blocksize"): record.line for record in lines if "blocksize" in record.values}
     if len(written) < len(lines):

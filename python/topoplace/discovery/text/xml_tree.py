@@ -1,7 +1,7 @@
 """Reader of XML text as a tree of elements that know their lines; hostile XML is refused.
 
-A DOCTYPE is allowed, as hwloc writes one. Entities that the document declares and references to other files are
-refused, and so is a document with more elements, or deeper nesting, than any machine needs.
+A DOCTYPE is allowed, as hwloc writes one, but a file it names is not opened. Entities are refused, except those that
+XML itself defines, and so is a document with more elements, or deeper nesting, than any machine needs.
 """
 
 from __future__ import annotations

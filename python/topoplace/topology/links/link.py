@@ -59,7 +59,7 @@ class Link:
 
     @property
     def gbps(self) -> float:
-        """Return `gb_per_s`: a deprecated name, as the value is in gigabytes, not gigabits."""
+        """Return `gb_per_s`; `gbps` is its deprecated name, because the value is in gigabytes, not gigabits."""
         warn_deprecated("Link.gbps", "Link.gb_per_s")
         return self.gb_per_s
 
