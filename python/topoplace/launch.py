@@ -71,7 +71,7 @@ def numactl(placement: Placement) -> tuple[str, ...] | dict[str, tuple[str, ...]
 def _nodes(placement: Placement, gpus: Sequence[int], machine: str) -> set[int | None]:
     """Return the NUMA nodes of those of `gpus` that are not remote; a socket number replaces an unknown NUMA node.
 
-    None stands for a GPU with neither number, or for a GPU that is not on `machine`.
+    None stands for a GPU whose NUMA node and socket are unknown, or for a GPU that is not on `machine`.
     """
     local = [placement.topology.gpus[index] for index in gpus if index not in placement.remote]
     return {

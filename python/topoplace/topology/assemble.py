@@ -134,7 +134,10 @@ def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str,
 
 
 def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
-    """Return `count` copies of (name, `machine`); if `count` is None, as many copies as `names` needs."""
+    """Return (name, `machine`) `count` times, with numbered names; if `count` is None, once for each of `names`.
+
+    A `machine` that consists of several machines takes several of `names`.
+    """
     if count is None:
         if names is None:
             raise TopologyError("count is missing: a single machine needs count, fabric or names")

@@ -1,4 +1,4 @@
-"""Differences between two topologies, and faults visible in one: degraded links, sick GPUs, odd machines."""
+"""Differences between two topologies, and faults visible in one: degraded links, unhealthy GPUs, unusual machines."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The best path between two GPUs without a direct link, through the switches and CPUs of their machine.
 
-One rule decides. A path runs over `Component`s, never through another GPU, and is as fast as its slowest link; a pair
-has the fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a socket
-or NUMA node HOST, a link between sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths the one with
-the best kind counts.
+A path runs over `Component`s, never through another GPU. It is as fast as its slowest link, and a pair of GPUs has the
+fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a socket or NUMA
+node HOST, a link between sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths, the one with the
+best kind counts; PCIE is the best and UNKNOWN the worst.
 
 NVSwitches work side by side: a GPU spreads its traffic over all of them. NVSwitches joined by links form a plane, and
 those links are assumed to be wide enough. Over one plane a pair has the smaller of its two GPUs' links into the plane;
@@ -116,7 +116,10 @@ class Paths:
 
 
 def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:
-    """Return the planes (groups of NVSwitches that links join): by attached GPU, its lanes and GB/s into the plane."""
+    """Return the planes, one dict each: for every attached GPU, its lanes into the plane and their total GB/s.
+
+    A plane is a group of NVSwitches that are joined by links.
+    """
     parent = {switch: switch for switch in switches}
 
     def root(switch: int) -> int:

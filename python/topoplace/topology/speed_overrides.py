@@ -30,7 +30,7 @@ _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 
 
 def basis(topology: Topology) -> str:
-    """Return which column of the link catalogue all direct links follow: "nominal", "achievable" or, for none, "given".
+    """Return which column of the link catalogue all direct links match: "nominal", "achievable" or, for none, "given".
 
     Paths through the host are ignored.
     """

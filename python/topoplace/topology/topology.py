@@ -500,7 +500,7 @@ class Topology:
 
     @cached_property
     def speeds(self) -> str:
-        """Return which column of `topoplace.links.SPEEDS` the links follow: "nominal", "achievable" or "given".
+        """Return which column of `topoplace.links.SPEEDS` the speeds match: "nominal", "achievable" or "given".
 
         "given" means that not all links between GPUs match one column, as after a measurement, or that the table has no
         figure for any link.

@@ -105,7 +105,7 @@ class _Node:
 
     @property
     def address(self) -> str | None:
-        """Return the PCI address, None if the driver gives none."""
+        """Return the node's PCI address; None if the driver gives none."""
         location, domain = self.properties.get("location_id", 0), self.properties.get("domain", 0)
         if not 0 < location < 1 << 16 or domain >= 1 << 32:
             return None

@@ -1,9 +1,9 @@
 """Reader of HiveD's cluster configuration: cell types, and the physical cells made of them.
 
-A cell type has a number of children of another type. A type without children is a GPU, and one type in each chain is
-the node. Physical cells are trees of these types with addresses. A node's address is its name, a GPU's its index on the
-node, anything else's a number. Missing addresses follow from the position. A node may be in several cells, one for each
-model of its GPUs.
+A cell type has a number of children of another type. A type without children is a GPU, and one type in each chain of
+types is the node. Physical cells are trees of these types with addresses. A node's address is its name, a GPU's its
+index on the node, anything else's a number. Missing addresses follow from the position. A node may be in several cells,
+one for each model of its GPUs.
 
 Cells below a node may be made up to allow finer requests, so they imply no links. All links are of kind UNKNOWN unless
 the caller gives a template of the node. Cells above a node are the levels of the fabric.

@@ -28,7 +28,7 @@ _MAX_NOTES = 5
 
 @dataclass(slots=True)
 class Switch:
-    """A switch, or any other domain, with its direct children."""
+    """A switch, or another domain such as a block, with the machines and switches directly below it."""
 
     name: str
     where: str

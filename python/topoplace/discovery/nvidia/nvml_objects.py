@@ -34,7 +34,7 @@ _SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
 
 @dataclass(frozen=True)
 class _Device:
-    """A whole GPU as the library describes it."""
+    """A whole GPU, with its MIG slices, as NVML describes it."""
 
     handle: Any
     gpu: Gpu
@@ -110,7 +110,7 @@ def _switches(
 
 
 def _direct(devices: Sequence[_Device], notes: list[str]) -> Iterator[tuple[int, int, Link]]:
-    """Yield (i, j, link) for each pair of GPUs with NVLinks; if their reports differ, the smaller number counts."""
+    """Yield (i, j, link) for each pair of GPUs with NVLinks; if they report different numbers, the smaller counts."""
     for (i, first), (j, second) in combinations(enumerate(devices), 2):
         there = first.remote[_REMOTE_GPU, second.gpu.bus_id or ""]
         back = second.remote[_REMOTE_GPU, first.gpu.bus_id or ""]

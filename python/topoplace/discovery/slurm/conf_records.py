@@ -32,7 +32,7 @@ class Record:
 
     @property
     def where(self) -> str:
-        """Return the start of messages about this line."""
+        """Return the start of messages about this line, such as "line 7"."""
         return f"line {self.line}"
 
 

@@ -65,7 +65,8 @@ def parse(
 
     node: the machine to read, if the lines describe different ones.
     gpu_model: such as "V100"; it sets the speed of the links, which otherwise follows from Type.
-    assume_no_nvlink: read lines without Links as having none, instead of giving all pairs kind UNKNOWN.
+    assume_no_nvlink: only for a file in which no line has Links. If True, the GPUs have no NVLinks; if False, every
+    pair has a link of kind `LinkKind.UNKNOWN`.
     pcie_gb_per_s: GB/s assumed for every pair without links.
     GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, of contradictory
     links, of links of unknown speed, and of GPUs that only AutoDetect could list.

@@ -135,7 +135,10 @@ def _switches(named: Sequence[Record], kind: str) -> list[switch_tree.Switch]:
 
 
 def _drop_those_below(named: Sequence[Record], switches: Sequence[switch_tree.Switch]) -> None:
-    """Remove from each switch with a Level the machines that a switch of a lower level has."""
+    """Remove from each switch the machines that a switch of a lower Level has.
+
+    `scontrol` lists for a switch all machines below it, not only those attached to it.
+    """
     levels = [_level(record) for record in named]
     below: set[str] = set()
     for level in sorted(set(levels)):

@@ -21,7 +21,7 @@ from topoplace.topology.fabric import Fabric
 
 _TREE, _BLOCK, _RING = "tree", "block", "ring"
 _UNREAD = {"flat": "has no switches", "torus3d": "is a torus, whose distances do not form levels"}
-# Of each kind: its list, the name of a member there, and the key of that name in a topology.conf.
+# For each kind: the key of its list, the key of a member's name there, and the key of that name in a topology.conf.
 _MEMBERS = {
     _TREE: ("switches", "switch", "switchname"),
     _BLOCK: ("blocks", "block", "blockname"),

@@ -1,4 +1,4 @@
-"""Text from files and tools: decode it, limit its size, cut it into numbered lines."""
+"""Decoding of text from files and tools: limit its size, cut it into numbered lines."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class LinkSpeed:
 
     @property
     def gb_per_s(self) -> float:
-        """Return the nominal figure, or the achievable one if there is no other."""
+        """Return the nominal GB/s of one link, or the achievable GB/s if there is no nominal figure."""
         return self.nominal_gb_per_s or self.achievable_gb_per_s or 0.0
 
 
