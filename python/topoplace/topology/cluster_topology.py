@@ -1,7 +1,7 @@
 """Topologies of many machines: a few templates (distinct machines), and a fabric whose levels join the machines.
 
-A machine is stored as a name, the number of its template, and a domain per level. GPUs and links are made on demand, so
-stored data grows with the number of machines, not with the number of GPUs or pairs of GPUs.
+A machine is stored as a name, the number of its template, and a domain per level. GPUs and links are made on demand.
+Stored data therefore grows with the number of machines, not with the number of GPUs or pairs of GPUs.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
     """Return (n, n) GB/s in one direction between the GPUs measured in `data`: symmetric, 0 on the diagonal.
 
     peer_access: read the matrix of p2pBandwidthLatencyTest with peer access (True) or without (False). A pair has the
-    slower of its two directions. In output of NCCL's tests, a pair has the speed of the run of these two GPUs, or else
-    that of the fastest run with both GPUs.
+    slower of its two directions. In output of NCCL's tests, a pair has the speed of its own run of two GPUs. If there
+    is none, it has that of the fastest run with both GPUs.
     Raises TopologyError naming the line, or a pair of GPUs that was not measured.
     """
     peer_access = _checks.flag(peer_access, "peer_access", TopologyError)

@@ -39,8 +39,8 @@ def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
     """Read the fabric from the output of `ibnetdiscover`.
 
     Machines are the hosts that adapters name. Levels are "leaf" (switches that share machines are one domain), "spine"
-    and so on, with the speed of the machines' ports and the oversubscription of the cables. Adapters that name no host,
-    and those inside switches, are left out with a note.
+    and so on. They have the speed of the machines' ports and the oversubscription of the cables. Adapters that name no
+    host, and those inside switches, are left out with a note.
     Raises TopologyError naming the line of malformed text, of a cable to an undescribed device, and of a second cable
     at one port. A network without switches or without machines is refused too.
     """
