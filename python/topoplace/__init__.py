@@ -1,6 +1,6 @@
 """topoplace: which accelerators should this job get, now, on this machine or cluster?
 
-Every public name is reachable from here and loaded on first use, so that importing the package takes
+Every public name is an attribute of this package and is loaded on first use. Importing the package takes
 milliseconds and loads neither plotting, networkx nor the simulator.
 """
 

@@ -1,7 +1,7 @@
-"""Checks of single values; every message names the argument, the place and the value.
+"""Checks of single argument values; every error message names the argument, the index and the value.
 
-Each check takes the exception class of its caller, so that a topology raises TopologyError and a job graph
-JobGraphError for the same mistake.
+A check refuses a value by raising the exception class it is given: for the same mistake a topology raises TopologyError
+and a job graph JobGraphError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Error = type[ValueError]
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Return `value` as it appears in a message: its repr, cut to `limit` characters."""
+    """Return `value` as it appears in an error message: its repr (a number as printed), cut to `limit` characters."""
     try:
         text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
     except ValueError:  # Python refuses to print integers of more than 4300 digits
@@ -79,7 +79,7 @@ def positive(value: object, what: str, error: Error, *, high: float = math.inf) 
 
 
 def text(value: object, what: str, error: Error) -> str:
-    """Return `value` as a non-empty string of valid Unicode."""
+    """Return `value` as a non-empty string of valid Unicode; refuse anything else."""
     if not isinstance(value, str) or not value:
         raise error(f"{what} = {shown(value)} is not a non-empty string")
     if not value.isascii():
@@ -91,14 +91,14 @@ def text(value: object, what: str, error: Error) -> str:
 
 
 def flag(value: object, what: str, error: Error) -> bool:
-    """Return `value`, which must be True or False; refuse numbers that merely count as one."""
+    """Return `value` if it is the bool True or False; refuse anything else, the numbers 0 and 1 included."""
     if not isinstance(value, bool):
         raise error(f"{what} = {shown(value)} is not True or False")
     return value
 
 
 def instance(value: object, kind: Any, what: str, error: Error) -> None:
-    """Refuse a `value` that is not an instance of `kind`, a class or a runtime-checkable protocol."""
+    """Raise `error` unless `value` is an instance of `kind`, which is a class or a runtime-checkable protocol."""
     if isinstance(value, type):  # a class also has the methods of a protocol
         raise error(f"{what} = {value.__name__} is a class; an object of it is needed")
     if not isinstance(value, kind):
@@ -106,7 +106,7 @@ def instance(value: object, kind: Any, what: str, error: Error) -> None:
 
 
 def simple_graph(value: Any, what: str, error: Error) -> Any:
-    """Return `value`, which must be an undirected simple networkx graph."""
+    """Return `value` if it is an undirected simple networkx graph; refuse anything else."""
     if not hasattr(value, "is_directed") or value.is_directed() or value.is_multigraph():
         raise error(f"{what} is a {type(value).__name__}; an undirected simple networkx graph is needed")
     return value
@@ -135,7 +135,7 @@ def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
 
 
 def symmetric_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]:
-    """Return `value` as an (n, n) float64 array: finite, not negative, symmetric, 0 on the diagonal."""
+    """Return `value` as an (n, n) float64 array that is finite, not negative, symmetric, and 0 on the diagonal."""
     matrix = numbers_of(value, what, error)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise error(f"{what} has shape {matrix.shape}; an (n, n) matrix is needed")

@@ -1,4 +1,4 @@
-"""Exceptions that topoplace raises; every one names the argument, the index and the value it refuses."""
+"""Exceptions that topoplace raises; every message names the argument, the index and the value that is refused."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ class JobGraphError(TopoplaceError, ValueError):
 
 
 class AllocationError(TopoplaceError, ValueError):
-    """An allocation or release that the cluster's state does not allow; the state is unchanged."""
+    """A malformed placement, or an allocation or release that the cluster's state does not allow.
+
+    The state of the cluster is unchanged.
+    """
 
 
 class SearchTimeoutError(TopoplaceError, TimeoutError):
-    """A search that reached its deadline before its answer was complete; `partial` is what it had found."""
+    """A search that reached its deadline before its answer was complete; `partial` holds the result found so far."""
 
     def __init__(self, message: str, partial: object) -> None:
         super().__init__(message)
@@ -30,7 +33,7 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
 
 
 class InfeasibleError(TopoplaceError, ValueError):
-    """A request to a kernel whose conditions contradict each other: no answer can satisfy all, or none was found."""
+    """Arguments of a kernel that no answer can satisfy, or for which its search found no answer."""
 
 
 class SnapshotError(TopoplaceError, ValueError):

@@ -1,4 +1,4 @@
-"""Build what a placed job needs to start: environment variables for CUDA and middleware, and the numactl prefix."""
+"""Build what a placed job needs to start: environment variables for local and remote GPUs, and the numactl prefix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU as a process sees it."""
+    """A GPU as the process that uses it finds it: machine, number or UUID, and whether it is remote."""
 
     machine: str
     """Name of the GPU's machine."""
@@ -30,12 +30,13 @@ class Device:
 Servers = Callable[[Sequence[Device]], Mapping[str, str]]
 """A function from the devices of a machine's processes, in task order, to environment variables.
 
-The variables state where the middleware's client finds the remote devices. Only the caller knows these addresses.
+The variables state where the client of a remote-GPU middleware, such as rCUDA, finds the remote devices. Only the
+caller knows these addresses.
 """
 
 
 def environment(placement: Placement, servers: Servers | None = None) -> Environment | dict[str, Environment]:
-    """Return the variables that make process-local device i the GPU of task i; see `Placement.env`."""
+    """Return the environment variables that make CUDA device i of a process the GPU of task i; see `Placement.env`."""
     if placement.remote and servers is None:
         raise AllocationError(
             f"remote = {placement.remote}: env needs servers=, a function that returns their addresses"
@@ -50,7 +51,7 @@ def environment(placement: Placement, servers: Servers | None = None) -> Environ
 
 
 def server_environment(placement: Placement) -> dict[str, Environment]:
-    """Return the variables of the middleware's servers by machine; see `Placement.server_env`."""
+    """Return, by machine name, the environment variables of the servers of remote GPUs; see `Placement.server_env`."""
     served: dict[str, list[int]] = {}
     for gpu in placement.remote:
         served.setdefault(placement.topology.gpus[gpu].machine, []).append(gpu)
@@ -60,7 +61,7 @@ def server_environment(placement: Placement) -> dict[str, Environment]:
 
 
 def numactl(placement: Placement) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
-    """Return the command that keeps a job to the NUMA nodes of its GPUs; see `Placement.numactl`."""
+    """Return the command prefix that binds a job to the NUMA node of its GPUs; see `Placement.numactl`."""
     commands = {
         machine: _bound(_nodes(placement, gpus, machine)) for machine, gpus in _by_host(placement).items()
     }
@@ -68,7 +69,10 @@ def numactl(placement: Placement) -> tuple[str, ...] | dict[str, tuple[str, ...]
 
 
 def _nodes(placement: Placement, gpus: Sequence[int], machine: str) -> set[int | None]:
-    """Return the NUMA nodes of the GPUs that are local to `machine`; None stands for an unknown one."""
+    """Return the NUMA nodes of those of `gpus` that are not remote; a socket number replaces an unknown NUMA node.
+
+    None stands for a GPU whose NUMA node and socket are unknown, or for a GPU that is not on `machine`.
+    """
     local = [placement.topology.gpus[index] for index in gpus if index not in placement.remote]
     return {
         None if gpu.machine != machine else gpu.socket if gpu.numa_node is None else gpu.numa_node
@@ -77,7 +81,10 @@ def _nodes(placement: Placement, gpus: Sequence[int], machine: str) -> set[int |
 
 
 def _by_host(placement: Placement) -> dict[str, list[int]]:
-    """Return the GPUs by the machine of their process, in task order, or by their own machine without processes."""
+    """Return the placement's GPUs in task order, by the name of the machine on which their process runs.
+
+    If the placement names no processes, the GPUs are listed by their own machine.
+    """
     found: dict[str, list[int]] = {}
     names = placement.topology.machine_names if placement.hosts else ()
     for share in placement.hosts:
@@ -90,7 +97,7 @@ def _by_host(placement: Placement) -> dict[str, list[int]]:
 
 
 def _seen(placement: Placement, index: int, beside: Sequence[int], machine: str) -> Device:
-    """Return a GPU as seen by the processes on `machine`, whose GPUs are `beside`."""
+    """Return GPU `index` as the processes on `machine` see it; these processes use the GPUs `beside`."""
     own = placement.topology.gpus[index].machine
     if index in placement.remote:
         return Device(own, _device(placement, index, [index]), remote=True)
@@ -107,7 +114,7 @@ def _uuid(placement: Placement, index: int) -> str:
 
 
 def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
-    """Return CUDA's name of a GPU on its machine for a process that also sees the GPUs `beside`."""
+    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `beside` is a MIG slice."""
     gpu = placement.topology.gpus[index]
     if any(placement.topology.gpus[other].parent for other in beside):
         return _uuid(placement, index)
@@ -121,7 +128,10 @@ def _visible(devices: Sequence[str]) -> Environment:
 
 
 def _client_variables(servers: Servers, devices: Sequence[Device]) -> Environment:
-    """Return the variables of `servers`; AllocationError if they are invalid or change which GPUs are visible."""
+    """Return the variables that `servers` gives for `devices`.
+
+    AllocationError if the variables are invalid or change which GPUs are visible.
+    """
     if not callable(servers):
         raise AllocationError(f"servers = {_checks.shown(servers)} is not callable")
     returned = servers(devices)

@@ -20,7 +20,7 @@ _LIMIT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class HostShare:
-    """The machine on which a process of a job runs, and the CPUs and memory it takes there."""
+    """The machine on which one process of a job runs, and the CPUs and memory (GB) that the process takes there."""
 
     machine: int
     """Number of the machine: the index of its name in the topology's `machine_names`."""
@@ -49,9 +49,13 @@ class Placement:
     hosts: tuple[HostShare, ...] = ()
     """Machine and resources of each process of the job; () if the policy chooses only GPUs."""
     remote: tuple[int, ...] = ()
-    """GPUs that their process reaches over the network: neither on its machine nor in its pool."""
+    """GPUs that a process reaches over the network.
+
+    A GPU on the process's own machine is not remote. Nor is one in that machine's pool, a group of machines that share
+    their GPUs by hardware.
+    """
     drives: tuple[int, ...] = ()
-    """Number of the machine of each drive."""
+    """For each storage drive of the job, the number of the drive's machine."""
 
     def __post_init__(self) -> None:
         gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
@@ -73,7 +77,7 @@ class Placement:
 
     @property
     def storage(self) -> tuple[int, ...]:
-        """Return `drives`, whose deprecated name this is."""
+        """Return `drives`; `storage` is its deprecated name."""
         warn_deprecated("Placement.storage", "Placement.drives")
         return self.drives
 
@@ -83,22 +87,25 @@ class Placement:
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
 
     def env(self, servers: Servers | None = None) -> Environment | dict[str, Environment]:
-        """Return the environment variables that make process-local device i the GPU of task i.
+        """Return the environment variables that make CUDA device i of a process the GPU of task i.
 
         For a job on several machines, return a dict of variables by machine name, each for the tasks of that machine in
         task order. GPUs have their own machine's numbers: the number in a name such as "GPU3" or "nvidia3", or else
         their position. MIG slices, and GPUs that a pool lends to another machine, require UUIDs for all GPUs;
         AllocationError if these are unknown.
 
-        servers: required for remote GPUs, which are not visible to CUDA. It returns variables for a machine's devices,
-        which are added to the others. AllocationError if it is missing or its result is not an environment.
+        servers: required for remote GPUs, which are not visible to CUDA. This function returns further variables for a
+        machine's devices. AllocationError if it is missing or its result is not an environment.
         """
         from topoplace import launch
 
         return launch.environment(self, servers)
 
     def server_env(self) -> dict[str, Environment]:
-        """Return the environment of the middleware's servers by machine name; each sees only the GPUs it serves."""
+        """Return, by machine name, the environment variables of the servers of remote GPUs.
+
+        A server sees only the GPUs of its machine that this job uses over the network.
+        """
         from topoplace import launch
 
         return launch.server_environment(self)
@@ -107,10 +114,10 @@ class Placement:
         """Return the command prefix that binds a job to the NUMA node of its GPUs.
 
         For example `("numactl", "--cpunodebind=0", "--membind=0")` if all GPUs share a NUMA node; SC'17 binds such jobs
-        to the socket (section 5.1). The prefix is () if they do not, as the job needs both sockets, or if the NUMA node
-        is unknown. The number of the socket replaces an unknown NUMA node.
+        to the socket (section 5.1). The prefix is () if the GPUs have different NUMA nodes or an unknown one. The
+        number of the socket replaces an unknown NUMA node.
 
-        Returns a dict by machine name if processes run on several machines. Remote GPUs do not count, and the NUMA node
+        Returns a dict by machine name if processes run on several machines. Remote GPUs are ignored, and the NUMA node
         of a GPU lent by a pool is unknown.
         """
         from topoplace import launch
@@ -147,7 +154,7 @@ class Refusal:
     reason: str
     """Explanation in plain English."""
     permanent: bool = False
-    """True if waiting cannot help, as the job does not fit even the idle cluster."""
+    """True if waiting cannot help, because the job does not fit even the idle cluster."""
 
 
 def __getattr__(name: str) -> object:

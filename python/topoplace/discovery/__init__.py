@@ -1,4 +1,4 @@
-"""Readers of tool output and configuration: text in, Topology out; no process, file or network is touched.
+"""Readers of tool output and configuration: from text to a Topology, without touching processes, files or networks.
 
 One module per format, each with `recognised` and `parse`; `read` chooses the format by content. Only `live` queries the
 machine it runs on.

@@ -7,7 +7,7 @@ from topoplace.topology.topology import Topology
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` begins as a JSON object; this format comes last, so it also refuses unknown JSON."""
+    """Return True if `text` begins as a JSON object; this format is tried last, and its parser refuses unknown JSON."""
     return text.lstrip().startswith("{")
 
 

@@ -1,4 +1,4 @@
-"""Registry of the text formats: recognise a text or file by its content, and parse it."""
+"""Registry of the text formats: recognise the format of a text or file by its content, and parse it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Format:
     module: str
 
     def recognised(self, text: str) -> bool:
-        """Return whether `text` looks like this format; only parsing proves it."""
+        """Return True if `text` looks like this format; `parse` may still refuse it."""
         found: bool = self._module().recognised(text)
         return found
 
     def parse(self, data: str | bytes, **options: Any) -> Any:
-        """Read `data`; pass on those of `options` that this format uses."""
+        """Return the result of the format's parser for `data`; `options` that the parser does not know are dropped."""
         known = self.options
         return self._module().parse(data, **{key: value for key, value in options.items() if key in known})
 
@@ -90,7 +90,7 @@ def format_of(data: str | bytes) -> Format:
 def read(data: str | bytes, *, format: str | None = None, **options: Any) -> Topology | Fabric | Any:
     """Read `data`, a text in any format of `FORMATS`.
 
-    format: the name of one of them, instead of recognising it by content.
+    format: the name of a format; None recognises the format by content.
     options: such as gpu_model="A100"; formats ignore the options they do not need.
     Returns a Topology. A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A
     text about CPUs or measured speeds alone gives the result of its parser. Raises TopologyError with line and reason.

@@ -1,4 +1,4 @@
-"""The catalogue of machines by name: `machines.get("dgx1-v100")`."""
+"""The catalogue of built-in machines: `machines.get("dgx1-v100")` returns one by name."""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ _ALL_PAIRS_OF_8 = tuple((u, v, 1) for u in range(8) for v in range(u + 1, 8))
 
 
 def _machine(name: str, model: str, kind: LinkKind, sockets: str, pairs: Sequence[Pair]) -> Topology:
-    """Build one machine; `sockets` has a digit per GPU: its socket, or its PCIe root if only roots are known."""
+    """Build a machine of 16 GB GPUs with direct NVLinks between `pairs`, each (u, v, lanes).
+
+    sockets: a digit per GPU: its socket, or its PCIe root if only roots are known.
+    """
     return Topology.from_links(
         len(sockets),
         [direct(u, v, kind, lanes) for u, v, lanes in pairs],
@@ -81,9 +84,10 @@ def _switched(
     nic_gb_per_s: float | None = None,
     gpus_per_nic: int = 1,
 ) -> Topology:
-    """Build a machine with NVSwitches.
+    """Build a machine whose GPUs are joined by NVSwitches.
 
-    switches: for each switch, the NVLinks from each GPU.
+    sockets: a digit per GPU, its socket.
+    switches: for each switch, the number of NVLinks from each GPU.
     trunks: (a, b, lanes) of NVLinks between two switches.
     nic_gb_per_s: if given, each group of `gpus_per_nic` GPUs has a network adapter below the same PCIe switch, on a
     rail of its own.
@@ -134,7 +138,10 @@ def _linked(
     pairs: Sequence[Pair] = (),
     xgmi: str = "xgmi-mi300",
 ) -> Topology:
-    """Build a machine of PCIe and, between `pairs`, direct xGMI links."""
+    """Build a machine whose GPUs have direct xGMI links between `pairs`, each (u, v, lanes), and else only PCIe.
+
+    sockets: a digit per GPU, its socket.
+    """
     gb_per_s = SPEEDS[xgmi].gb_per_s
     links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gb_per_s)) for u, v, lanes in pairs)
     default = SPEEDS[pcie].achievable_gb_per_s or 0.0
@@ -152,7 +159,10 @@ def _dgx2(name: str) -> Topology:
 
 
 def _nvl72(name: str) -> Topology:
-    """Build eighteen trays of four GB200 GPUs in one NVLink domain: each pair has all eighteen NVLinks of a GPU."""
+    """Build a rack of eighteen machines (trays) of four GB200 GPUs, which form one NVLink domain.
+
+    Every pair of GPUs has the bandwidth of all eighteen NVLinks of a GPU.
+    """
     gb_per_s = SPEEDS["nvlink5"].gb_per_s * 18
     pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gb_per_s)) for u in range(4) for v in range(u + 1, 4))
     default = SPEEDS["pcie5"].achievable_gb_per_s or 0.0

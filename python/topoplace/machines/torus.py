@@ -1,4 +1,4 @@
-"""Grids of chips that close to rings, as TPUs are wired."""
+"""Tori: grids of chips whose rows close to rings, as TPUs are wired."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def torus(
 
     shape: chips along each dimension.
     gb_per_s: of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
-    wrap: whether each dimension of three or more chips closes to a ring.
-    host: the chips of one machine along each dimension; 2 x 2 x 1 for TPU v4.
+    wrap: if True, each dimension of three or more chips closes to a ring.
+    host: how many chips of one machine there are along each dimension; 2 x 2 x 1 for TPU v4.
     Chips are numbered with the last dimension fastest. Raises TopologyError naming the argument.
     """
     sizes = _sizes(shape, "shape")

@@ -1,4 +1,4 @@
-"""Test tools for third parties: `check_policy`, the contract that every policy must fulfil."""
+"""Test tools for authors of policies: `check_policy` checks the contract that every policy must fulfil."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executable checks of the contract of policies, for this package and for third parties."""
+"""Checks that a policy keeps the contract of `Policy`, for the policies of this package and of third parties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PolicyFactory = Callable[[], Policy]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The counts of `check_policy`: decisions made, and those of them that placed the job."""
+    """The result of `check_policy`: the policy's name, the number of decisions, and how many of them placed the job."""
 
     policy: str
     decisions: int
@@ -41,12 +41,15 @@ def check_policy(
 ) -> Report:
     """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    topologies: by default three built-in machines and a cluster of two. jobs: by default patterns of 1 to 5 tasks with
-    and without requirements. states: random allocations of each topology. These clauses are checked for each case:
+    topologies: by default three built-in machines and a topology of two machines.
+    jobs: by default patterns of 1 to 5 tasks with and without requirements, and a chain of 32 tasks.
+    states: besides the idle cluster, how many busy clusters to try for each topology. The first has no free GPU; in the
+    others random GPUs are busy.
+    These clauses are checked for each case:
     - `place` returns None or a placement with one GPU per task. Each GPU is free, meets the job's requirements and is
       listed once.
     - `place` gives the same answer again, also for a new policy from the factory.
-    - `explain` agrees with `place` and ranks different sets of GPUs.
+    - `explain` agrees with `place` and ranks no set of GPUs twice.
     - `plan` starts only jobs of the queue, each on GPUs that are still free.
     - No method changes the cluster, topology or job.
     """
@@ -82,7 +85,7 @@ def _no_exception(where: str) -> Generator[None]:
 
 
 class _Check:
-    """The checks of one job on one state of a cluster."""
+    """The checks of a policy's answers for one job and one state of a cluster."""
 
     def __init__(self, policy: Policy, build: PolicyFactory, job: JobGraph, cluster: Cluster) -> None:
         self.policy = policy
@@ -93,7 +96,7 @@ class _Check:
         self.where = f"{policy.name}: {job.name} of {job.num_tasks} on {cluster.topology.name}, busy {busy}"
 
     def place(self) -> Placement | None:
-        """Check `place` and `explain` against every clause, and return the placement."""
+        """Check the policy's `place` and `explain` against every clause; return what `place` returns."""
         before = self._shown()
         placement = self._asked(self.policy.place)
         _require(
@@ -220,7 +223,7 @@ def _default_jobs() -> list[JobGraph]:
 
 
 def _clusters(topologies: Sequence[Topology], states: int, rng: random.Random) -> Iterator[Cluster]:
-    """Yield, for each topology, an idle cluster, one that is fully busy, and ones with random GPUs busy."""
+    """Yield, for each topology, an idle cluster and `states` busy ones: the first fully, the others on random GPUs."""
     for topology in topologies:
         yield Cluster(topology)
         for number in range(states):

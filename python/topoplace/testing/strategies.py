@@ -51,7 +51,10 @@ def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_mac
 
 @st.composite
 def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
-    """Generate clusters (`Topology.cluster`) of up to two models of machine under up to two levels, some with rails."""
+    """Generate topologies of clusters (`Topology.cluster`) of at most two kinds of machines.
+
+    They have at most two levels, some of which have rails.
+    """
     kinds = draw(st.lists(topologies(max_gpus=3, max_machines=1), min_size=1, max_size=2))
     machines = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_machines))
     count = len(machines)
@@ -71,7 +74,10 @@ def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
 
 @st.composite
 def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> JobGraph:
-    """Generate job graphs of min_tasks..max_tasks tasks: named patterns and random graphs, sensitive or not."""
+    """Generate job graphs of min_tasks..max_tasks tasks: named patterns and random graphs.
+
+    Some are bandwidth-sensitive.
+    """
     k = draw(st.integers(min_tasks, max_tasks))
     pairs = [(a, b) for b in range(k) for a in range(b)]
     if not pairs or draw(st.booleans()):
@@ -84,7 +90,10 @@ def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> Jo
 
 @st.composite
 def clusters(draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None) -> Cluster:
-    """Generate clusters with some GPUs held and some drained. topology: strategy, by default `topologies()`."""
+    """Generate clusters in which jobs hold some GPUs and some are drained.
+
+    topology: a strategy for the cluster's topology, by default `topologies()`.
+    """
     cluster = Cluster(draw(topologies() if topology is None else topology))
     owners = draw(
         st.lists(

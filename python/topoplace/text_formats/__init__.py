@@ -1,1 +1,1 @@
-"""Exchange formats as arrays and rows, and back; independent of GPUs and jobs."""
+"""Readers and writers of exchange formats (METIS, DIMACS, CSV) as arrays and rows; they know no GPUs and jobs."""

@@ -12,7 +12,7 @@ MAX_NUMBER = 1e15
 
 
 def lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of each line that is not blank; ValueError for text that is not CSV."""
+    """Yield (line number, fields) of each line that is not blank; ValueError for text that is not CSV."""
     _checks.instance(text, str, "text", ValueError)
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
@@ -26,7 +26,7 @@ def lines(text: str) -> Iterator[tuple[int, list[str]]]:
 def records(
     text: str, needed: Sequence[str], optional: Collection[str] | None = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number of each line below the header and its fields by column, as text.
+    """Yield (line number, fields by column name) of each line below the header; fields are text.
 
     needed: the required columns.
     optional: the other columns allowed; None allows any.
@@ -54,7 +54,7 @@ def number(
     low: float = 0,
     high: float = MAX_NUMBER,
 ) -> float:
-    """Return the number in the text of a column, checked to be within low..high."""
+    """Return `text`, a cell of `column`, as a number of type `kind`; ValueError unless it is within low..high."""
     try:
         value = kind(text)
     except ValueError:

@@ -37,18 +37,18 @@ Integers = NDArray[np.int64]
 
 
 class NetworkFile(NamedTuple):
-    """The content of a file in the form of `kernels.min_cost_flow`: nodes are numbered from 0."""
+    """The content of a DIMACS file as arguments of `kernels.min_cost_flow`: nodes are numbered from 0."""
 
     num_nodes: int
     tail: NDArray[np.int32]
-    """(arcs,), like the next four."""
+    """The tail node of each arc; the next four arrays also have one entry per arc."""
     head: NDArray[np.int32]
     lower: Integers
     capacity: Integers
     """`kernels.INFINITE` for -1 in the file."""
     cost: Integers
     supply: Integers
-    """(nodes,)"""
+    """What each node sends; below zero, what it receives."""
 
 
 class _Problem(NamedTuple):
@@ -130,7 +130,7 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], name: str, why: str) -
 
 
 def _numbered(*ends: NDArray[np.int32]) -> list[Integers]:
-    """Return node numbers from 1, as the text has them."""
+    """Return arrays of node numbers counted from 1, as in the text, for arrays counted from 0."""
     return [nodes.astype(np.int64) + 1 for nodes in ends]
 
 
@@ -145,7 +145,7 @@ def _lines(letter: str, *columns: Integers) -> str:
 
 
 class _Reader:
-    """The content of the lines read so far."""
+    """A reader that collects the content of the lines it has read."""
 
     def __init__(self) -> None:
         self.problem: _Problem | None = None
@@ -153,7 +153,7 @@ class _Reader:
         self._arcs: list[Integers] = [np.zeros((0, 5), dtype=np.int64)]
 
     def add_line(self, words: list[bytes], number: int) -> None:
-        """Read one line of any kind."""
+        """Read one line, given as its words; `number` is the line's number."""
         if not words or words[0].startswith(b"c"):
             return
         values = _values(words, number)
@@ -168,7 +168,7 @@ class _Reader:
             self._add_supply(values, self.problem, number)
 
     def add_arcs(self, text: bytes, number: int) -> int:
-        """Read lines that match `_ARCS`, of which the first is line `number`; return how many there are."""
+        """Read `text`, lines of arcs that match `_ARCS` and begin at line `number`; return the number of lines."""
         assert self.problem is not None
         words = text.replace(b"a", b" ").decode("ascii")
         rows = np.fromstring(words, dtype=np.int64, sep=" ").reshape(-1, 5)
@@ -182,7 +182,7 @@ class _Reader:
         return len(rows)
 
     def network(self) -> NetworkFile:
-        """Return the network once all lines are read; refuse one that is incomplete."""
+        """Return the network that the lines describe; ValueError if it is incomplete."""
         if self.problem is None:
             raise ValueError("no line `p min NODES ARCS`")
         line, nodes, arcs = self.problem
@@ -207,7 +207,7 @@ class _Reader:
 
 
 def _values(words: list[bytes], number: int) -> list[int]:
-    """The numbers of a line of any kind."""
+    """Return the numbers of a line, after checking its first letter and the count of numbers."""
     fields = _FIELDS.get(words[0])
     if fields is None:
         raise ValueError(f"line {number}: {_shown(words[0])} is none of c, p, n, a")

@@ -1,4 +1,4 @@
-"""Graphs as text in the format of METIS, Chaco, Walshaw's archive, KaHIP and Scotch's `gcv`; sides as text.
+"""Graphs as text in the format of METIS, Chaco, Walshaw's archive, KaHIP and Scotch's `gcv`, and bipartitions.
 
 The first line that is not a comment holds the numbers of vertices and edges. An optional code of three digits follows:
 1?? means that vertices have sizes, ?1? that they have weights, ??1 that edges have weights. Last is the number of
@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 
 
 class GraphFile(NamedTuple):
-    """The content of a file. Vertex sizes are ignored: they only matter for the volume of messages."""
+    """The content of a METIS file. Vertex sizes are ignored: they only matter for the volume of messages."""
 
     graph: Graph
     edges: NDArray[np.float64]
@@ -44,12 +44,12 @@ class _Header(NamedTuple):
 
     @property
     def before_neighbours(self) -> int:
-        """Return how many numbers of a line come before its neighbours."""
+        """Return how many numbers precede the neighbours in a vertex's line."""
         return self.sizes + self.vertex_weights
 
 
 class _Numbers(NamedTuple):
-    """The numbers of a text by line; comments are not lines."""
+    """The numbers in a text, grouped by line; comment lines are left out."""
 
     value: Integers
     first: Integers
@@ -74,7 +74,7 @@ def parse(data: bytes) -> GraphFile:
 
 
 def format_sides(side: ArrayLike) -> str:
-    """Write one line per vertex, its side, as METIS does in `FILE.part.2`."""
+    """Return a bipartition as text: one line per vertex with its side (0 or 1), as METIS writes `FILE.part.2`."""
     return "".join(f"{value}\n" for value in np.asarray(side).tolist())
 
 
@@ -107,7 +107,7 @@ def _blank_comments(text: NDArray[np.uint8], starts: Integers, ends: Integers) -
 
 
 def _values(text: NDArray[np.uint8], ends: Integers) -> tuple[Integers, Integers]:
-    """Return where each number begins, and its value."""
+    """Return the position in `text` at which each number begins, and each number's value."""
     blank = (text == ord(" ")) | ((text >= 9) & (text <= 13))
     bad = ~blank & ((text < ord("0")) | (text > ord("9")))
     if bad.any():
@@ -206,7 +206,10 @@ def _check_arcs(owner: Integers, other: Integers, weight: Integers, line: Intege
 def _edges(
     owner: Integers, other: Integers, weight: Integers, line: Integers, header: _Header
 ) -> NDArray[np.float64]:
-    """Return each edge once, after checking that both ends name it once and with the same weight."""
+    """Return (m, 3) each edge once: lower end, higher end, weight.
+
+    ValueError unless both ends name the edge exactly once and with the same weight.
+    """
     up = _sorted_by_ends(owner, other, weight, owner < other, header.vertices)
     down = _sorted_by_ends(other, owner, weight, owner > other, header.vertices)
     for low_first, (key, _) in ((True, up), (False, down)):
@@ -233,7 +236,7 @@ def _sorted_by_ends(
 def _one_sided(
     up: tuple[Integers, Integers], down: tuple[Integers, Integers], line: Integers, vertices: int
 ) -> str:
-    """Describe the first edge that its two ends do not name alike."""
+    """Return a message about the first edge that only one end names, or that its ends name with different weights."""
     for low_first, key, other in ((True, up[0], down[0]), (False, down[0], up[0])):
         lonely = key[~np.isin(key, other)]
         if len(lonely):

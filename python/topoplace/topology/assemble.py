@@ -1,4 +1,4 @@
-"""Assemble machines to a cluster: collect the machines, and their domains in each level."""
+"""Assemble machines into a cluster: collect the machines, and their domains in each level of the fabric."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ Racks = SupportsIndex | Sequence[str | None]
 
 @dataclass(frozen=True)
 class _Host:
-    """One machine of the cluster: its name, its topology, and its domain in each level it brings along."""
+    """One machine of the new cluster: its name, its topology, and its domain in each level of its former cluster.
+
+    `domains` is by name of the level; {} for a machine that was in no cluster.
+    """
 
     name: str
     machine: Topology
@@ -37,7 +40,7 @@ def join(
     network: float | None,
     name: str,
 ) -> Topology:
-    """Join machines by a fabric; see `Topology.cluster`."""
+    """Return the cluster of `machines` joined by `fabric`; see `Topology.cluster`."""
     name = _checks.text(name, "name", TopologyError)
     if fabric is not None:
         _checks.instance(fabric, Fabric, "fabric", TopologyError)
@@ -62,7 +65,10 @@ def join(
 
 
 def _network(given: float | None, parts: Iterable[Topology]) -> float:
-    """Return GB/s between machines: the given value, or the one that all clusters to be joined have."""
+    """Return GB/s between machines that meet at no level: `given`, or the value that all clusters in `parts` have.
+
+    Without both, the default of 12.5 GB/s.
+    """
     if given is not None:
         return _checks.real(given, "network", TopologyError)
     known = {part.network for part in parts if part.fabric is not None}
@@ -89,7 +95,7 @@ def _distances(parts: Iterable[Topology]) -> DistanceWeights:
 def _listed(
     machines: Machines, count: int | None, fabric: Fabric | None, names: Sequence[str] | None
 ) -> list[tuple[str, Topology]]:
-    """Return all parts to be joined, each a machine or several, with a name for each."""
+    """Return (name, topology) of each part of the new cluster; a part is one machine or several."""
     if isinstance(machines, Topology):
         return _copies(machines, count, names if names is not None else fabric.machines if fabric else None)
     if count is not None:
@@ -110,7 +116,10 @@ def _listed(
 
 
 def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str, Topology]:
-    """Return `machines` by name: as given, or in a list by their own names if these are unique, else numbered."""
+    """Return the topologies in `machines` by name.
+
+    A mapping keeps its names. Entries of a list get the name of their first machine, or numbers if names repeat.
+    """
     if isinstance(machines, Mapping):
         named = cast("Mapping[str, Any]", machines).items()
         for label, one in named:
@@ -125,7 +134,10 @@ def _by_name(machines: Sequence[Topology] | Mapping[str, Topology]) -> dict[str,
 
 
 def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -> list[tuple[str, Topology]]:
-    """Return `machine` `count` times, or as often as `names` requires."""
+    """Return (name, `machine`) `count` times, with numbered names; if `count` is None, once for each of `names`.
+
+    A `machine` that consists of several machines takes several of `names`.
+    """
     if count is None:
         if names is None:
             raise TopologyError("count is missing: a single machine needs count, fabric or names")
@@ -143,7 +155,7 @@ def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -
 
 
 def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Level]]:
-    """Split all parts into single machines, and return the levels that clusters among them bring along."""
+    """Return the single machines of all parts, and the levels of those parts that are clusters."""
     hosts: list[_Host] = []
     levels: dict[str, Level] = {}
     for label, part in listed:
@@ -161,7 +173,10 @@ def _hosts(listed: Sequence[tuple[str, Topology]]) -> tuple[list[_Host], list[Le
 
 
 def _inner_hosts(label: str, part: Topology) -> list[_Host]:
-    """Return the machines of `part`, with their domains in its levels."""
+    """Return the single machines of `part` with their domains in the levels of its fabric.
+
+    The names of machines and domains begin with `label`.
+    """
     machine_of = part.machine_of
     crossing = next((pair for pair in part.links if machine_of[pair[0]] != machine_of[pair[1]]), None)
     if crossing is not None or part.components:

@@ -1,7 +1,7 @@
-"""Topologies of many machines: few templates, many machines of each, joined by the levels of a fabric.
+"""Topologies of many machines: a few templates (distinct machines), and a fabric whose levels join the machines.
 
-Nothing here grows with the square of the number of GPUs, and little with the number itself. A machine is a name, the
-number of its template, and a domain per level. GPUs and links are made on demand.
+A machine is stored as a name, the number of its template, and a domain per level. GPUs and links are made on demand.
+Stored data therefore grows with the number of machines, not with the number of GPUs or pairs of GPUs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Uuids = tuple[str | None, ...]
 
 
 class ClusterTopology(Topology):
-    """A `Topology` made of machines with shared templates; build one with `Topology.cluster`."""
+    """A `Topology` of many machines, in which equal machines share one template; build one with `Topology.cluster`."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class ClusterTopology(Topology):
     ) -> None:
         """Make machine i of `fabric` a copy of `machines[i]`, a topology of one machine; equal ones share a template.
 
-        uuids: (m,) of the GPUs of each machine; () keeps those of `machines`.
-        The caller checks the arguments: `assemble.join` or the reader of JSON.
+        uuids: (m,) for each machine the UUIDs of its GPUs; () keeps those of `machines`.
+        The arguments are not checked again: `assemble.join` or the reader of JSON has checked them.
         """
         templates, template_of, own = _templates(machines, distances)
         sizes = [template.num_gpus for template in templates]
@@ -89,7 +89,7 @@ class ClusterTopology(Topology):
     _fabric: Fabric
     _uuids: tuple[Uuids, ...]
     _ports: list[level_ports.Ports]
-    """For each level, the ports into it of every GPU of each template (by its number)."""
+    """For each level, by template number, the port into that level of every GPU of the template."""
 
     def __setattr__(self, field: str, _value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {field!r}")
@@ -101,28 +101,31 @@ class ClusterTopology(Topology):
 
     @property
     def fabric(self) -> Fabric:
-        """Return the machines and the levels that join them."""
+        """Return the names of the machines, and the levels that join the machines."""
         return self._fabric
 
     @property
     def templates(self) -> tuple[Topology, ...]:
-        """Return the distinct machines, each once."""
+        """Return the distinct machines of the cluster, each as a topology of one machine.
+
+        Machines that differ only in names or UUIDs are the same template.
+        """
         return self._templates
 
     @property
     def template_of(self) -> tuple[int, ...]:
-        """Return (m,) the index into `templates` of each machine."""
+        """Return, for each machine, the index of its template in `templates`."""
         return self._template_of
 
     @property
     def level_links(self) -> tuple[Link, ...]:
-        """Return, for each level of the fabric, the link of two GPUs that meet there and have all its ports."""
+        """Return, for each level of the fabric, the link between two GPUs that meet there through the fastest ports."""
         pairs = zip(self._fabric.levels, self._ports, strict=True)
         return tuple(level_ports.best(level, ports, self.network) for level, ports in pairs)
 
     @property
     def uuids(self) -> tuple[Uuids, ...]:
-        """Return (m,) the UUIDs of each machine's GPUs; () if unknown."""
+        """Return, for each machine, the UUIDs of its GPUs; () if no UUID in the cluster is known."""
         return self._uuids
 
     @property
@@ -137,20 +140,20 @@ class ClusterTopology(Topology):
 
     @cached_property
     def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """Map each machine's name to its GPUs, ascending."""
+        """Return the GPUs of each machine, ascending, by the machine's name."""
         ends = zip(self.machine_names, self._offsets, self._offsets[1:], strict=False)
         return MappingProxyType({name: tuple(range(first, end)) for name, first, end in ends})
 
     @cached_property
     def machine_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
+        """Return (num_gpus,) int32, read-only: the index into `machine_names` of each GPU's machine."""
         found = np.repeat(np.arange(self.num_machines, dtype=np.int32), np.diff(self._offsets))
         found.setflags(write=False)
         return found
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines."""
+        """Return (num_gpus,) int32, read-only: the number of each GPU's socket, counted over all machines."""
         own = [template.socket_of for template in self._templates]
         counts = [int(sockets.max()) + 1 for sockets in own]
         firsts = accumulate((counts[template] for template in self._template_of), initial=0)
@@ -161,12 +164,12 @@ class ClusterTopology(Topology):
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
-        """Return (n,) each GPU's index on its own machine, which is the number a process there uses."""
+        """Return, for each GPU, its index on its own machine, which is the number a process on that machine uses."""
         locals_of = [range(template.num_gpus) for template in self._templates]
         return tuple(local for template in self._template_of for local in locals_of[template])
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which these GPUs are unhealthy and all others are as before."""
+        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged."""
         broken: dict[int, list[int]] = {}
         for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
             gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
@@ -180,7 +183,10 @@ class ClusterTopology(Topology):
         )
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
-        """Return the GPUs for which `suits` is true, ascending; `suits` is called once per GPU of a template."""
+        """Return the numbers of the GPUs for which `suits` is true, ascending.
+
+        `suits` is called once for each GPU of a template, not once for each GPU of the cluster.
+        """
         chosen = [template.select(suits) for template in self._templates]
         if not any(chosen):
             return ()
@@ -189,7 +195,7 @@ class ClusterTopology(Topology):
 
     @cached_property
     def partitioned_gpus(self) -> tuple[int, ...]:
-        """Return the GPUs of machines with partitions, ascending; jobs may get them only as whole partitions."""
+        """Return the GPUs of machines with partitions, ascending; a job may get such GPUs only as a whole partition."""
         ends = zip(self._offsets, self._offsets[1:], self._template_of, strict=False)
         ranges = [range(first, end) for first, end, t in ends if self._templates[t].partitions]
         return tuple(gpu for inside in ranges for gpu in inside)
@@ -207,11 +213,11 @@ class ClusterTopology(Topology):
         return replace(template, gpus=tuple(replace(gpu, machine=name, uuid=uuid) for gpu, uuid in named))
 
     def renamed_machine(self, name: str) -> Topology:
-        """Return this topology of one machine with its machine called `name`."""
+        """Return this cluster of one machine as a plain topology, in which the machine is called `name`."""
         return self.machine(self.machine_names[0]).renamed_machine(name)
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Return whether the partitions of each machine allow one job to get its part of `gpus`."""
+        """Return True if one job may get `gpus`: of a machine with partitions, none or exactly one partition."""
         by_machine: dict[int, list[int]] = {}
         for gpu in gpus if any(template.partitions for template in self._templates) else ():
             by_machine.setdefault(self._machine_at(gpu), []).append(gpu)
@@ -223,7 +229,10 @@ class ClusterTopology(Topology):
         )
 
     def distance(self, u: int, v: int) -> float:
-        """Return the distance between GPUs u and v: the sum of the weights, in `distances`, of their levels."""
+        """Return the distance between GPUs u and v by the weights in `distances`.
+
+        Inside a machine it is the weight of their link; between machines, of the levels their path climbs.
+        """
         link = self.link(u, v)
         i, j = self._machine_at(u), self._machine_at(v)
         if i == j or link == NONE:
@@ -231,7 +240,7 @@ class ClusterTopology(Topology):
         return self._level_distances[self._meeting(u, i, v, j)[0]]
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an (n, n) array of `value(link)` for every pair; the diagonal is `value(SELF)`."""
+        """Return an (n, n) array of `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`."""
         return self._matrix(value, None, dtype)
 
     def rebuilt(
@@ -242,7 +251,7 @@ class ClusterTopology(Topology):
         levels: Sequence[Level] | None = None,
         distances: DistanceWeights | None = None,
     ) -> Self:
-        """Return the same machines with `change` applied to every template and the given fields replaced."""
+        """Return the same cluster with `change` applied to every template, and with the other arguments where given."""
         changed = [change(template) for template in self._templates]
         return type(self)(
             [changed[template] for template in self._template_of],
@@ -255,7 +264,7 @@ class ClusterTopology(Topology):
         )
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """Return the same topology with other weights for `distance`: a preset's name, such as "sc17", or weights."""
+        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17")."""
         weights = self._templates[0].with_distances(distances).distances
         return self.rebuilt(lambda template: template, distances=weights)
 
@@ -276,9 +285,10 @@ class ClusterTopology(Topology):
         return self._templates[self._template_of[i]].link(u - first, v - first)
 
     def _meeting(self, u: int, i: int, v: int, j: int) -> tuple[int, Link]:
-        """Return the first level at which GPU u of machine i and GPU v of machine j have a path, and their link.
+        """Return (level, link) for GPU u of machine i and GPU v of machine j.
 
-        Pairs that meet at no level get the number of levels and the network's link.
+        `level` is the index of the first level at which these GPUs have a path, and `link` the link there. If there is
+        none, the result is the number of levels, and the link at `network` GB/s.
         """
         for number, level in enumerate(self._fabric.levels):
             domain = level.domains[i]
@@ -319,7 +329,7 @@ class ClusterTopology(Topology):
 
     @cached_property
     def _level_distances(self) -> list[float]:
-        """Return the distance of a pair that meets at each level; the last entry is for pairs that meet at none."""
+        """Return, for each level, the distance of two GPUs that meet there; last, of GPUs that meet at no level."""
         weights, climbed = self.distances, 0.0
         distances: list[float] = []
         for level in self._fabric.levels:
@@ -337,7 +347,11 @@ class ClusterTopology(Topology):
     def _matrix(
         self, value: Callable[[Link], float], of_level: Sequence[float] | None, dtype: DTypeLike
     ) -> NDArray[Any]:
-        """Return `value(link)` of every pair; `of_level`, if given, replaces it for pairs of different machines."""
+        """Return an (n, n) array of `value(link)` for every pair of GPUs.
+
+        `of_level`, if given, has the values for pairs on different machines: one by the level at which they meet, then
+        one for pairs that meet at no level.
+        """
         self._check_matrix_size()
         n, machine_of = self.num_gpus, self.machine_of
         beyond = value(self._network) if of_level is None else of_level[-1]
@@ -367,7 +381,7 @@ class ClusterTopology(Topology):
         return matrix
 
     def _numbered_ports(self, level: int) -> tuple[list[Link], NDArray[np.int16]]:
-        """Return the distinct ports of the GPUs into `level`, and (n,) the number of each GPU's port."""
+        """Return the distinct ports of the GPUs into `level`, and (n,) the index of each GPU's port in that list."""
         different: dict[tuple[LinkKind, int, float], int] = {}
         ports: list[Link] = []
 
@@ -389,7 +403,7 @@ class ClusterTopology(Topology):
 
 
 def _domain_numbers(level: Level) -> NDArray[np.int32]:
-    """Return (m,) the number of each machine's domain of `level`, -1 for none."""
+    """Return (m,) the number of each machine's domain in `level`, from 0; -1 for a machine in no domain."""
     number: dict[str | None, int] = {
         domain: i for i, domain in enumerate(dict.fromkeys(filter(None, level.domains)))
     }
@@ -402,7 +416,7 @@ def _domain_numbers(level: Level) -> NDArray[np.int32]:
 def _templates(
     machines: Sequence[Topology], distances: DistanceWeights
 ) -> tuple[tuple[Topology, ...], tuple[int, ...], tuple[Uuids, ...]]:
-    """Return the distinct machines, and for each of `machines` the number of its template and its UUIDs.
+    """Return the templates (distinct machines), and for each of `machines` the number of its template and its UUIDs.
 
     In a template the machine is called "machine0" and GPUs have no UUIDs.
     """

@@ -1,4 +1,4 @@
-"""Differences between two topologies, and faults visible in one: degraded links, sick GPUs, odd machines."""
+"""Differences between two topologies, and faults visible in one: degraded links, unhealthy GPUs, unusual machines."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MAX_GPUS = 1024
 """Limit on GPUs of a topology that is compared pair by pair; clusters may be larger."""
 
 Facts = Mapping[str, tuple[str, float]]
-"""By subject: the text that describes it, and a number that falls when it gets worse."""
+"""For each subject, such as a GPU or a pair: a text that describes it, and a number that falls if it gets worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between two topologies; the text of something missing is ""."""
+    """One difference between two topologies; `before` and `after` are texts, "" for something missing."""
 
     what: str
     """The subject, such as "GPU0 - GPU3", "machine7: GPU2" or "network"."""
@@ -46,7 +46,7 @@ class Finding:
 
 
 def shown(link: Link) -> str:
-    """Describe a link in few words, such as "2 x NVLINK2, 50 GB/s"."""
+    """Return a short description of `link`, such as "2 x NVLINK2, 50 GB/s"."""
     if link == NONE:
         return "no path"
     return f"{f'{link.lanes} x ' if link.lanes > 1 else ''}{link.kind.name}, {link.gb_per_s:g} GB/s"
@@ -106,7 +106,7 @@ def _settings(topology: Topology) -> Facts:
 
 
 def _facts(topology: Topology) -> Facts:
-    """Collect all facts of one machine, or of a few machines pair by pair."""
+    """Return the facts of a topology to compare: GPUs, adapters, components, partitions, and the link of every pair."""
     if topology.num_gpus > _MAX_GPUS:
         raise TopologyError(
             f"{topology.num_gpus} GPUs are too many to compare pair by pair (at most {_MAX_GPUS}); "
@@ -164,7 +164,7 @@ def _domains(cluster: Topology) -> Facts:
 
 
 def findings(topology: Topology) -> tuple[Finding, ...]:
-    """Return what an operator should look at; see `Topology.check`."""
+    """Return faults and unknowns of `topology` that an operator should look at; see `Topology.check`."""
     noted = (note for template in topology.templates for note in template.notes)
     found = [Finding(topology.name, note, serious=False) for note in dict.fromkeys((*topology.notes, *noted))]
     groups = _by_template(topology)
@@ -205,7 +205,10 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
 
 
 def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
-    """Count the links of each GPU: direct links add up, links into switches reach every neighbour and count once."""
+    """Return the number of each GPU's NVLinks, xGMI and similar links.
+
+    Direct links to different GPUs add up. Links into NVSwitches serve all pairs of a GPU, so they count once.
+    """
     lanes = [0] * num_gpus
     for pair, link in links.items():
         for end in pair if link.kind in _WIRED else ():
@@ -216,7 +219,7 @@ def _lanes(links: Mapping[tuple[int, int], Link], num_gpus: int) -> list[int]:
 
 
 def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | None], int]:
-    """Return, by machine and model, the number of links that more than half of the GPUs have."""
+    """Return, by machine and GPU model, the usual number of links: the one that more than half of these GPUs have."""
     groups: dict[tuple[str, str | None], Counter[int]] = {}
     for gpu in machine.gpus:
         groups.setdefault((gpu.machine, gpu.model), Counter())[lanes[gpu.index]] += 1
@@ -228,7 +231,10 @@ def _most_lanes(machine: Topology, lanes: list[int]) -> dict[tuple[str, str | No
 
 
 def _odd_ones_out(groups: list[list[str]]) -> Iterator[Finding]:
-    """Yield machines of rare templates: at most a tenth as many as those of the most common one."""
+    """Yield a finding for each machine of a rare kind: at most a tenth as many machines as the most common kind has.
+
+    groups: the names of the machines of each template.
+    """
     usual = max(groups, key=len)
     for group in groups:
         if 10 * len(group) <= len(usual):

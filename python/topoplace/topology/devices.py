@@ -62,7 +62,7 @@ class Nic:
 
     name: str
     paths: tuple[str, ...]
-    """(n,) one path class per GPU, as NCCL names them, nearest first: PIX, PXB, PHB, NODE, SYS."""
+    """(n,) one path class per GPU, as in `nvidia-smi topo -m`; nearest first, they are PIX, PXB, PHB, NODE, SYS."""
     gb_per_s: float | None = None
     """GB/s of its ports together in one direction, if known."""
     rail: int | None = None
@@ -101,7 +101,7 @@ _CPU_LIST = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 
 def written_device(device: Gpu | Nic) -> dict[str, Any]:
-    """Return `device` as a record: the fields that are always written, and others that differ from their defaults."""
+    """Return the fields of `device` that are written to JSON: those always present, and those not at their defaults."""
     always = GPU_KEYS[:5] if isinstance(device, Gpu) else NIC_KEYS[:2]
     return {
         field.name: value
@@ -112,7 +112,7 @@ def written_device(device: Gpu | Nic) -> dict[str, Any]:
 
 
 def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:
-    """Return `gpus` with every field checked: at least one, at most `limit`, each at its own index."""
+    """Return `gpus` with every field checked; there must be 1 to `limit`, and each index must be the position."""
     found = _checks.sequence(gpus, "gpus", TopologyError)
     if not 1 <= len(found) <= limit:
         raise TopologyError(f"gpus has {len(found)} entries; a topology has 1..{limit}")

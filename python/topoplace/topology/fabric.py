@@ -31,7 +31,10 @@ class Level:
     None means the speed of the topology's network; for NVSWITCH, that of the GPUs' NVLinks into their switches.
     """
     oversubscription: float = 1.0
-    """Ratio of the bandwidth of the ports below to that of the level above: a pair has gb_per_s / oversubscription."""
+    """Ratio of the total bandwidth of a domain's ports to the bandwidth that the level's switches carry, at least 1.
+
+    Two GPUs that meet at this level have gb_per_s / oversubscription.
+    """
     kind: LinkKind = LinkKind.NETWORK
     """NETWORK, or NVSWITCH for a domain of machines that share NVSwitches."""
     rail: bool = False
@@ -155,7 +158,7 @@ class Fabric:
 
 
 def numbered(word: str, count: SupportsIndex) -> tuple[str, ...]:
-    """Return `count` names: `word` and a number of fixed width, so that they sort in the order of their numbers."""
+    """Return `count` names made of `word` and a number from 0 with leading zeros, such as "rack07"."""
     number = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
     width = len(str(number - 1))
     return tuple(f"{word}{i:0{width}}" for i in range(number))

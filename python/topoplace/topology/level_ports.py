@@ -1,4 +1,4 @@
-"""Ports of GPUs into the levels of a fabric, and the link between two ports."""
+"""Ports, the links by which a GPU is attached to a level of a fabric, and the link between two ports."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 PLUGGED = Link(LinkKind.NETWORK, 1, math.inf)
-"""A port into a network, which never limits: only the level's own speed counts."""
+"""The port of every GPU into a network level; it never limits a path, as only the level's own speed counts."""
 
 
 Ports = dict[int, tuple[Link, ...]]
-"""By the number of a template, the port of each of its GPUs."""
+"""By template number, the port of each GPU of the template into one level."""
 
 
 def ports_into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> Ports:
-    """Return the ports of all machines that are in a domain of `level`; {} for a network, whose ports are all equal."""
+    """Return the ports of all templates with machines in a domain of `level`; {} for a network, where all are equal."""
     if level.kind is LinkKind.NETWORK:
         return {}
     return {number: tuple(_nvlinks(level, templates[number])) for number in members(level, template_of)}
 
 
 def members(level: Level, template_of: Sequence[int]) -> list[int]:
-    """Return the templates of the machines that are in a domain of `level`, ascending."""
+    """Return the numbers of the templates of all machines that are in a domain of `level`, ascending."""
     inside = zip(level.domains, template_of, strict=True)
     return sorted({template for domain, template in inside if domain is not None})
 
 
 def best(level: Level, ports: Ports, network: float) -> Link:
-    """Return the link of two GPUs whose ports into `level` have the most bandwidth."""
+    """Return the link between two GPUs that both have the fastest port into `level`; NONE if no machine has a port.
+
+    network: GB/s of a level without a speed of its own.
+    """
     if level.kind is LinkKind.NETWORK:
         return link_between(level, PLUGGED, PLUGGED, network)
     pairs = (
@@ -49,7 +52,10 @@ def best(level: Level, ports: Ports, network: float) -> Link:
 
 
 def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
-    """Yield all NVLinks of each GPU: those into the switches of its machine, or else those of its model."""
+    """Yield one link per GPU for all its NVLinks together.
+
+    They are the NVLinks into the NVSwitches of its machine, or if there are none, those that its model has.
+    """
     fastest: dict[int, Link] = {}
     for u, v in combinations(range(machine.num_gpus), 2):
         if (link := machine.link(u, v)).kind is LinkKind.NVSWITCH:
@@ -61,7 +67,7 @@ def _nvlinks(level: Level, machine: Topology) -> Iterator[Link]:
 
 
 def _into_switches(machine: Topology) -> dict[int, Link]:
-    """Add up the NVLinks of each GPU into the switches of its machine."""
+    """Return, by GPU, all its NVLinks into the NVSwitches of its machine as one link."""
     switches = nvswitches(machine.num_gpus, machine.components)
     found: dict[int, Link] = {}
     for gpu, other, link in machine.component_links:

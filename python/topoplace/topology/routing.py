@@ -1,13 +1,13 @@
 """The best path between two GPUs without a direct link, through the switches and CPUs of their machine.
 
-One rule decides. A path runs over `Component`s, never through another GPU, and is as fast as its slowest link; a pair
-has the fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a socket
-or NUMA node HOST, a link between sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths the one with
-the best kind counts.
+A path runs over `Component`s, never through another GPU. It is as fast as its slowest link, and a pair of GPUs has the
+fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a socket or NUMA
+node HOST, a link between sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths, the one with the
+best kind counts; PCIE is the best and UNKNOWN the worst.
 
 NVSwitches work side by side: a GPU spreads its traffic over all of them. NVSwitches joined by links form a plane, and
 those links are assumed to be wide enough. Over one plane a pair has the smaller of its two GPUs' links into the plane;
-its speed is the sum over all planes. If all GPUs are wired alike, every pair gets a GPU's full speed.
+the pair's speed is the sum over all planes. If all GPUs are wired alike, every pair gets a GPU's full speed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Entries = Sequence[tuple[int, int, Link]]
 Edge = tuple[int, float, int]
-"""The vertex it leads to, its GB/s, and the rank of its worst part."""
+"""(vertex it leads to, GB/s, rank of the worst part): ranks 0 to 3 stand for the kinds in `_WORST_LAST`."""
 
 _WORST_LAST = (LinkKind.PCIE, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN)
 _RANK_OF_KIND = {kind: rank for rank, kind in enumerate(_WORST_LAST)}
@@ -33,7 +33,7 @@ _RANK_OF_COMPONENT = {ComponentKind.PCIE_SWITCH: 0, ComponentKind.SOCKET: 1, Com
 
 
 def nvswitches(num_gpus: int, components: Sequence[Component]) -> set[int]:
-    """Return the vertices that are NVSwitches."""
+    """Return the vertices that are NVSwitches; GPUs are vertices 0..num_gpus - 1, `components` follow."""
     parts = enumerate(components, num_gpus)
     return {vertex for vertex, part in parts if part.kind is ComponentKind.NVSWITCH}
 
@@ -80,7 +80,7 @@ class Paths:
                     matrix[u, v] = matrix[v, u] = known[key]
 
     def _through_components(self, u: int, v: int) -> Link | None:
-        """Return the fastest path between u and v without NVSwitches; among equally fast ones the best kind."""
+        """Return the fastest path between u and v without NVSwitches, as a link; among equals that of the best kind."""
         if not self._edges[u] or not self._edges[v]:
             return None
         if u not in self._reached:
@@ -96,7 +96,11 @@ class Paths:
         return Link(_WORST_LAST[widths.index(fastest)], 1, fastest) if fastest else None
 
     def _widths(self, gpu: int, worst: int) -> dict[int, float]:
-        """Return GB/s of the best path from `gpu` to each component, over parts of rank `worst` or better."""
+        """Return GB/s of the fastest path from `gpu` to each component it can reach, by vertex.
+
+        Only links and components of rank `worst` or below are used. Ranks are 0 for PCIe switches, 1 for sockets and
+        NUMA nodes, 2 for links between sockets, 3 for links of unknown kind.
+        """
         widths: dict[int, float] = {}
         waiting = [(-gb_per_s, c) for c, gb_per_s, rank in self._edges[gpu] if rank <= worst]
         heapq.heapify(waiting)
@@ -112,7 +116,10 @@ class Paths:
 
 
 def _planes(num_gpus: int, switches: Iterable[int], links: Entries) -> list[dict[int, tuple[int, float]]]:
-    """Return the planes of NVSwitches: for each attached GPU, its lanes into the plane and their total GB/s."""
+    """Return the planes, one dict each: for every attached GPU, its lanes into the plane and their total GB/s.
+
+    A plane is a group of NVSwitches that are joined by links.
+    """
     parent = {switch: switch for switch in switches}
 
     def root(switch: int) -> int:

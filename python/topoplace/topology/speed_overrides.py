@@ -1,4 +1,4 @@
-"""Other speeds for the links of a topology: from the table, from the caller, or measured."""
+"""Other speeds for the links of a topology: from the link catalogue, from the caller, or measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 
 
 def basis(topology: Topology) -> str:
-    """Return the column of the table that all links between GPUs follow, or "given"; ignore paths through the host."""
+    """Return which column of the link catalogue all direct links match: "nominal", "achievable" or, for none, "given".
+
+    Paths through the host are ignored.
+    """
     levels = topology.fabric.levels if topology.fabric else ()
     if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
         return "given"
@@ -46,7 +49,7 @@ def basis(topology: Topology) -> str:
 
 
 def changed(topology: Topology, speeds: Speeds) -> Topology:
-    """Return `topology` at other speeds; see `Topology.with_link_speeds`."""
+    """Return `topology` with other speeds of its links; see `Topology.with_link_speeds`."""
     if isinstance(speeds, str):
         for column in _COLUMNS:
             if speeds == column:
@@ -82,7 +85,10 @@ def _from_table(topology: Topology, column: Column) -> Topology:
 
 
 def _port_of_table(cluster: Topology, level: Level, column: Column) -> float | None:
-    """Return GB/s of a GPU's port into an NVSWITCH level; None if the switches inside the machines decide it."""
+    """Return GB/s of a GPU's port into an NVSWITCH level by the link catalogue.
+
+    None if the machines have NVSwitches of their own, whose links then decide the speed.
+    """
     members = _members(cluster, level)
     if _follows_switches(members):
         return None
@@ -104,7 +110,7 @@ def _members(cluster: Topology, level: Level) -> list[Topology]:
 
 
 def _follows_switches(machines: Iterable[Topology]) -> bool:
-    """Return whether any machine has NVSwitches or NVSWITCH links of its own, not just GPU models."""
+    """Return True if any machine has NVSwitches or links of kind NVSWITCH inside it."""
     for machine in machines:
         pairs = combinations(range(machine.num_gpus), 2)
         if nvswitches(machine.num_gpus, machine.components) or any(
@@ -154,7 +160,11 @@ def _from_mapping(topology: Topology, lanes: Mapping[LinkKind, float]) -> Topolo
 
 
 def _levels_from_mapping(cluster: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Level]:
-    """Yield the levels; those with a speed of their own, or with the speed of a GPU model, get a new one."""
+    """Yield the levels of `cluster`, some with a new speed; `lanes` has GB/s of one lane by kind of link.
+
+    A level gets a new speed if its kind is in `lanes`, and if its present speed is its own or that of a GPU model.
+    Other levels take their speed from the network or from NVSwitches inside the machines.
+    """
     levels = cluster.fabric.levels if cluster.fabric else ()
     for level, link in zip(levels, cluster.level_links, strict=True):
         own = level.gb_per_s is not None
@@ -191,7 +201,10 @@ def _machine_from_mapping(
 
 
 def _ruled(topology: Topology, lanes: Mapping[LinkKind, float]) -> Iterator[Entry]:
-    """Yield the pairs with their default link if `lanes` changes it, or if a new default would change it as well."""
+    """Yield (u, v, link) of each pair that has its default link inside a machine, of kind HOST or SYSTEM.
+
+    Yield nothing if `lanes` has a speed for neither kind.
+    """
     if LinkKind.HOST not in lanes and LinkKind.SYSTEM not in lanes:
         return
     direct = {pair[:2] for pair in topology.links}
@@ -239,7 +252,10 @@ def _fast_links(topology: Topology) -> Iterator[Entry]:
 
 
 def _of_table(topology: Topology, u: int, v: int, link: Link, column: Column) -> float | None:
-    """Return GB/s of `link` between vertices u and v in the table, by GPU model if known, else by kind."""
+    """Return GB/s of all lanes of `link` in a column of the link catalogue; None if the catalogue has no figure.
+
+    The figure is that of the GPU models at u and v, if known, else that of the link's kind.
+    """
     models = [topology.gpus[i].model for i in (u, v) if i < topology.num_gpus]
     known = [found for model in models if (found := _of_model(model, link.kind))]
     if len(known) < max(len(models), 1):

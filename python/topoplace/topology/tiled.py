@@ -1,4 +1,4 @@
-"""Lazy cluster-wide sequences derived from machine templates."""
+"""Lazy sequences of the GPUs, links or partitions of a whole cluster, made from its machine templates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_SHOWN = 3
 
 
 class TiledSequence(Sequence[Item], Generic[Item]):
-    """The items of all machines in one sequence; each is made from an item of its machine's template on access."""
+    """The items of all machines in one sequence; each item is made on access from an item of its machine's template."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class TiledSequence(Sequence[Item], Generic[Item]):
         items: Sequence[Sequence[Any]],
         make: Callable[[int, Any], Item],
     ) -> None:
-        """Store the parts: machine i has `items[template_of[i]]`, and `make(i, item)` turns each into an item."""
+        """Store the arguments; machine i has `make(i, item)` for each item of its template, `items[template_of[i]]`."""
         self._template_of, self._items, self._make = template_of, items, make
         sizes = [len(found) for found in items]
         self._ends = tuple(accumulate(sizes[template] for template in template_of))

@@ -36,7 +36,7 @@ Derived = TypeVar("Derived")
 MAX_GPUS = 1 << 20
 """Limit on GPUs in a topology; more are refused as a mistake."""
 MAX_MATRIX_GPUS = 1 << 14
-"""Limit on GPUs for (n, n) matrices: at 2 GiB of float64."""
+"""Limit on GPUs for (n, n) matrices; one of float64 then takes 2 GiB."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,20 +239,20 @@ class Topology:
         network: float | None = None,
         name: str = "cluster",
     ) -> Topology:
-        """Join machines by a fabric; thousands of machines with few templates cost little more than their names.
+        """Join machines into a cluster by a fabric; equal machines share memory, so thousands are cheap.
 
         machines: one topology that every machine copies, or one per machine, in a list or by name. Each is a single
         machine, several machines without links between them, or a cluster, whose levels are kept.
         count: number of copies of a single topology; by default the number of names or of machines in the fabric.
         fabric: the levels that join the machines, see `topoplace.Fabric`.
-        names: of the machines.
-        racks: machines per rack, or the rack of each machine. They become a level "rack" outside NVLink domains and
+        names: the machines' names.
+        racks: machines per rack, or the rack of each machine. Racks become a level "rack", outside NVLink domains and
         inside all other levels.
         network: GB/s in one direction between two machines that meet at no level, and of levels without a speed. The
         default is 12.5, or the network of the clusters to be joined.
 
         Two GPUs of different machines have the speed of the first level at which their machines share a domain, divided
-        by its oversubscription. Raises TopologyError if the numbers of machines disagree.
+        by that level's oversubscription. Raises TopologyError if the numbers of machines disagree.
         """
         from topoplace.topology.assemble import join
 
@@ -284,7 +284,7 @@ class Topology:
         return topology_json.written(self)
 
     def digest(self) -> str:
-        """Return SHA-256 of the canonical JSON, in hexadecimal: the same for the same content in every release."""
+        """Return SHA-256 of the canonical JSON, in hexadecimal: equal for equal content, in every release."""
         return self._digest
 
     def to_networkx(self) -> nx.Graph[int]:
@@ -306,17 +306,20 @@ class Topology:
 
     @property
     def templates(self) -> tuple[Topology, ...]:
-        """Return the distinct machines of a topology made by `cluster`; any other topology returns itself."""
+        """Return the distinct machines of a topology made by `cluster`; (itself,) for any other topology."""
         return (self,)
 
     @property
     def template_of(self) -> tuple[int, ...]:
-        """Return (m,) the index into `templates` of each machine; (0,) for a topology not made by `cluster`."""
+        """Return, for each machine, the index of its template in `templates`; (0,) for a topology without a fabric."""
         return (0,)
 
     @property
     def level_links(self) -> tuple[Link, ...]:
-        """Return, for each level of the fabric, the link of two GPUs that meet there and have all its ports."""
+        """Return, for each level of the fabric, the link between two GPUs that meet there through the fastest ports.
+
+        The result is () for a topology without a fabric.
+        """
         return ()
 
     def machine(self, name: str) -> Topology:
@@ -348,7 +351,7 @@ class Topology:
         return tuple(tuple(map(local.__getitem__, part)) for part in inside)
 
     def renamed_machine(self, name: str) -> Topology:
-        """Return this topology of one machine with its machine called `name`."""
+        """Return a copy of this topology of one machine, in which the machine is called `name`."""
         if self.machine_names == (name,):
             return self
         return replace(self, gpus=tuple(replace(gpu, machine=name) for gpu in self.gpus))
@@ -360,14 +363,14 @@ class Topology:
         network: float | None = None,
         levels: Sequence[Level] | None = None,
     ) -> Topology:
-        """Return `change(self)`; for a cluster, change each template and join the results as before.
+        """Return `change(self)`; for a cluster, apply `change` to each template and join the results as before.
 
-        network, levels: replacements for those of a cluster.
+        network, levels: replacements for those of a cluster; any other topology ignores them.
         """
         return change(self)
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which these GPUs are unhealthy and all others are as before."""
+        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged."""
         broken = {
             _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
             for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
@@ -376,11 +379,11 @@ class Topology:
         return replace(self, gpus=tuple(described))
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
-        """Return the GPUs for which `suits` is true, ascending."""
+        """Return the numbers of the GPUs for which `suits` is true, ascending."""
         return tuple(gpu.index for gpu in self.gpus if suits(gpu))
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Return whether the partitions allow one job to get `gpus`; without partitions any set is allowed."""
+        """Return True if one job may get exactly `gpus`: they are one of the partitions, or there are no partitions."""
         return not self.partitions or frozenset(gpus) in self._partition_set
 
     @property
@@ -395,7 +398,7 @@ class Topology:
 
     @cached_property
     def gpus_of(self) -> Mapping[str, tuple[int, ...]]:
-        """Map each machine's name to its GPUs, ascending."""
+        """Return the GPUs of each machine, ascending, by the machine's name."""
         members: dict[str, list[int]] = {}
         for gpu in self.gpus:
             members.setdefault(gpu.machine, []).append(gpu.index)
@@ -408,13 +411,13 @@ class Topology:
 
     @cached_property
     def machine_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the index into `machine_names` of each GPU's machine."""
+        """Return (num_gpus,) int32, read-only: the index into `machine_names` of each GPU's machine."""
         number = {name: i for i, name in enumerate(self.machine_names)}
         return _frozen(np.fromiter((number[gpu.machine] for gpu in self.gpus), np.int32, self.num_gpus))
 
     @cached_property
     def socket_of(self) -> NDArray[np.int32]:
-        """Return (n,) int32, read-only: the number of each GPU's socket, counted over all machines.
+        """Return (num_gpus,) int32, read-only: the number of each GPU's socket, counted over all machines.
 
         Sockets are numbered in the order of their first GPU. The GPUs of a machine whose socket is unknown share one
         number.
@@ -425,12 +428,12 @@ class Topology:
 
     @cached_property
     def local_index(self) -> tuple[int, ...]:
-        """Return (n,) each GPU's index on its own machine, which is the number a process there uses."""
+        """Return, for each GPU, its index on its own machine, which is the number a process on that machine uses."""
         local = {gpu: i for gpus in self.gpus_of.values() for i, gpu in enumerate(gpus)}
         return tuple(local[gpu] for gpu in range(self.num_gpus))
 
     def link_kind(self, u: int, v: int) -> Link:
-        """Return the link between GPUs u and v: a deprecated name of `link`, whose result has the kind as `.kind`."""
+        """Return `link(u, v)`, which has the kind as `.kind`; `link_kind` is a deprecated name."""
         warn_deprecated("Topology.link_kind", "Topology.link")
         return self.link(u, v)
 
@@ -441,7 +444,10 @@ class Topology:
         return self._link(u, v)
 
     def default_link(self, u: int, v: int) -> Link:
-        """Return the link that GPUs u and v have without a direct one and without a path through components."""
+        """Return the link assumed between GPUs u and v if there is neither a direct link nor a path through components.
+
+        Its kind is HOST, SYSTEM (different sockets) or NETWORK (different machines).
+        """
         a, b = self.gpus[u], self.gpus[v]
         if u == v:
             return SELF
@@ -456,7 +462,7 @@ class Topology:
         return self.link(u, v).gb_per_s
 
     def distance(self, u: int, v: int) -> float:
-        """Return the distance between GPUs u and v: the sum of the weights, in `distances`, of their levels."""
+        """Return the distance between GPUs u and v, by the weights in `distances`; larger means farther apart."""
         return self.distances.of(self.link(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
@@ -468,7 +474,7 @@ class Topology:
         return self._distance_matrix
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an (n, n) array of `value(link)` for every pair; the diagonal is `value(SELF)`."""
+        """Return an (n, n) array of `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`."""
         self._check_matrix_size()
         n, machine = self.num_gpus, self.machine_of
         socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
@@ -484,7 +490,7 @@ class Topology:
 
     @cached_property
     def partitioned_gpus(self) -> tuple[int, ...]:
-        """Return the GPUs of machines with partitions, ascending; jobs may get them only as whole partitions."""
+        """Return the GPUs of machines with partitions, ascending; a job may get such GPUs only as a whole partition."""
         return tuple(range(self.num_gpus)) if self.partitions else ()
 
     @cached_property
@@ -494,10 +500,10 @@ class Topology:
 
     @cached_property
     def speeds(self) -> str:
-        """Return which column of `topoplace.links.SPEEDS` the links follow: "nominal", "achievable" or "given".
+        """Return which column of `topoplace.links.SPEEDS` the speeds match: "nominal", "achievable" or "given".
 
-        "given" means that not all links between GPUs match one column, as after a measurement, or that no link is in
-        the table.
+        "given" means that not all links between GPUs match one column, as after a measurement, or that the table has no
+        figure for any link.
         """
         from topoplace.topology import speed_overrides
 
@@ -519,7 +525,7 @@ class Topology:
         return speed_overrides.changed(self, speeds)
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """Return the same topology with other weights for `distance`: a preset's name, such as "sc17", or weights."""
+        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17")."""
         if isinstance(distances, str):
             if distances not in DISTANCES:
                 raise TopologyError(
@@ -529,10 +535,10 @@ class Topology:
         return replace(self, distances=distances)
 
     def diff(self, other: Topology) -> tuple[Change, ...]:
-        """Return the differences of `other`, such as a lost link; nothing if the two are equal.
+        """Return what differs in `other` from this topology, such as a lost link; () if both are equal.
 
-        GPUs and machines are matched by name. Machines of clusters that share templates cost nothing; any other
-        topology is compared pair by pair. Raises TopologyError for a topology too large for that.
+        GPUs and machines are matched by name. Clusters are compared template by template, any other topology by its
+        pairs of GPUs. Raises TopologyError for more than 1,024 GPUs in a template, or in a topology that is no cluster.
         """
         from topoplace.topology import compare
 
@@ -540,15 +546,15 @@ class Topology:
         return compare.changes(self, other)
 
     def check(self) -> tuple[Finding, ...]:
-        """List what an operator should look at: notes, sick GPUs, unknown links, GPUs or machines unlike the others."""
+        """Return findings for an operator: notes, unhealthy GPUs, unknown links, GPUs or machines unlike the others."""
         from topoplace.topology import compare
 
         return compare.findings(self)
 
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
-        """Return `build(self)`, computed on first use and kept as long as the topology.
+        """Return `build(self)`, computed on the first call and kept as long as this topology exists.
 
-        Readers use it for tables that they derive from a topology.
+        Other modules keep tables here that they derive from a topology.
         """
         kept: dict[Callable[[Topology], Any], Any] = self._derived
         if build not in kept:
@@ -558,7 +564,7 @@ class Topology:
 
     @cached_property
     def graph(self) -> Graph:
-        """Return the bandwidth matrix as a graph for the kernels, built once."""
+        """Return a graph for the C++ kernels: vertices are GPUs, edge weights the `bandwidth` of each pair in GB/s."""
         from topoplace import kernels
 
         return kernels.Graph(self.bandwidth_matrix())
@@ -596,7 +602,7 @@ class Topology:
             )
 
     def _without_ruled(self, entries: tuple[tuple[int, int, Link], ...]) -> tuple[tuple[int, int, Link], ...]:
-        """Return the entries that differ from the link their pair has anyway.
+        """Return `entries` without those whose link the pair would have anyway, by components or by default.
 
         The few distinct links are tested before the many entries.
         """

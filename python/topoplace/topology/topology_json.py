@@ -25,7 +25,7 @@ FORMAT = "topoplace.topology"
 _KEYS = ("name", "default", "network", "gpus", "links", "nics")
 _EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "distances")
 _GPU_KEYS_1, _NIC_KEYS_1 = 5, 2
-"""The number of keys of a GPU and of an adapter that are always present; version 1 has no others."""
+"""How many keys a GPU and an adapter always have in the JSON; version 1 has no others."""
 _CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
 _CLUSTER_EXTRA_KEYS = ("notes", "distances", "uuids")
 _SPEED_KEY = "gbps"
@@ -110,7 +110,7 @@ def _level(level: Level) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Topology:
-    """Read the topology that `text` describes; TopologyError names the fault."""
+    """Return the topology that the JSON `text` describes; TopologyError names the fault of any other text."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -131,7 +131,10 @@ def parsed(text: str) -> Topology:
 
 
 def _fields(value: object, what: str, extra: Collection[str]) -> dict[str, Any]:
-    """Return the fields of the `Topology` that `value` describes; its constructor checks their content."""
+    """Return the constructor arguments of the `Topology` that the JSON object `value` describes.
+
+    extra: the optional keys that are allowed. The constructor checks the content.
+    """
     record = _record(value, what, _KEYS, extra)
     gpus, nics, parts = (
         _checks.sequence(record.get(key, ()), key, TopologyError) for key in ("gpus", "nics", "components")
@@ -222,7 +225,7 @@ def _read_uuids(
 
 
 def _numbers(value: object, what: str, count: int) -> list[int]:
-    """Return `value` as a list of indices below `count`."""
+    """Return `value` as a list, after checking that each entry is an index in 0..count - 1."""
     places = _checks.sequence(value, what, TopologyError)
     return [
         _checks.integer(place, f"{what}[{i}]", TopologyError, low=0, high=count - 1)
@@ -249,7 +252,7 @@ def _read_level(value: object, what: str) -> Level:
 
 
 def _record(value: object, what: str, keys: Collection[str], extra: Collection[str]) -> dict[str, Any]:
-    """Return `value` as a dict with all of `keys` and no others but `extra`."""
+    """Return `value` as a dict; TopologyError unless it has all of `keys`, and no other keys than those in `extra`."""
     if not isinstance(value, dict):
         raise TopologyError(f"{what} = {_checks.shown(value)} is not an object")
     record = cast("dict[str, Any]", value)

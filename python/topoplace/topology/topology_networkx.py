@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 MAX_GPUS = 1 << 11
-"""Limit on GPUs: more would make more edges than networkx holds in reasonable memory."""
+"""Limit on GPUs in a networkx graph, which takes much memory per edge."""
 
 
 def read(g: nx.Graph[Any], weight: str, given: Mapping[str, Any]) -> Topology:
@@ -36,7 +36,7 @@ def read(g: nx.Graph[Any], weight: str, given: Mapping[str, Any]) -> Topology:
 
 
 def written(topology: Topology) -> nx.Graph[int]:
-    """Return all pairs that have a path as a networkx graph; see `Topology.to_networkx`."""
+    """Return a networkx graph with an edge for each pair of GPUs that has a path; see `Topology.to_networkx`."""
     if topology.num_gpus > MAX_GPUS:
         raise TopologyError(f"{topology.num_gpus} GPUs are too many for networkx (at most {MAX_GPUS})")
     import networkx as nx

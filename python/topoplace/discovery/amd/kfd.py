@@ -39,7 +39,7 @@ Properties = dict[str, int]
 
 
 def recognised(data: str | bytes) -> bool:
-    """Return whether `data` looks like a tar archive of the driver's tree."""
+    """Return True if `data` looks like a tar archive of the driver's tree."""
     return isinstance(data, bytes) and tar_archive.is_tar(data) and b"nodes/" in data[: 1 << 20]
 
 
@@ -56,7 +56,7 @@ def parse(
     GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs. NUMA
     nodes at a weight of at most 15 share a socket.
     pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none.
-    socket_gb_per_s: GB/s between NUMA nodes for which it gives none; None means AMD's figure.
+    socket_gb_per_s: GB/s between NUMA nodes for which the driver gives none; None means the catalogue's value for AMD.
     Raises TopologyError naming the file, the line and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -87,7 +87,7 @@ def parse(
 
 @dataclass(slots=True)
 class _Node:
-    """One node of the driver's tree; links and banks are by the path of their file."""
+    """One node of the driver's tree; `links` and `banks` map the path of a file to the properties in it."""
 
     id: int
     path: str = ""
@@ -105,7 +105,7 @@ class _Node:
 
     @property
     def address(self) -> str | None:
-        """Return the PCI address, None if the driver gives none."""
+        """Return the node's PCI address; None if the driver gives none."""
         location, domain = self.properties.get("location_id", 0), self.properties.get("domain", 0)
         if not 0 < location < 1 << 16 or domain >= 1 << 32:
             return None
@@ -123,7 +123,7 @@ class _Node:
 
 
 def _nodes(data: object) -> tuple[list[_Node], list[_Node]]:
-    """Return the nodes that are GPUs, and the others, each by ascending id."""
+    """Return the nodes that are GPUs, and all other nodes (processors), both by ascending id."""
     tree = _tree(data)
     gpus = [node for node in tree if node.is_gpu]
     if not gpus:
@@ -211,11 +211,11 @@ _LINK_KEYS = ("type", "weight", "min_bandwidth", "max_bandwidth")
 Pair = tuple[int, int]
 """The ids of two nodes, the smaller one first."""
 Entry = tuple[int, int, Link]
-"""Two vertices by their place, the smaller one first, and the link between them."""
+"""(u, v, link) with u < v, where u and v are vertices: first the GPUs, then the NUMA nodes."""
 
 
 def _checked_io_links(nodes: Sequence[_Node]) -> tuple[dict[Pair, _IoLink], list[str]]:
-    """Return the link of every pair that has one, and a note per link that cannot be used.
+    """Return the link of every pair of nodes that has one, and a note for each link that cannot be used.
 
     If both ends describe a link, they must agree. Links may lead to nodes that a container does not show.
     """
@@ -243,7 +243,7 @@ def _keep(links: dict[Pair, _IoLink], source: int, target: int, link: _IoLink, p
 
 
 def _parted(joined: Sequence[Entry], num_gpus: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """Return the links between GPUs, and the others."""
+    """Split `joined` into the links between two GPUs and all other links."""
     inside = tuple(link for link in joined if link[1] < num_gpus)
     return inside, tuple(link for link in joined if link[1] >= num_gpus)
 
@@ -262,9 +262,10 @@ def _links_by_place(
     pcie_gb_per_s: float,
     between_gb_per_s: float,
 ) -> tuple[list[Entry], list[str]]:
-    """Return every link between two vertices, given by their place, and a note per assumed speed.
+    """Return every link as an `Entry`, and a note for each kind of link whose speed is assumed.
 
-    models: of the nodes that are GPUs.
+    place: the vertex of each node, by the node's id.
+    models: the model of each node that is a GPU, by the node's id.
     """
     joined: list[Entry] = []
     silent: Counter[str] = Counter()
@@ -287,14 +288,14 @@ def _links_by_place(
 
 
 def _link_of_speed(found: _IoLink, kind: LinkKind) -> Link:
-    """Return a link of this kind at the speed that the driver gives."""
+    """Return a link of `kind` at the speed that the driver gives in `found`."""
     if kind is LinkKind.XGMI:
         return amd.xgmi_link(found.least_mb_per_s, found.most_mb_per_s)
     return Link(kind, 1, found.most_mb_per_s / 1000)
 
 
 def _near(links: Mapping[Pair, _IoLink], place: Mapping[int, int], num_gpus: int) -> dict[int, int]:
-    """Return the nearest NUMA node of each GPU, both by their place; the first of several."""
+    """Return, by GPU index, the index of the NUMA node with the smallest weight to that GPU; the first of several."""
     best: dict[int, Pair] = {}
     for (a, b), link in links.items():
         gpu, cpu = sorted((place[a], place[b]))
@@ -304,7 +305,7 @@ def _near(links: Mapping[Pair, _IoLink], place: Mapping[int, int], num_gpus: int
 
 
 def _sockets(links: Mapping[Pair, _IoLink], cpus: Sequence[int]) -> list[int]:
-    """Number from 0 the groups of NUMA nodes that are near each other."""
+    """Return the socket, numbered from 0, of each NUMA node in `cpus`; nodes at a weight of at most 15 share one."""
     leader = {cpu: cpu for cpu in cpus}
     for (a, b), link in links.items():
         if a in leader and b in leader and link.weight <= amd.NEAR_WEIGHT:
@@ -321,7 +322,7 @@ def _sockets(links: Mapping[Pair, _IoLink], cpus: Sequence[int]) -> list[int]:
 def _gpus(
     nodes: Sequence[_Node], near: Mapping[int, int], sockets: Sequence[int], machine: str
 ) -> Iterator[Gpu]:
-    """Yield the GPUs; an address or a UUID that several share is dropped."""
+    """Yield the GPUs; a PCI address or UUID that several GPUs share is left out."""
     addresses = _unique([node.address for node in nodes])
     uuids = _unique([node.uuid for node in nodes])
     for i, node in enumerate(nodes):

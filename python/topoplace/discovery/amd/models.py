@@ -18,7 +18,7 @@ SOCKETS_WEIGHT = 32
 """The weight between two NUMA nodes of different sockets."""
 
 SLOWEST_XGMI = SPEEDS["xgmi-mi100"]
-"""A lower bound for an xGMI link of an unknown model."""
+"""The slowest known xGMI link, assumed for GPUs of an unknown model."""
 
 # PCI device ids, as the public list of PCI ids names them.
 MODEL_OF_DEVICE: Mapping[int, str] = {

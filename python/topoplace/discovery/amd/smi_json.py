@@ -33,13 +33,13 @@ _CARD = re.compile(r"card([0-9]{1,3})")
 _OLD_GPU = re.compile(r"gpu_([0-9]{1,3})")
 
 Cell = tuple[str, str, str, str]
-"""Subject, GPU of the row, GPU of the column, and content."""
+"""One cell of a table: subject of the table, GPU of the row, GPU of the column, and content."""
 Node = tuple[str, str, str]
-"""A GPU, Node or Affinity, and its number."""
+"""(GPU, "Node" or "Affinity", number): a NUMA node that rocm-smi states for a GPU."""
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the JSON of amd-smi or rocm-smi."""
+    """Return True if `text` looks like the JSON of amd-smi or rocm-smi."""
     return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text[:65536]) is not None
 
 

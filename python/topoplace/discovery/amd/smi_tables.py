@@ -55,7 +55,7 @@ _MAX_NODE = 1 << 16
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the output of `rocm-smi --showtopo…` or `amd-smi topology`."""
+    """Return True if `text` looks like the output of `rocm-smi --showtopo…` or `amd-smi topology`."""
     if smi_json.recognised(text):
         return True
     lines = text.splitlines()[:5000]
@@ -110,7 +110,7 @@ def _known_model(gpu_model: str) -> LinkSpeed:
 
 @dataclass(slots=True)
 class _Table:
-    """A matrix with the same GPUs in its rows and columns."""
+    """One table of the tool's output: a matrix with the same GPUs in its rows and columns."""
 
     subject: str
     where: str
@@ -138,7 +138,10 @@ class _Table:
         self.rows[device], self.places[device] = [sys.intern(cell) for cell in cells], place
 
     def pairs(self) -> list[str]:
-        """Return the cell of every pair, in the order of `combinations`; refuse a missing row and an asymmetry."""
+        """Return the cell of every pair of GPUs, in the order of `combinations(devices, 2)`.
+
+        TopologyError if a row is missing or the table is not symmetric.
+        """
         for device in self.devices:
             if device not in self.rows:
                 raise TopologyError(f"row {device} is missing in the {self.subject} table of {self.where}")
@@ -164,7 +167,7 @@ def _title(line: str) -> str:
 
 
 def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """Return the tables by subject, and the NUMA node by GPU."""
+    """Return the tables in `text` by subject, such as "weight", and the NUMA node of each GPU by the GPU's name."""
     tables: dict[str, _Table] = {}
     nodes: dict[tuple[str, str], int] = {}
     subject = ""
@@ -185,7 +188,10 @@ def _read(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
 
 
 def _read_json(text: str) -> tuple[dict[str, _Table], dict[str, int | None]]:
-    """Return the tables and NUMA nodes of a JSON text; the GPUs of a table are those with a row."""
+    """Return the tables by subject, and the NUMA node by GPU, of a JSON text.
+
+    The GPUs of a table are those with a row.
+    """
     cells, numa = smi_json.read(text)
     rows: dict[str, dict[str, dict[str, str]]] = {}
     for subject, row, column, cell in cells:
@@ -277,7 +283,7 @@ Cell = tuple[str, str, str]
 def _links(
     names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gb_per_s: float
 ) -> tuple[list[tuple[int, int, Link]], list[str]]:
-    """Return the link of every pair that the tables describe, and notes about them."""
+    """Return the link of every pair that the tables describe, and notes about assumed and missing links."""
     pairs = list(combinations(range(len(names)), 2))
     columns = {subject: table.pairs() for subject, table in tables.items()}
     if not {"weight", "type", "bandwidth"} & columns.keys():
@@ -296,9 +302,9 @@ def _links(
 
 
 def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
-    """Return a function from a cell to the link of its two GPUs.
+    """Return a function from the cell of a pair of GPUs to the link of this pair.
 
-    It returns None if the cell shows neither a direct link nor the path.
+    The function returns None if the cell shows neither a direct link nor a path.
     """
     lane = speed or models.SLOWEST_XGMI
 
@@ -318,7 +324,7 @@ def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cel
 
 
 def _is_direct(cell: Cell) -> bool:
-    """Return whether an xGMI link joins the two GPUs without another GPU between them."""
+    """Return True if `cell` shows an xGMI link that joins its two GPUs without another GPU between them."""
     weight, kind, bandwidth = cell
     if kind == "PCIE":
         return False

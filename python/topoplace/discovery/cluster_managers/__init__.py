@@ -1,1 +1,1 @@
-"""Readers of configurations and node labels of Kubernetes and the schedulers on it."""
+"""Readers of configurations and node labels of Kubernetes and of schedulers for Kubernetes."""

@@ -1,9 +1,9 @@
 """Reader of HiveD's cluster configuration: cell types, and the physical cells made of them.
 
-A cell type has a number of children of another type. A type without children is a GPU, and one type in each chain is
-the node. Physical cells are trees of these types with addresses. A node's address is its name, a GPU's its index on the
-node, anything else's a number. Missing addresses follow from the position. A node may be in several cells, one for each
-model of its GPUs.
+A cell type has a number of children of another type. A type without children is a GPU, and one type in each chain of
+types is the node. Physical cells are trees of these types with addresses. A node's address is its name, a GPU's its
+index on the node, anything else's a number. Missing addresses follow from the position. A node may be in several cells,
+one for each model of its GPUs.
 
 Cells below a node may be made up to allow finer requests, so they imply no links. All links are of kind UNKNOWN unless
 the caller gives a template of the node. Cells above a node are the levels of the fabric.
@@ -35,19 +35,19 @@ _RECOGNISED = re.compile(r"^[ \t]*physicalCluster:|^[ \t]*cellTypes:", re.MULTIL
 
 @dataclass(frozen=True, slots=True)
 class CellType:
-    """A type of cell."""
+    """A cell type of HiveD: a cell of this type has `children` cells of type `child`."""
 
     name: str
     child: str
     """The type of its children; a GPU model if no cell type has that name."""
     children: int
     is_node: bool
-    """True if a cell of this type is all GPUs of one model of a node."""
+    """True if a cell of this type holds all GPUs of one model on one node."""
     line: int
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a configuration of HiveD."""
+    """Return True if `text` looks like a configuration of HiveD."""
     return _RECOGNISED.search(text) is not None
 
 
@@ -66,7 +66,7 @@ def parse(
 ) -> Topology:
     """Read all GPUs of the physical cells in `data`, a configuration in YAML, as a cluster.
 
-    template: by cell type, the topology of a node.
+    template: for a cell type, the topology of nodes of that type.
     socket_cells: the cell types that are CPU sockets.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     The level just above the nodes is called "cell1", the next "cell2" and so on. Raises TopologyError naming the line
@@ -112,7 +112,7 @@ def _cell_types(cluster: Fields) -> dict[str, CellType]:
 
 
 def _check_chain(cell_type: CellType, types: Mapping[str, CellType]) -> None:
-    """Refuse a type that is below itself, or that has two node types below it."""
+    """Raise TopologyError if a cell type is below itself, or if it and the types below it include two node types."""
     nodes, seen = 0, set[str]()
     step: CellType | None = cell_type
     while step is not None:
@@ -134,12 +134,12 @@ def _check_chain(cell_type: CellType, types: Mapping[str, CellType]) -> None:
 
 @dataclass(slots=True)
 class _NodeCells:
-    """The content of all cells of one node."""
+    """One node: the types and GPUs of all its cells."""
 
     name: str
     types: list[str] = field(default_factory=list[str])
     gpus: dict[int, tuple[str, int | None]] = field(default_factory=dict[int, tuple[str, int | None]])
-    """Model and socket, by index."""
+    """(model, socket or None) of each GPU, by the GPU's index on the node."""
 
 
 class _Reader:
@@ -156,7 +156,7 @@ class _Reader:
                 raise TopologyError(f"socket_cells: {_checks.shown(cell)} is not a cell type")
 
     def top(self, cell: Fields, place: int) -> None:
-        """Read one entry of physicalCells, the one at `place`."""
+        """Read `cell`, the entry of physicalCells with index `place`, and all cells below it."""
         name = yaml_tree.scalar(cell, "cellType")
         if name not in self._types:
             raise TopologyError(f"{yaml_tree.at(cell)}cellType = {_checks.shown(name)} is not a cell type")
@@ -164,7 +164,7 @@ class _Reader:
         self._outside(cell, self._types[str(name)], f"{name}/{label}", yaml_tree.at(cell))
 
     def _outside(self, cell: Fields, cell_type: CellType, path: str, where: str) -> str | None:
-        """Read a cell that is a node, whose name is returned, or that contains nodes."""
+        """Read a cell that is a node or contains nodes; return the name of a node, None for a cell above nodes."""
         if cell_type.is_node:
             return self._node(cell, cell_type, where)
         if cell_type.child not in self._types:
@@ -199,7 +199,10 @@ class _Reader:
     def _inside(
         self, cell: Fields, cell_type: CellType, node: _NodeCells, place: int, socket: int | None
     ) -> None:
-        """Read a cell of a node; `place` is its index among the cells of its type there."""
+        """Read a cell inside a node, and add its GPUs to `node`.
+
+        place: the cell's index among all cells of its type on this node.
+        """
         if cell_type.name in self._sockets:
             socket = place if cell_type.is_node else _index(cell, place)
         below = self._types.get(cell_type.child)
@@ -225,7 +228,7 @@ _NO_FIELDS = Fields()
 
 
 def _children(cell: Fields, cell_type: CellType, where: str) -> Iterator[Fields]:
-    """Return the children of a cell as listed, or as many empty ones as its type requires."""
+    """Return the children of a cell as listed; if none are listed, as many empty cells as the cell's type requires."""
     listed = yaml_tree.items(cell, "cellChildren")
     if listed and len(listed) != cell_type.children:
         raise TopologyError(
@@ -254,7 +257,7 @@ class _Templates:
         self._built: dict[tuple[Any, ...], Topology] = {}
 
     def of(self, node: _NodeCells) -> Topology:
-        """Return the topology of `node`."""
+        """Return the topology of `node`: the caller's template, or else one with links of kind UNKNOWN."""
         given = self._template.get(node.types[0]) if len(node.types) == 1 else None
         if given is not None:
             _checks.instance(given, Topology, f"template[{node.types[0]!r}]", TopologyError)

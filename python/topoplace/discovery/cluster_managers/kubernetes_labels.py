@@ -55,7 +55,7 @@ _RECOGNISED = re.compile(
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like Kubernetes nodes, or the labels of one."""
+    """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
     return _RECOGNISED.search(text) is not None
 
 
@@ -69,13 +69,14 @@ def parse(
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "kubernetes",
 ) -> Topology:
-    """Read the nodes in `data` that have GPUs.
+    """Read the nodes in `data` that have GPUs, as machines of a topology.
 
-    levels: label by name of the level, innermost first, such as {"rack": "topology.example.com/rack"}; labels of the
-    outer levels are part of a domain's name. These levels are outside that of NVLink domains.
-    template: the topology of a node, or one for each `nvidia.com/gpu.product`; with as many GPUs as the node has.
-    whole_gpus: GPUs outside slices on each node of the MIG strategy "mixed"; by default its capacity.
-    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default that of its model.
+    levels: for each level's name, the node label that gives the domain, such as {"rack": "topology.example.com/rack"};
+    innermost first. Labels of outer levels are part of a domain's name. NVLink domains are inside all these levels.
+    template: the topology of a node, or one for each `nvidia.com/gpu.product`; it must have as many GPUs as the node.
+    whole_gpus: GPUs without slices on each node of the MIG strategy "mixed"; by default the node's `nvidia.com/gpu`
+    capacity.
+    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default that of the GPU's model.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     Raises TopologyError naming the line or the node.
     """
@@ -200,7 +201,7 @@ def _label_lines(text: str) -> dict[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Slices:
-    """Equal devices of one node: GPUs or slices."""
+    """A number of equal devices on one node: whole GPUs, or MIG slices of one profile."""
 
     count: int
     model: str | None
@@ -230,7 +231,7 @@ class _Templates:
         self._built: dict[tuple[_Slices, ...], Topology] = {}
 
     def of(self, node: _Node) -> Topology | None:
-        """Return the topology of `node`; None for a node without GPUs."""
+        """Return the topology of `node`, by default with links of kind UNKNOWN; None for a node without GPUs."""
         devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
         total = sum(found.count for found in devices)
         if not total:
@@ -282,7 +283,7 @@ class _Templates:
             self._short.append(f"{node.name} ({ready} of {there})")
 
     def notes(self) -> Iterator[str]:
-        """Yield what a reader must know about the nodes read so far."""
+        """Yield notes about nodes with shared GPUs, and about nodes with fewer allocatable GPUs than their capacity."""
         if self._shared:
             yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
         if self._short:
@@ -290,7 +291,7 @@ class _Templates:
 
 
 def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
-    """Yield the GPUs and slices of `node`."""
+    """Yield the whole GPUs and MIG slices of `node`, equal devices together."""
     count = node.count("labels", f"{_GPU}.count")
     capacity = node.count("capacity", _GPU)
     product = node.labels.get(f"{_GPU}.product") or None
@@ -326,7 +327,7 @@ def _mixed_slices(node: _Node) -> Iterator[_Slices]:
 
 
 def _fraction(slices: int, model: str | None, node: _Node) -> float:
-    """Return the share of a GPU in an instance of `slices` slices; a GPU of an unknown model has 7."""
+    """Return the share of a GPU's compute in a MIG slice of size `slices`; the size of a GPU of unknown model is 7."""
     whole = slices_of(model or "") or 7
     if slices > whole:
         raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
@@ -353,7 +354,7 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
-    """Yield the levels that the caller names, outermost first."""
+    """Yield the levels in `keys`, which maps a level's name to the node label of its domains; outermost first."""
     paths: list[tuple[str, ...]] = [()] * len(nodes)
     for level, key in reversed(list(keys.items())):
         values = [node.labels.get(key, "") for node in nodes]

@@ -24,15 +24,16 @@ _BLOCKS = re.compile(r'^"?(?:capacity_)?blocks"?:', re.MULTILINE)
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a model of Topograph."""
+    """Return True if `text` looks like a model of Topograph."""
     return _SWITCHES.search(text) is not None and _BLOCKS.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
     """Read the fabric that the model in `data` describes.
 
-    Levels: "nvlink_subdomain" and "nvlink_domain" if blocks have them, then "leaf", "spine", "core" and so on. Only the
-    inner of the first two is assumed to share NVSwitches. A switch without nodes is left out with a note.
+    Levels: "nvlink_subdomain" and "nvlink_domain" if blocks have them, then "leaf", "spine", "core" and so on. Nodes of
+    one subdomain are assumed to share NVSwitches; if no block has subdomains, nodes of one NVLink domain are. A switch
+    without nodes is left out with a note.
     Raises TopologyError naming the line of malformed text, of a block below an unknown switch, and of switches that
     form no tree.
     """
@@ -61,7 +62,10 @@ class _Block:
 
 
 def _blocks(model: Fields) -> Iterator[_Block]:
-    """Yield the blocks with their switch; in older models the switch lists its blocks, and `nvlink` is their domain."""
+    """Yield the blocks, each with its switch, nodes and annotations.
+
+    In older models a switch lists its blocks, and a block's `nvlink` is its NVLink domain.
+    """
     left = host_list.MAX_HOSTS
     holder = {
         block: switch for switch, value in _named(model) for block in _names(value, "capacity_blocks", switch)
@@ -82,7 +86,7 @@ def _blocks(model: Fields) -> Iterator[_Block]:
 
 
 def _switches(model: Fields, blocks: list[_Block]) -> list[switch_tree.Switch]:
-    """Return the described switches, then the leaves, which only their parents and blocks name."""
+    """Return the switches that have an entry of their own, then the leaf switches, which parents and blocks name."""
     switches = {switch.name: switch for switch in _described(model)}
     named = {child: parent.where for parent in switches.values() for child in parent.switches}
     for child, where in named.items():
@@ -112,7 +116,7 @@ def _described(model: Fields) -> Iterator[switch_tree.Switch]:
 
 
 def _named(model: Fields) -> Iterator[tuple[str, Fields]]:
-    """Yield the switches by name: the keys of a mapping or, in older models, the names in a list."""
+    """Yield the name and the entry of each switch; older models have a list of switches instead of a mapping."""
     switches = model.get("switches")
     if not isinstance(switches, Items):
         for name, value in yaml_tree.fields(switches, "switches").items():

@@ -24,7 +24,7 @@ _RECOGNISED = re.compile(
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like HyperNodes."""
+    """Return True if `text` looks like HyperNodes."""
     return _RECOGNISED.search(text) is not None
 
 
@@ -65,7 +65,7 @@ def _switch(one: Fields) -> switch_tree.Switch:
 
 
 def _members(spec: Fields, tier: int, owner: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the name of every member."""
+    """Yield (kind, name) of every member of a HyperNode; the kind is "Node" or "HyperNode"."""
     for item in yaml_tree.items(spec, "members"):
         member = yaml_tree.fields(item, f"a member of {owner}")
         kind = yaml_tree.scalar(member, "type") or ("Node" if tier <= 1 else "HyperNode")

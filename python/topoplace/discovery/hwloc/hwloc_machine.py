@@ -1,4 +1,4 @@
-"""Conversion of hwloc's object tree, from either of its texts, to a Topology.
+"""Conversion of hwloc's object tree, read from hwloc's XML or from lstopo's console text, to a Topology.
 
 hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges, PCI
 devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor, or a
@@ -80,7 +80,7 @@ class Thing:
     bus_id: str | None = None
     """PCI address, if it has one."""
     is_port: bool = False
-    """A bridge from PCI to PCI: a root port, or a port of a switch."""
+    """True for a bridge from PCI to PCI: a root port, or a port of a switch."""
     pci_class: int = 0
     vendor: int | None = None
     """PCI vendor; 0 if the system hides it, None if the text omits it."""
@@ -89,12 +89,12 @@ class Thing:
     """Speed of the PCIe link in one direction, 0 if unknown."""
     is_coprocessor: bool = False
     is_fabric: bool = False
-    """An OS device that is a port of an RDMA network."""
+    """True for an OS device that is a port of an RDMA network."""
     memory_bytes: float = 0.0
     """Memory of a NUMA node, 0 if unknown."""
 
     def walk(self) -> Iterator[Thing]:
-        """Yield the object and all below it, parents before children."""
+        """Yield this object and all objects below it, parents before children."""
         left: list[Thing] = [self]
         while left:
             thing = left.pop()
@@ -102,7 +102,7 @@ class Thing:
             left.extend(reversed(thing.children))
 
     def ancestors(self) -> Iterator[Thing]:
-        """Yield the objects above it, nearest first."""
+        """Yield the objects above this object, nearest first."""
         thing = self.parent
         while thing is not None:
             yield thing
@@ -120,7 +120,7 @@ class Bandwidths:
     """(n * n) row by row."""
 
     def pairs(self) -> Iterator[tuple[Thing, Thing, int]]:
-        """Yield every pair with a link, and the lesser of its two directions."""
+        """Yield (a, b, MB/s) for every pair with a link; MB/s is that of the slower direction."""
         n = len(self.things)
         for i in range(n):
             for j in range(i + 1, n):
@@ -179,7 +179,7 @@ class _Builder:
         self._silent = 0
 
     def _accelerators(self, devices: Sequence[Thing]) -> list[Thing]:
-        """Return the PCI devices that are accelerators, by address."""
+        """Return the PCI devices in `devices` that are accelerators, in the order of their PCI addresses."""
         found = [thing for thing in devices if is_accelerator(thing) or thing.bus_id in self._memory_of]
         if not found:
             raise TopologyError(_why_none(devices))
@@ -193,7 +193,7 @@ class _Builder:
         return sorted(found, key=_address)
 
     def built(self, matrices: Sequence[Bandwidths], name: str, notes: Sequence[str]) -> Topology:
-        """Return the topology with the direct links of `matrices`."""
+        """Return the topology, with the direct links of `matrices` and the given notes."""
         for thing in (*self._gpus, *self._meetings):
             self._climb(thing)
         more = [*notes, *self._join_sockets()]
@@ -215,14 +215,18 @@ class _Builder:
     # ---- links -------------------------------------------------------------------------------------------------
 
     def _link(self, a: Thing, b: Thing, link: Link) -> None:
-        """Join two vertices, unless a faster link already does."""
+        """Add `link` between two vertices, unless a faster link joins them already."""
         u, v = sorted((self._place[id(a)], self._place[id(b)]))
         known = self._links.get((u, v))
         if known is None or known.gb_per_s < link.gb_per_s:
             self._links[u, v] = link
 
     def _climb(self, thing: Thing) -> None:
-        """Join an accelerator, or a bridge below which several meet, to the next such bridge or to the socket above."""
+        """Add the PCIe link from `thing` to the next meeting bridge above it, or else to its socket.
+
+        A meeting bridge is one at which the ways up from several accelerators meet. `thing` is an accelerator or such a
+        bridge.
+        """
         way: list[Thing] = [thing]
         target: Thing | None = None
         for above in thing.ancestors():
@@ -237,7 +241,7 @@ class _Builder:
             self._link(thing, target, Link(LinkKind.PCIE, 1, gb_per_s))
 
     def _package(self, thing: Thing) -> Thing | None:
-        """Return the package that `thing` is near; None if there is not exactly one."""
+        """Return the package (socket) that `thing` is near; None if the tree does not show which."""
         for above in thing.ancestors():
             if above.type == "Package":
                 return above
@@ -272,7 +276,7 @@ class _Builder:
                 self._link(ends[0], ends[1], _direct(matrix.name, model, mbps / 1000))
 
     def _vertex(self, thing: Thing) -> Thing | None:
-        """Return the vertex for an object of a matrix: itself, or the PCI device of an OS device."""
+        """Return the vertex for an object of a matrix: itself, or the PCI device of an OS device; None without one."""
         for candidate in (thing, *thing.ancestors()):
             if id(candidate) in self._place:
                 return candidate
@@ -281,7 +285,10 @@ class _Builder:
         return None
 
     def _join_switches(self) -> Iterator[str]:
-        """Join the groups of NVSwitches that share no accelerator, because hwloc never lists links between switches."""
+        """Add links between groups of NVSwitches that share no accelerator, and yield a note if there are any.
+
+        These links are assumed, because hwloc never lists links between switches.
+        """
         attached: dict[int, dict[int, Link]] = {}
         for (u, v), link in self._links.items():
             if v >= self._first_switch and u < len(self._gpus):
@@ -298,7 +305,7 @@ class _Builder:
             )
 
     def _fixed(self, matrices: Sequence[Bandwidths]) -> Iterator[str]:
-        """Yield a note about a matrix with a single value, which shows neither speeds nor which links are direct."""
+        """Yield a note about an xGMI matrix with the constant 100 GB/s, which shows neither speeds nor direct links."""
         for matrix in matrices:
             speeds = {mbps for a, b, mbps in matrix.pairs() if a is not b}
             if matrix.name == "XGMIBandwidth" and speeds == {_FIXED_XGMI_MBPS}:
@@ -356,7 +363,7 @@ _PARTS = ("package", "node", "memory", "switch", "device", "port")
 
 
 def _part(thing: Thing) -> str:
-    """Return which of `_PARTS` an object is, or ""."""
+    """Return the role of `thing`, one of `_PARTS`: package, node, memory, switch, device or port; "" if it has none."""
     if thing.is_fabric:
         return "port"
     if thing.type == "NUMANode":
@@ -367,28 +374,28 @@ def _part(thing: Thing) -> str:
 
 
 def is_needed(type_name: str) -> bool:
-    """Return whether objects of a type matter by themselves, not only for the objects below them."""
+    """Return True if objects of this hwloc type are needed themselves, not only for the objects below them."""
     return type_name in ("Package", "NUMANode", "Bridge", "PCIDev", "OSDev")
 
 
 def is_accelerator(thing: Thing) -> bool:
-    """Return whether a PCI device is an accelerator: a co-processor of some driver, or a GPU by class and vendor."""
+    """Return True if a PCI device is an accelerator: a co-processor of some driver, or a GPU by class and vendor."""
     of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
     is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
     return _is_offered(thing) or (is_gpu and thing.pci_class in _DISPLAYS)
 
 
 def is_nameless(thing: Thing) -> bool:
-    """Return whether only its class shows that a device is a GPU: a display device of an unknown vendor.
+    """Return True if only the PCI class shows that a device is a GPU: a display device of an unknown vendor.
 
-    If the text omits vendors, only a device without a screen counts.
+    If the text omits vendors, only a 3D controller (a display device without a screen) counts.
     """
     known = thing.vendor if thing.vendor is not None or thing.pci_class != CONTROLLER_3D else 0
     return thing.pci_class in _DISPLAYS and known == 0 and not _is_offered(thing)
 
 
 def _is_offered(thing: Thing) -> bool:
-    """Return whether a driver offers a PCI device as a co-processor of the device's own maker.
+    """Return True if a driver offers a PCI device as a co-processor of the device's own maker.
 
     Virtual machines show co-processors below devices of another maker, such as a VGA.
     """
@@ -402,7 +409,10 @@ def _is_of_another(child: Thing, device: Thing) -> bool:
 
 @lru_cache(maxsize=64)
 def _direct(name: str, model: str, gb_per_s: float) -> Link:
-    """Return a link of a matrix, with its kind and lanes if the model's are known."""
+    """Return the direct link that matrix `name` shows as `gb_per_s`.
+
+    Its generation and number of lanes follow from the GPU model, if known; otherwise it has one lane.
+    """
     is_xgmi = name == "XGMIBandwidth"
     speed = xgmi_of(model) if is_xgmi else nvlink_of(model)
     kind = LinkKind.XGMI if is_xgmi else speed.kind if speed else LinkKind.NVLINK
@@ -425,9 +435,9 @@ def _address(thing: Thing) -> tuple[int, ...]:
 
 
 def _speeds(way: Sequence[Thing]) -> list[float]:
-    """Return the speeds of the PCIe links of a way up.
+    """Return GB/s of each PCIe link on `way`, a list of objects from an accelerator or bridge upwards.
 
-    Both ends of a link have its speed. The value at the lower end counts: at accelerators and the upper ports of
+    hwloc writes a link's speed at both ends. The value at the lower end is used: at accelerators and the upper ports of
     switches. Root ports and the lower ports of switches, which are every second bridge, only repeat it.
     """
     first = way[0]
@@ -436,7 +446,7 @@ def _speeds(way: Sequence[Thing]) -> list[float]:
 
 
 def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
-    """Return the bridges at which the ways up from several accelerators meet, nearest to them first."""
+    """Return the bridges at which the ways up the tree from several accelerators meet."""
     below: dict[int, Thing] = {}
     found: dict[int, Thing] = {}
     for gpu in gpus:
@@ -454,7 +464,10 @@ def _meetings(gpus: Sequence[Thing]) -> list[Thing]:
 
 
 def _groups(attached: Mapping[int, Mapping[int, Link]]) -> list[list[int]]:
-    """Group switches by shared accelerators; groups and their members are ascending."""
+    """Return groups of switches that are connected by shared accelerators; groups and members are ascending.
+
+    attached: for each switch, its link to each accelerator.
+    """
     groups: list[tuple[list[int], set[int]]] = []
     for switch in sorted(attached):
         joined: tuple[list[int], set[int]] = ([switch], set(attached[switch]))
@@ -476,7 +489,7 @@ def _trunk(attached: Sequence[Mapping[int, Link]]) -> Link:
 
 
 def _info(thing: Thing, *names: str) -> str | None:
-    """Return the first of the infos `names` that an OS device of a PCI device has."""
+    """Return the value of the first info in `names` that an OS device below `thing` has, or None."""
     return next((child.infos[key] for key in names for child in thing.children if child.infos.get(key)), None)
 
 
@@ -485,9 +498,9 @@ def _model(thing: Thing) -> str | None:
 
 
 def _memory_gb(thing: Thing, otherwise: float) -> float | None:
-    """Return the memory in GB if known; hwloc writes KiB, with the unit since its version 3.
+    """Return an accelerator's memory in GB, None if unknown; hwloc writes KiB, with the unit since its version 3.
 
-    otherwise: a fallback in bytes, 0 for unknown.
+    otherwise: bytes to use if hwloc gives no memory; 0 for unknown.
     """
     text = _info(thing, "CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize") or ""
     match = re.fullmatch(r"([0-9]{1,15})(?:KiB)?", text)
@@ -495,7 +508,7 @@ def _memory_gb(thing: Thing, otherwise: float) -> float | None:
 
 
 def _socket_gb_per_s(package: Thing) -> float | None:
-    """Return GB/s between sockets of a known processor, else None."""
+    """Return GB/s between sockets of the processor in `package`; None for an unknown processor."""
     infos = package.infos
     key = _SOCKETS_OF_NUMBER.get((infos.get("CPUVendor", ""), infos.get("CPUModelNumber", "")))
     words = {*re.split(r"[^A-Z0-9]+", infos.get("CPUModel", "").upper())}
@@ -506,7 +519,10 @@ def _socket_gb_per_s(package: Thing) -> float | None:
 
 
 def _path(nic: Thing, gpu: Thing) -> str:
-    """Return the path class from a network adapter to an accelerator, by the object at which their ways up meet."""
+    """Return the path class (PIX, PXB, PHB, NODE, SYS) from a network adapter to an accelerator.
+
+    It depends on the lowest object of hwloc's tree that is above both.
+    """
     height = {id(above): i for i, above in enumerate(nic.ancestors())}
     for i, above in enumerate(gpu.ancestors()):
         if id(above) in height:

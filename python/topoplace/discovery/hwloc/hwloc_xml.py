@@ -1,8 +1,8 @@
 """Reader of the XML that `lstopo machine.xml` writes (hwloc 1 to 3).
 
 Objects are nested like hwloc's tree. Direct NVLinks and xGMI links are in separate matrices of MB/s between OS devices,
-NVSwitches and packages: NVLinkBandwidth and XGMIBandwidth. The latter has a constant for any link if the driver gives
-no speeds. hwloc 1 has no such matrices, and NUMA nodes around packages.
+NVSwitches and packages: NVLinkBandwidth and XGMIBandwidth. XGMIBandwidth has a constant for any link if the driver
+gives no speeds. hwloc 1 has no such matrices, and there NUMA nodes contain packages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OLD_TYPES = {"Socket": "Package"}
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like hwloc's XML."""
+    """Return True if `text` looks like hwloc's XML."""
     return _ROOT.search(text[:4096]) is not None
 
 
@@ -55,7 +55,7 @@ def parse(
     GPUs are in the order of their PCI addresses. NVSwitches that share no GPU are assumed to be joined, because hwloc
     lists no links between switches.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
-    socket_gb_per_s: GB/s between sockets; None means that of the processor's model.
+    socket_gb_per_s: GB/s between sockets; None means the known value for the processor's model.
     Raises TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
@@ -82,7 +82,7 @@ def _version(document: Element) -> int:
 
 
 def _thing(element: Element, parent: Thing, version: int) -> Thing:
-    """Return the object that `element` describes, with all below it."""
+    """Return the hwloc object that the XML `element` describes, with all objects below it."""
     thing = Thing(_type(element), parent, element.line)
     thing.os_index, thing.gp_index = _index(element, "os_index"), _index(element, "gp_index")
     thing.name, thing.subtype = element.get("name"), element.get("subtype")
@@ -102,7 +102,7 @@ def _thing(element: Element, parent: Thing, version: int) -> Thing:
 
 
 def _relevant_children(element: Element) -> Iterator[Element]:
-    """Yield the objects directly below `element` that matter or have objects below them."""
+    """Yield the objects directly below `element` that are needed or have objects below them."""
     for child in element.children_of("object"):
         if child.children or hwloc_machine.is_needed(_type(child)):
             yield child
@@ -121,7 +121,7 @@ def _add_kind(thing: Thing, kind: int, version: int) -> None:
 
 
 def _index(element: Element, name: str) -> int | None:
-    """Return an index of an object; None if it is missing or unknown."""
+    """Return the attribute `name` of `element`, an object's index; None if it is missing or unknown."""
     if name not in element.attributes:
         return None
     index = xml_tree.integer(element, name)
@@ -129,7 +129,10 @@ def _index(element: Element, name: str) -> int | None:
 
 
 def _mask(element: Element, name: str) -> int:
-    """Return a set written as words of 32 bits, the highest first; 0 for an infinite set, which says nothing."""
+    """Return the attribute `name`, a set of CPUs or NUMA nodes, as a bit mask; 0 for an infinite set.
+
+    The text has words of 32 bits, the highest first.
+    """
     text = element.get(name)
     if text.startswith("0xf...f"):
         return 0
@@ -158,7 +161,7 @@ def _add_pci(thing: Thing, element: Element) -> None:
 
 
 def _matrices(document: Element, root: Thing) -> Iterator[Bandwidths]:
-    """Yield the matrices of direct links; those of latencies and hops contain no speeds."""
+    """Yield the bandwidth matrices of direct links; matrices of latencies and hops are skipped."""
     found = [
         element
         for tag in ("distances2", "distances2hetero")
@@ -173,7 +176,7 @@ def _matrices(document: Element, root: Thing) -> Iterator[Bandwidths]:
 
 
 Objects = dict[tuple[str, str, int | None], Thing]
-"""Objects by kind of index (hwloc's or the system's), type and index."""
+"""Objects by (kind of index, type, index); the kind is "gp" for hwloc's own index, "os" for the system's."""
 
 
 def _matrix(element: Element, objects: Objects) -> Bandwidths:

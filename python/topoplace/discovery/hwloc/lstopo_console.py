@@ -54,7 +54,7 @@ _OS_DEVICES = ("CoProc", "GPU", "Net", "OpenFabrics", "Block", "DMA", "Storage",
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like console output of `lstopo-no-graphics`."""
+    """Return True if `text` looks like console output of `lstopo-no-graphics`."""
     return any(_MACHINE.fullmatch(line) for line in text[:4096].split("\n"))
 
 
@@ -68,10 +68,10 @@ def parse(
 ) -> Topology:
     """Read the topology of a machine from the output of `lstopo-no-graphics [-v]`.
 
-    GPUs are in the order of their PCI addresses. Display devices count as GPUs if the system hides vendors, with a
-    note; if lines omit the vendor, only devices without a screen count.
+    GPUs are in the order of their PCI addresses. If the system hides PCI vendors, display devices count as GPUs, with a
+    note. If the text omits vendors, only display devices without a screen count.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
-    socket_gb_per_s: GB/s between sockets; None means that of the processor's model.
+    socket_gb_per_s: GB/s between sockets; None means the known value for the processor's model.
     Raises TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
@@ -85,7 +85,10 @@ def parse(
 
 
 def _tree(text: str) -> Thing:
-    """Return the machine with all its objects; skip text before it, and use text after it only to check counts."""
+    """Return the machine with all objects below it.
+
+    Text before the machine is skipped; text after it is used only to check the number of objects.
+    """
     path: list[Thing] = []
     seen: Counter[str] = Counter()
     after = False
@@ -113,7 +116,10 @@ def _check_summary(number: int, line: str, seen: Counter[str]) -> None:
 
 
 def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
-    """Add the object of `line` to the last less indented object of `path`; `path` then ends with it."""
+    """Read the object in `line` and attach it to the object above it.
+
+    path: the objects from the machine down to the last one read; afterwards it ends with the new object.
+    """
     if repeated := _REPEATED.fullmatch(line.rstrip()):
         seen["PCIDev"] += _repeated(number, int(repeated[1]), repeated[2])
         return
@@ -134,7 +140,10 @@ def _add(number: int, line: str, path: list[Thing], seen: Counter[str]) -> None:
 
 
 def _repeated(number: int, count: int, pci: str) -> int:
-    """Return the number of devices in one line; refuse possible accelerators, as they have no addresses there."""
+    """Return `count`, the number of devices in one line such as "4 x { PCI ... }".
+
+    TopologyError if they may be accelerators, as such a line gives no addresses.
+    """
     found = _CLASS.search(pci)
     if not found or not found[1] or int(found[1], 16) >> 8 not in _NO_ACCELERATORS:
         raise TopologyError(
@@ -154,7 +163,7 @@ def _attach(path: list[Thing]) -> None:
 
 
 def _thing(number: int, line: str, word: str, kinds: set[str], path: list[Thing]) -> Thing:
-    """Return the object of `line`; kinds: its type and subtypes."""
+    """Return the object that `line` describes; `kinds` are the object's type and subtypes."""
     thing = Thing("OSDev" if word in _OS_DEVICES else _TYPES.get(word, word), path[-1], number)
     if hwloc_machine.is_needed(thing.type):
         thing.infos = {info[1]: info[2] or info[3] or "" for info in _INFO.finditer(line)}
@@ -182,7 +191,7 @@ def _add_pci(thing: Thing, line: str) -> None:
 
 
 def _add_number(thing: Thing, number: int, line: str, path: list[Thing]) -> None:
-    """Set the system's number of a NUMA node or CPU, and add it to all objects above."""
+    """Set the system's number of `thing`, a NUMA node or CPU, and add this number to the sets of all objects above."""
     found = _NUMBER.search(line)
     if not found or int(found[1]) > _MAX_INDEX:
         raise TopologyError(f"line {number}: {thing.type} has no number P# up to {_MAX_INDEX}")

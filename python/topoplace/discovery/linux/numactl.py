@@ -20,7 +20,7 @@ MAX_CPU = 1 << 16
 _MAX_DIGITS = 6
 
 SOCKET_DISTANCE = 16
-"""Nodes nearer than this share a socket: firmware gives 11 to 15 inside sockets, and 17 or more across."""
+"""NUMA nodes at a smaller distance share a socket: firmware gives 11 to 15 inside sockets, 17 or more across."""
 
 _PROMPT = re.compile(r".{0,200}\bnumactl (?:-H|--hardware)\s*")
 _AVAILABLE = re.compile(r"\s*available:\s+([0-9]{1,6}) nodes? \(([0-9,-]*)\)\s*")
@@ -38,7 +38,7 @@ class NumaNode:
 
     id: int
     cpus: tuple[int, ...]
-    """Ascending; none for a node with memory only."""
+    """Numbers of its CPUs, ascending; () for a node that has only memory."""
     size_mb: int | None = None
     """Its memory in MB as the tool counts it, if known."""
 
@@ -53,7 +53,7 @@ class NumaNodes:
     notes: tuple[str, ...] = ()
 
     def distance(self, a: int, b: int) -> int | None:
-        """Return the distance from the a-th node to the b-th, or back if only that is known; None if neither is."""
+        """Return the distance from the a-th node to the b-th; if unknown, from the b-th to the a-th; else None."""
         there = self.distances[a][b] if self.distances else None
         return self.distances[b][a] if there is None and self.distances else there
 
@@ -67,7 +67,7 @@ class NumaNodes:
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the output of `numactl --hardware`."""
+    """Return True if `text` looks like the output of `numactl --hardware`."""
     lines = text.splitlines()[:20]
     return any(_AVAILABLE.fullmatch(line) or _CPUS.fullmatch(line) for line in lines)
 
@@ -75,8 +75,8 @@ def recognised(text: str) -> bool:
 def parse(data: str | bytes) -> NumaNodes:
     """Read the NUMA nodes from the output of `numactl --hardware`.
 
-    Missing rows at the end of the distances stay unknown, with a note. Raises TopologyError naming the line and the
-    value.
+    If the last rows of the distance matrix are missing, these distances stay unknown, with a note. Raises TopologyError
+    naming the line and the value.
     """
     reader = _Reader()
     for number, line in decode.numbered_lines(decode.decoded(data)):
@@ -86,7 +86,7 @@ def parse(data: str | bytes) -> NumaNodes:
 
 
 class _Reader:
-    """The content of the lines read so far."""
+    """A reader that collects the content of the lines it has read."""
 
     def __init__(self) -> None:
         self._listed: list[int] | None = None
@@ -104,7 +104,7 @@ class _Reader:
         )
 
     def line(self, number: int, line: str) -> None:
-        """Read one line that is not blank; refuse an incomplete one of a known kind."""
+        """Read one line that is not blank; refuse a line that `numactl --hardware` does not print."""
         for pattern, read in self._kinds:
             if match := pattern.fullmatch(line):
                 read(number, match)
@@ -162,7 +162,7 @@ class _Reader:
         self._rows[node] = distances
 
     def done(self) -> NumaNodes:
-        """Return the NUMA nodes, after checking that the text is complete and consistent."""
+        """Return the NUMA nodes; TopologyError if the lines read are incomplete or contradict each other."""
         ids = self._listed if self._listed is not None else list(self._cpus)
         if not ids:
             raise TopologyError("no NUMA node: the text has no line such as `node 0 cpus: 0 1 2`")
@@ -221,10 +221,10 @@ def ids_of(text: str, what: str, limit: int = MAX_CPU) -> list[int]:
 
 
 def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET_DISTANCE) -> Topology:
-    """Return `topology` of one machine with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
+    """Return `topology`, one machine, with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
 
-    socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose node has memory only gets the
-    CPUs of the nearest node with CPUs.
+    socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose NUMA node has no CPUs gets
+    those of the nearest node that has some.
     Raises TopologyError for a GPU of a node missing in `numa`, and for unknown distances between nodes.
     """
     if topology.num_machines != 1:
@@ -247,7 +247,10 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
 
 
 def _sockets(numa: NumaNodes, limit: int) -> list[int]:
-    """Number from 0 the groups of nodes that are nearer than `limit`, directly or through each other."""
+    """Return the socket, numbered from 0, of each NUMA node.
+
+    Nodes nearer to each other than `limit` share a socket, and so do nodes joined by a chain of such pairs.
+    """
     n = len(numa.nodes)
     if n > 1 and not numa.distances:
         raise TopologyError("the distances between NUMA nodes are unknown, so sockets are too")
@@ -268,7 +271,7 @@ def _near(distance: int | None, limit: int) -> bool:
 
 
 def _with_cpus(numa: NumaNodes, place: int) -> int:
-    """Return the node at `place`, or the nearest node with CPUs if it has none."""
+    """Return the index of the nearest node with CPUs to the node with index `place`, which may be that node itself."""
     if numa.nodes[place].cpus:
         return place
     found = [

@@ -1,4 +1,4 @@
-"""Discovery of this host with its vendors' libraries and tools, whose output the other readers parse.
+"""Discovery of this host's GPUs by the libraries and tools of their vendors; the other readers parse the output.
 
 The only module of the library that runs programs or reads the machine's own files.
 """
@@ -35,7 +35,7 @@ class _NotHereError(Exception):
 
 
 def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
-    """Return this host's GPUs from the first source that finds any, with NUMA nodes completed by `numactl`.
+    """Return this host's topology from the first source that finds a GPU, with sockets and CPUs completed by `numactl`.
 
     Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi, lstopo of hwloc.
     If all fail, raises TopologyError with the reason of each.
@@ -117,9 +117,9 @@ def _from_kfd(tree: Path) -> Topology:
 
 
 def _files(tree: Path) -> dict[str, bytes]:
-    """Return the files of the driver's tree that its parser needs, by their path in it.
+    """Return the content of the files that `kfd.parse` needs, by their path below `tree`, AMD's driver directory.
 
-    Files that a container may not read, those of GPUs it has not been given, are left out.
+    Files without read permission are left out; in a container these belong to GPUs that it was not given.
     """
     found: dict[str, bytes] = {}
     for pattern in ("properties", "io_links/*/properties", "mem_banks/*/properties"):

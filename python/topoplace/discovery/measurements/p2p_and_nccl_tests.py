@@ -2,8 +2,8 @@
 
 Two tools are read. `p2pBandwidthLatencyTest` of the CUDA samples prints matrices of copies between all GPUs, with and
 without peer access. The tests of NCCL and RCCL (`all_reduce_perf`, `sendrecv_perf` and the others) print a bus
-bandwidth by message size for the GPUs of a run. It is what each GPU sends per second in one direction. A text may hold
-the runs of several groups of GPUs; a run of two measures that pair, a larger run all its pairs at once.
+bandwidth by message size for the GPUs of a run: what each GPU sends per second in one direction. A text may hold the
+runs of several groups of GPUs. A run of two GPUs measures that pair, a larger run measures all its pairs at once.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ Matrix = list[list[float]]
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the output of one of the tools."""
+    """Return True if `text` looks like the output of p2pBandwidthLatencyTest or of a test of NCCL or RCCL."""
     return any(_TITLE.fullmatch(line) or _RANK.fullmatch(line) for _, line in _lines(text[:262144]))
 
 
 def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]:
     """Return (n, n) GB/s in one direction between the GPUs measured in `data`: symmetric, 0 on the diagonal.
 
-    peer_access: choose the matrix of p2pBandwidthLatencyTest with peer access, or the one without. A pair has the
-    slower of its two directions. With runs of NCCL's tests, a pair has its own run's speed, or else that of the fastest
-    run with both GPUs.
+    peer_access: read the matrix of p2pBandwidthLatencyTest with peer access (True) or without (False). A pair has the
+    slower of its two directions. In output of NCCL's tests, a pair has the speed of its own run of two GPUs. If there
+    is none, it has that of the fastest run with both GPUs.
     Raises TopologyError naming the line, or a pair of GPUs that was not measured.
     """
     peer_access = _checks.flag(peer_access, "peer_access", TopologyError)
@@ -69,7 +69,7 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines without the prefix of mpirun."""
+    """Yield (line number, line) without the prefix that mpirun adds."""
     return ((number, _MPI_TAG.sub("", line)) for number, line in decode.numbered_lines(text))
 
 
@@ -77,7 +77,10 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _matrices(lines: Iterator[tuple[int, str]]) -> dict[tuple[str, str], Matrix]:
-    """Return the matrices of copies one way, by "Enabled" or "Disabled" and "Writes" or "Reads"."""
+    """Return the matrices of copies in one direction, GB/s, by (peer access, operation).
+
+    Peer access is "Enabled" or "Disabled"; the operation is "Writes" or "Reads".
+    """
     found: dict[tuple[str, str], Matrix] = {}
     for number, line in lines:
         if match := _TITLE.fullmatch(line):
@@ -136,7 +139,7 @@ def _slower_way(matrix: Matrix) -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class _Run:
-    """One run: its GPUs and the highest bus bandwidth of any message size."""
+    """One run of a test: its GPUs, and the highest bus bandwidth over all message sizes."""
 
     line: int
     gpus: set[int] = field(default_factory=set[int])
@@ -204,7 +207,10 @@ def _of_runs(runs: Sequence[_Run]) -> NDArray[np.float64]:
 
 
 def _pairs(runs: Sequence[_Run]) -> Iterator[tuple[int, int, float]]:
-    """Yield the speed of each pair in each run, the most specific run last."""
+    """Yield (u, v, GB/s) for each pair of GPUs in each run; the last value of a pair is the one to use.
+
+    Runs of more than two GPUs come first, slower runs before faster ones.
+    """
     for run in sorted(runs, key=lambda run: (len(run.gpus) == 2, run.gb_per_s)):
         for u, v in combinations(sorted(run.gpus), 2):
             yield u, v, run.gb_per_s

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,12})?")
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the output of `rocm-bandwidth-test`."""
+    """Return True if `text` looks like the output of `rocm-bandwidth-test`."""
     return any(_TITLE.fullmatch(line) for line in text.splitlines()[:5000])
 
 
@@ -46,8 +46,8 @@ def parse(
     """Read the copies from GPU to GPU in the output of `rocm-bandwidth-test` as a topology.
 
     A pair has the slower of its two directions, and a link of unknown kind.
-    default_gb_per_s: GB/s assumed for pairs that were not measured, because neither GPU can reach the other.
-    Raises TopologyError naming the line, also if the text has only copies of processors or in both directions at once.
+    default_gb_per_s: GB/s assumed for pairs that were not measured in both directions.
+    Raises TopologyError naming the line. It is also raised if no copies between GPUs in one direction were measured.
     """
     default_gb_per_s = _checks.positive(default_gb_per_s, "default_gb_per_s", TopologyError)
     tables, known = _read(decode.decoded(data))
@@ -69,7 +69,7 @@ def parse(
 
 
 def _is_gpu(device: str, table: _Table, known: Mapping[str, tuple[str, str | None]]) -> bool:
-    """Return whether a device is a GPU: it has a PCI address, or it copies to itself."""
+    """Return True if a device is a GPU: it has a PCI address, or it copies to itself."""
     return known.get(device, ("", None))[1] is not None or table.get(device, device) is not None
 
 
@@ -107,7 +107,7 @@ def _gpu(index: int, device: str, known: Mapping[str, tuple[str, str | None]], m
 
 @dataclass(slots=True)
 class _Table:
-    """One matrix of GB/s; None where nothing was measured."""
+    """One matrix of measured GB/s from the device of a row to that of a column; None if not measured."""
 
     line: int
     columns: list[str]
@@ -118,7 +118,7 @@ class _Table:
         self.place = {column: i for i, column in enumerate(self.columns)}
 
     def get(self, source: str, target: str) -> float | None:
-        """Return GB/s from one device to the other; None if it was not measured."""
+        """Return GB/s from device `source` to device `target`; None if it was not measured."""
         return self.rows[source][self.place[target]] if source in self.rows else None
 
 

@@ -1,4 +1,4 @@
-"""NVLinks, xGMI and C2C links in a NCCL or RCCL topology file, by their targets."""
+"""Reader of the NVLinks, xGMI links and C2C links of GPUs in a NCCL or RCCL topology file."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ class PlacedGpu:
     device: Device
     name: str
     element: Element | None
-    """Its `gpu`; None in a skeleton."""
+    """Its XML element `gpu`; None in a skeleton, a file without such elements."""
 
 
 @dataclass(slots=True)
 class Wires:
-    """All links, by their targets."""
+    """All links of the GPUs of one host, by target: another GPU, an NVSwitch, the GPU's CPU, or the GPU itself."""
 
     pairs: list[tuple[int, int, Link]] = field(default_factory=list[tuple[int, int, Link]])
     switches: dict[str, dict[int, Link]] = field(default_factory=dict[str, dict[int, Link]])
-    """By the bus id of an NVSwitch and the GPU."""
+    """The link from each GPU into each NVSwitch, by the switch's bus id and the GPU's index."""
     cpus: dict[int, Link] = field(default_factory=dict[int, Link])
-    """From a GPU to its own CPU."""
+    """The link from a GPU to its own CPU, by the GPU's index."""
     loops: list[int] = field(default_factory=list[int])
     """The GPUs with links to themselves."""
     notes: list[str] = field(default_factory=list[str])
 
     def to_cpu(self, gpu: int, link: Link) -> None:
-        """Keep `link` from the GPU to its CPU, unless there is a faster one."""
+        """Store `link` from the GPU to its CPU, unless a faster one is stored already."""
         self.cpus[gpu] = faster(self.cpus.get(gpu), link)
 
 
@@ -70,7 +70,10 @@ class Lanes:
     gb_per_s: float | None
 
     def of(self, gpu: Element, tag: str) -> LinkSpeed:
-        """Return the links `tag` of `gpu`; TopologyError if neither the file nor an argument gives their speed."""
+        """Return kind and speed of the links of `gpu` with the XML tag `tag`, "nvlink" or "xgmi".
+
+        TopologyError if neither the file nor an argument of the caller gives the speed.
+        """
         known = self._known(gpu, tag)
         if self.gb_per_s is not None:
             kind = known.kind if known else LinkKind.XGMI if tag == "xgmi" else LinkKind.NVLINK
@@ -96,7 +99,7 @@ def _generation(gpu: Element) -> str:
 
 
 def read(gpus: Sequence[PlacedGpu], lanes: Lanes) -> Wires:
-    """Return the links of all GPUs; both ends of a link between GPUs must list it."""
+    """Return the links of all GPUs; TopologyError unless both ends of a link between GPUs list it."""
     wires = Wires()
     index = {gpu.device.name: i for i, gpu in enumerate(gpus)}
     direct: dict[tuple[int, int], _Bundle] = {}
@@ -119,7 +122,7 @@ def read(gpus: Sequence[PlacedGpu], lanes: Lanes) -> Wires:
 
 @dataclass(slots=True)
 class _Bundle:
-    """All links of a GPU with one target."""
+    """All links from one GPU to one target."""
 
     target: str
     tclass: str
@@ -152,7 +155,7 @@ def _bundles(gpu: Element, lanes: Lanes) -> list[_Bundle]:
 
 
 def _lead_out(wires: Wires, i: int, gpu: PlacedGpu, bundle: _Bundle) -> None:
-    """Keep links to a target that is not a GPU of the file."""
+    """Add to `wires` the links of GPU `i` to a target that is not a GPU of the file: CPU, NVSwitch, or unknown."""
     if bundle.tclass == _CPU_CLASS:
         wires.to_cpu(i, bundle.link)
     elif bundle.tclass == _NVSWITCH_CLASS or bundle.target.startswith(_NAMELESS_SWITCH):
@@ -164,7 +167,7 @@ def _lead_out(wires: Wires, i: int, gpu: PlacedGpu, bundle: _Bundle) -> None:
 
 
 def _lonely(wires: Wires, gpus: Sequence[PlacedGpu]) -> Iterator[str]:
-    """Yield notes about GPUs that share no switch although others do."""
+    """Yield notes about GPUs that share no NVSwitch with another GPU, if any GPUs of the file share one."""
     if any(len(ends) > 1 for ends in wires.switches.values()):
         for target, ends in wires.switches.items():
             for i, link in ends.items() if len(ends) == 1 else ():
@@ -175,12 +178,12 @@ def _lonely(wires: Wires, gpus: Sequence[PlacedGpu]) -> Iterator[str]:
 
 
 def faster(one: Link | None, other: Link) -> Link:
-    """Return the faster of two links, or the only one."""
+    """Return the faster of two links, or `other` if `one` is None."""
     return one if one and one.gb_per_s > other.gb_per_s else other
 
 
 def _c2c(element: Element) -> Link:
-    """Return a C2C connection, which is written as the MB/s of one link and the number of links."""
+    """Return the C2C links in `element` as one link; the file gives the MB/s of one of them and their number."""
     count = xml_tree.integer(element, "count", low=1, high=_MAX_LINKS)
     return Link(
         LinkKind.C2C, count, count * xml_tree.integer(element, "bw", low=1, high=_MAX_MBYTES) / 1000.0

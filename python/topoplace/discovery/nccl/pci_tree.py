@@ -1,4 +1,4 @@
-"""PCI tree of a NCCL or RCCL topology file: its devices, their roles, and the switches above them."""
+"""Reader of the PCI tree of a NCCL or RCCL topology file: devices, their roles, and the switches above them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Device:
     """A PCI device, or a network adapter whose PCI device is unknown."""
 
     element: Element
-    """Its `pci`, or else its `nic`."""
+    """Its XML element: `pci`, or `nic` if there is no `pci`."""
     name: str
     """Its bus id, followed by a number if several switches have the same; "" for a `nic` alone."""
     cpu: int
@@ -49,7 +49,7 @@ class Device:
 
 @dataclass(slots=True)
 class Tree:
-    """The content of a file, in its order."""
+    """The devices of one host in a file, in the order of the file."""
 
     given: frozenset[str]
     """The bus ids of devices that are GPUs although they have no class."""
@@ -66,7 +66,10 @@ _Left = list[tuple[Element, tuple[str, ...]]]
 
 
 def read(text: str, given: frozenset[str]) -> list[Tree]:
-    """Return the tree of each host in `text`; TopologyError names the line of any fault."""
+    """Return the PCI tree of each host in `text`; TopologyError names the line of any fault.
+
+    given: the bus ids of GPUs whose PCI device has no class in the file.
+    """
     root = _root(text)
     ignored = Counter(child.tag for child in root.children if child.tag != "cpu")
     hosts: dict[str, list[Element]] = {}
@@ -78,7 +81,7 @@ def read(text: str, given: frozenset[str]) -> list[Tree]:
 
 
 def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str]) -> Tree:
-    """Return the tree of one host; `ignored` counts unread elements outside it."""
+    """Return the tree of one host; `ignored` counts, by tag, unread elements outside all hosts."""
     tree = Tree(given)
     lines: dict[str, int] = {}
     ignored = ignored.copy()
@@ -93,7 +96,7 @@ def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str])
 
 
 def unread(tags: Counter[str]) -> list[str]:
-    """Return notes about the elements that the parser does not use."""
+    """Return a note for each tag in `tags`, the number of XML elements by tag that were not read."""
     return [f"Elements that were not read: {_checks.shown(tag)}, {tags[tag]} times." for tag in sorted(tags)]
 
 
@@ -126,7 +129,7 @@ def _check_cpu(cpu: Element, lines: dict[str, int]) -> None:
 
 
 def _visit(tree: Tree, left: _Left, ignored: Counter[str]) -> None:
-    """Process the next element of `left`, and add its children there."""
+    """Remove the last element of `left` and add its device to `tree`; add the children of a PCIe switch to `left`."""
     element, above = left.pop()
     cpu = len(tree.cpus) - 1
     if element.tag == "nic":
@@ -156,14 +159,17 @@ def _check_sizes(tree: Tree, line: int) -> None:
 
 
 def checked_bus_id(word: object, what: str) -> str:
-    """Return `word` as a PCI address in lower case."""
+    """Return `word` as a PCI address in lower case; TopologyError if it is not one."""
     if not isinstance(word, str) or not _BUS_ID.fullmatch(word.lower()):
         raise TopologyError(f'{what} = {_checks.shown(word)} is not like "0000:07:00.0"')
     return word.lower()
 
 
 def _name(tree: Tree, element: Element, bus_id: str, *, is_switch: bool) -> str:
-    """Return the bus id; only switches may share one, because hand-drawn models repeat them."""
+    """Return a unique name for a PCI device: its bus id, plus "#2" and so on if several switches have the same.
+
+    Hand-drawn models repeat bus ids of switches; for any other device this is a TopologyError.
+    """
     name = bus_id
     if bus_id in tree.lines:
         if not is_switch or bus_id not in tree.switches:

@@ -1,10 +1,10 @@
 """Reader of the topology files of NCCL and RCCL (`NCCL_TOPO_DUMP_FILE`, `NCCL_TOPO_FILE`).
 
-Below one `cpu` per NUMA node, such a file nests the PCI devices as they are connected. Inside a GPU's `pci` a `gpu`
-lists its links. `nvlink` and `xgmi` have the bus id of their target (another GPU, an NVSwitch, or a CPU) and their
-number; `c2c` leads to the GPU's own CPU. Files written by hand or by a cloud are often skeletons: they have PCI
-devices, but no `gpu` and so no NVLinks. Graph files (`NCCL_GRAPH_DUMP_FILE`) hold the rings and trees NCCL chose, not a
-topology, and are refused.
+Below one `cpu` per NUMA node, such a file nests the PCI devices as they are connected. A GPU is a `pci` element; the
+`gpu` element inside it lists its links. `nvlink` and `xgmi` have the bus id of their target (another GPU, an NVSwitch,
+or a CPU) and their number; `c2c` leads to the GPU's own CPU. Files written by hand or by a cloud are often skeletons:
+they have PCI devices, but no `gpu` and so no NVLinks. Graph files (`NCCL_GRAPH_DUMP_FILE`) hold the rings and trees
+NCCL chose, not a topology, and are refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MAX_NUMBER = 1 << 16
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a file of NCCL or RCCL, including the refused graph files."""
+    """Return True if `text` looks like a file of NCCL or RCCL, including the refused graph files."""
     start = text[:65536]
     return "<graphs" in start or ("<system" in start and "<cpu" in start)
 
@@ -71,13 +71,13 @@ def parse(
     are numbered as in the file, or by bus id in a skeleton. NUMA nodes, PCIe switches and NVSwitches are components. A
     link from a GPU to itself has no known target: it is not counted, and reported in `notes`.
 
-    gpu_model: the model of every GPU; it sets the speed of an NVLink or xGMI link. Without it, the compute capability
-    in the file does.
+    gpu_model: the model of every GPU; it sets the speed of an NVLink or xGMI link. If it is None, the compute
+    capability in the file sets the speed.
     lane_gb_per_s: GB/s of one such link in one direction, instead of the model's.
     pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
-    assume_no_nvlink: if the file does not list NVLinks, a pair has the kind `LinkKind.UNKNOWN` and the speed of its
-    PCIe path. With True it has just the PCIe path.
-    gpu_bus_ids: the PCI devices without a class that are GPUs; all others without one are network adapters.
+    assume_no_nvlink: only for a file that does not list NVLinks. If False, a pair has a link of kind
+    `LinkKind.UNKNOWN` with the speed of its PCIe path; if True, a pair has only the PCIe path.
+    gpu_bus_ids: the PCI devices without a class that are GPUs; all other devices without a class are network adapters.
     Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -99,7 +99,7 @@ def parse(
 
 
 def _joined_hosts(hosts: Mapping[str, Topology], name: str) -> Topology:
-    """Join the hosts of one file; NCCL writes several only if they share NVSwitches."""
+    """Return the hosts of one file as a cluster with one NVLink domain; NCCL writes several only if they share one."""
     domains = tuple(
         name if any(part.kind is ComponentKind.NVSWITCH for part in host.components) else None
         for host in hosts.values()
@@ -146,7 +146,10 @@ def _lanes(gpu_model: str | None, lane_gb_per_s: float | None) -> Lanes:
 def _unknown_pairs(
     topology: Topology, gpus: Sequence[PlacedGpu], wires: Wires
 ) -> Iterator[tuple[int, int, Link]]:
-    """Yield the pairs that may have NVLinks missing from the file, at the speed of the path that it does describe."""
+    """Yield (u, v, link of kind UNKNOWN) for each pair that may have NVLinks missing from the file.
+
+    The link has the speed of the path between u and v that the file does describe.
+    """
     unlisted = [i for i, gpu in enumerate(gpus) if gpu.element is None] or sorted(wires.loops)
     for u, v in combinations(unlisted, 2):
         link = topology.link(u, v)
@@ -166,7 +169,7 @@ def _unknown_notes(unknown: Sequence[object]) -> Iterator[str]:
 
 
 def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
-    """Return the GPUs in the order of their numbers, or of their bus ids in a skeleton."""
+    """Return the GPUs in the order of their numbers; in a skeleton, which has no numbers, of their bus ids."""
     listed = _listed_gpus(tree)
     classified = [device for device in tree.gpus if not any(device.element.children_of("gpu"))]
     if listed:
@@ -182,7 +185,7 @@ def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
 
 
 def _listed_gpus(tree: Tree) -> dict[int, PlacedGpu]:
-    """Return the GPUs with a `gpu`, by their numbers."""
+    """Return, by number, the GPUs that have an XML element `gpu`."""
     listed: dict[int, PlacedGpu] = {}
     for device in tree.gpus:
         elements = list(device.element.children_of("gpu"))
@@ -227,7 +230,10 @@ def _numa_node(cpu: Element) -> int | None:
 
 
 def _cpus(cpu: Element) -> str | None:
-    """Return the mask of 32-bit words, highest first, as a list such as "0-23,48-71"; None if it is empty."""
+    """Return the CPUs in the affinity mask of `cpu` as a list such as "0-23,48-71"; None if the mask is empty.
+
+    The mask is written in 32-bit words, the highest first.
+    """
     mask = cpu.get("affinity")
     if not mask:
         return None
@@ -250,7 +256,10 @@ def _components(tree: Tree, wires: Wires) -> tuple[Component, ...]:
 def _component_links(
     gpus: Sequence[PlacedGpu], tree: Tree, wires: Wires, assumed_gb_per_s: float
 ) -> tuple[tuple[int, int, Link], ...]:
-    """Return the links of components: NUMA nodes first, then PCIe switches, then NVSwitches, as in `_components`."""
+    """Return all links from or to components.
+
+    Vertices are the GPUs, then NUMA nodes, PCIe switches and NVSwitches, in the order of `_components`.
+    """
     first_cpu = len(gpus)
     first_nvswitch = first_cpu + len(tree.cpus) + len(tree.switches)
     links = dict(_pcie_links(gpus, tree, assumed_gb_per_s))
@@ -266,7 +275,10 @@ def _component_links(
 def _pcie_links(
     gpus: Sequence[PlacedGpu], tree: Tree, assumed_gb_per_s: float
 ) -> Iterator[tuple[tuple[int, int], Link]]:
-    """Yield the link from each GPU and each switch to the switch or CPU above it."""
+    """Yield ((vertex, vertex above), link) for the PCIe link from each GPU and each PCIe switch upwards.
+
+    The vertex above is a PCIe switch or a NUMA node.
+    """
     first_switch = len(gpus) + len(tree.cpus)
     vertex = {name: first_switch + i for i, name in enumerate(tree.switches)}
     devices = [(i, gpu.device) for i, gpu in enumerate(gpus)]
@@ -318,7 +330,7 @@ def _between_cpus(
 
 
 def _socket_gb_per_s(cpu: Element) -> float | None:
-    """Return GB/s between two CPUs of this kind, or None if its maker is unknown."""
+    """Return GB/s between two sockets with CPUs like `cpu`, or None if the maker is unknown."""
     known = _SOCKETS_OF_VENDOR.get(cpu.get("vendor")) or _SOCKETS_OF_ARCH.get(cpu.get("arch"))
     if known is None and cpu.get("vendor") == "GenuineIntel":
         model = xml_tree.integer(cpu, "modelid", high=_MAX_NUMBER)
@@ -330,7 +342,7 @@ def _socket_gb_per_s(cpu: Element) -> float | None:
 
 
 def _nics(gpus: Sequence[PlacedGpu], tree: Tree) -> tuple[Nic, ...]:
-    """Return one adapter for each `net`, or one named by its bus id for a PCI device without a `net`."""
+    """Return one adapter for each XML element `net`, and one, named by its bus id, for a device without `net`."""
     nics: dict[str, Nic] = {}
     for device in tree.nics:
         paths = tuple(_path(gpu.device, device) for gpu in gpus)
@@ -351,7 +363,7 @@ def _nets(device: Device) -> list[Element]:
 
 
 def _net_gb_per_s(net: Element, tree: Tree) -> float | None:
-    """Return GB/s of an adapter, written in Mb/s; None if it is missing or impossibly high."""
+    """Return GB/s of a network port, which the file gives in Mb/s; None if the speed is missing or impossibly high."""
     if net.get("speed", "0") in ("0", "-1"):
         return None
     mbits = xml_tree.integer(net, "speed")
@@ -367,14 +379,14 @@ def _rail_of(net: Element) -> int | None:
 
 
 def _shared(gpu: Device, nic: Device) -> int:
-    """Return the number of switches above both devices; -1 if their CPUs differ."""
+    """Return the number of PCIe switches above both devices; -1 if their NUMA nodes differ."""
     if gpu.cpu != nic.cpu:
         return -1
     return sum(1 for a, b in zip(gpu.above, nic.above, strict=False) if a == b)
 
 
 def _path(gpu: Device, nic: Device) -> str:
-    """Return NCCL's class of the path between two devices: PIX, PXB, PHB or SYS."""
+    """Return the class of the path between a GPU and an adapter, in NCCL's terms: PIX, PXB, PHB or SYS."""
     shared = _shared(gpu, nic)
     if shared <= 0:
         return "PHB" if shared == 0 else "SYS"
@@ -382,13 +394,16 @@ def _path(gpu: Device, nic: Device) -> str:
 
 
 def _rails(gpus: Sequence[PlacedGpu], tree: Tree) -> list[int | None]:
-    """Return the rail of every GPU; all are None if one has no adapter of its own."""
+    """Return the rail of every GPU, that of its nearest network port; all None if a GPU has no single nearest port."""
     rails = [_rail(gpu.device, tree) for gpu in gpus]
     return [None] * len(rails) if None in rails else rails
 
 
 def _rail(gpu: Device, tree: Tree) -> int | None:
-    """Return the rail of the only port that shares the most switches with the GPU, or None if there are several."""
+    """Return the rail of the network port that shares the most PCIe switches with the GPU.
+
+    None if no port shares a switch, or if several ports share the most.
+    """
     most = max((_shared(gpu, nic) for nic in tree.nics), default=0)
     nets = [net for nic in tree.nics if _shared(gpu, nic) == most > 0 for net in _nets(nic)]
     return _rail_of(nets[0]) if len(nets) == 1 else None

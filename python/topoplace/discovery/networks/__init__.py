@@ -1,1 +1,1 @@
-"""Readers of networks of switches as fabrics."""
+"""Readers of descriptions of switched networks (InfiniBand, Ethernet, NVLink) as a Fabric."""

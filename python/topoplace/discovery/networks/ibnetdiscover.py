@@ -1,8 +1,8 @@
 """Reader of the output of `ibnetdiscover`, an InfiniBand network, as a Fabric.
 
-The text has a section per switch (`Switch`), channel adapter (`Ca`) and router (`Rt`). A section is a line with its
-identity and description, and a line per cable with both ports and its rate, such as 4xNDR. An adapter's description is
-the host and the adapter, as in "node07 mlx5_0", if the host has published its name.
+The text has a section per switch (`Switch`), channel adapter (`Ca`) and router (`Rt`). A section is a line with the
+device's identity and description, and a line per cable with both ports and the cable's rate, such as 4xNDR. An
+adapter's description is the host and the adapter, as in "node07 mlx5_0", if the host has published its name.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _OTHER = re.compile(r"#.*|(?:vendid|devid|sysimgguid|caguid|switchguid|rtguid)=.
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the output of `ibnetdiscover`."""
+    """Return True if `text` looks like the output of `ibnetdiscover`."""
     return _RECOGNISED.search(text) is not None
 
 
 def parse(data: str | bytes, *, name: str = "infiniband") -> Fabric:
     """Read the fabric from the output of `ibnetdiscover`.
 
-    Machines are the hosts that adapters name. Levels are "leaf" (a set of switches that share machines), "spine" and so
-    on, with the speed of the machines' ports and the oversubscription of the cables. Adapters that name no host, and
-    those inside switches, are left out with a note.
+    Machines are the hosts that adapters name. Levels are "leaf" (switches that share machines are one domain), "spine"
+    and so on. They have the speed of the machines' ports and the oversubscription of the cables. Adapters that name no
+    host, and those inside switches, are left out with a note.
     Raises TopologyError naming the line of malformed text, of a cable to an undescribed device, and of a second cable
     at one port. A network without switches or without machines is refused too.
     """
@@ -66,7 +66,7 @@ class _Node:
 
     @property
     def is_inside_switch(self) -> bool:
-        """Return whether this is the adapter of an aggregation node inside a switch."""
+        """Return True if this device is the adapter of an aggregation node inside a switch, not that of a host."""
         return "Aggregation Node" in self.description
 
 
@@ -83,7 +83,7 @@ _Port = tuple[str, str]
 class _Network:
     nodes: dict[str, _Node] = field(default_factory=dict[str, _Node])
     cables: dict[tuple[_Port, _Port], _Cable] = field(default_factory=dict[tuple[_Port, _Port], _Cable])
-    """By its two ends, the smaller first."""
+    """Each cable by its two ends, the smaller one first; an end is (GUID, port)."""
 
 
 def _read(text: str) -> _Network:
@@ -112,7 +112,7 @@ def _read(text: str) -> _Network:
 
 
 def _plug(near: _Port, far: _Port, where: str, other_end: dict[_Port, tuple[_Port, str]]) -> None:
-    """Record a cable at both of its ports, each of which may have only one."""
+    """Record in `other_end` the cable between two ports; TopologyError if a port has another cable already."""
     for port, end in ((near, far), (far, near)):
         known, first = other_end.setdefault(port, (end, where))
         if known != end:
@@ -133,7 +133,7 @@ def _check_ends(network: _Network) -> None:
 
 
 def _hosts(network: _Network) -> tuple[dict[str, str], list[str]]:
-    """Return the host of each channel adapter that names one, and notes about the others."""
+    """Return the host of each channel adapter that names one, by GUID, and notes about all other adapters."""
     hosts: dict[str, str] = {}
     unnamed, inside = 0, 0
     adapters = [(guid, node) for guid, node in network.nodes.items() if node.kind == "Ca"]
@@ -178,7 +178,7 @@ def _cables(network: _Network, hosts: Mapping[str, str]) -> tuple[switch_tree.Ca
 
 
 def _switch_names(network: _Network) -> dict[str, str]:
-    """Name each switch by its description, or by its GUID if the description is not unique."""
+    """Return the name of each switch by GUID: its description, or the GUID if the description is not unique."""
     found = {guid: node.description for guid, node in network.nodes.items() if node.kind == "Switch"}
     short = {guid: _short(text) for guid, text in found.items()}
     unique = _once(short.values())

@@ -23,7 +23,7 @@ _MAX_CABLES = 100_000
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like compute nodes or a topology graph of NetQ."""
+    """Return True if `text` looks like compute nodes or a topology graph of NetQ."""
     return text.lstrip()[:1] in ("[", "{") and _RECOGNISED.search(text) is not None
 
 
@@ -31,7 +31,7 @@ def parse(data: str | bytes, *, name: str = "netq") -> Fabric:
     """Read the fabric that `data` describes.
 
     Compute nodes give one level "nvlink_domain"; notes state the number of GPUs and the nodes that are not healthy. A
-    topology graph gives levels "leaf", "spine" and so on, by the number of switches on the way from a machine.
+    topology graph gives levels "leaf", "spine" and so on, by a switch's distance from the nearest machine.
     Raises TopologyError naming the object that is malformed, has a duplicate name, or links to an unknown node.
     """
     text = decode.decoded(data, "NetQ's answer")
@@ -98,7 +98,7 @@ def _graph(graphs: Sequence[Fields], name: str) -> Fabric:
 
 
 def _add_node(node: Fields, called: dict[str, str]) -> str:
-    """Record the name of a node under its key, and return the key."""
+    """Record the node's name in `called` under its key, the `id` of the node, and return the key."""
     key, label = yaml_tree.scalar(node, "id"), yaml_tree.scalar(node, "name")
     if key is None or label is None:
         raise TopologyError(f"a node of the graph has no {'id' if key is None else 'name'}")
@@ -109,7 +109,7 @@ def _add_node(node: Fields, called: dict[str, str]) -> str:
 
 
 def _inside(nodes: Items, key: str) -> Iterator[Fields]:
-    """Yield the devices: those of groups under `key`, or the nodes themselves."""
+    """Yield the devices in `nodes`: for a group the devices in its list `key`, for any other node the node itself."""
     for item in nodes:
         node = yaml_tree.fields(item, "a node")
         if key in node:
@@ -127,7 +127,7 @@ def _refuse_twins(called: dict[str, str]) -> None:
 def _plug(
     link: Fields, called: dict[str, str], switches: set[str], cables: switch_tree.Cables, between: list[str]
 ) -> None:
-    """Add the cables of one link."""
+    """Add the cables of `link` to `cables`; if it joins two machines, name them in `between` instead."""
     ends = [_end(link, key, called) for key in ("src", "target")]
     count = yaml_tree.number(link, "size", 1, _MAX_CABLES) or 1
     for near, far in (ends, ends[::-1]):

@@ -2,11 +2,11 @@
 
 Two kinds of text describe switches. If each switch lists its children (`from_tree`), the switches must form a forest
 once switches with the same children are merged. If cables are listed (`from_cables`), no direction is given. A switch
-with machines is on the first level, its neighbours are on the second, and so on. The switches up to a level join the
-machines of one of its domains.
+with machines is on the first level, its neighbours are on the second, and so on. Machines that are joined by switches
+up to some level form one domain of that level.
 
 A level's domains are named after the first of their switches. A machine or switch attached to a higher level than
-others is in no domain of the levels below, so leaves at unequal depth need no padding.
+others is in no domain of the levels below. Leaves at unequal depth are therefore allowed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_NOTES = 5
 
 @dataclass(slots=True)
 class Switch:
-    """A switch, or any other domain, with its direct children."""
+    """A switch, or another domain such as a block, with the machines and switches directly below it."""
 
     name: str
     where: str
@@ -41,7 +41,7 @@ class Switch:
 
 @dataclass(slots=True)
 class Tree:
-    """The machines, levels and notes that result from switches."""
+    """The result of reading switches: machines, the levels that join them, and notes."""
 
     machines: tuple[str, ...]
     levels: tuple[Level, ...]
@@ -49,7 +49,7 @@ class Tree:
 
 
 def level_name(rank: int, names: Sequence[str] = LEVEL_NAMES) -> str:
-    """Return the name of level `rank`."""
+    """Return the name of the level with index `rank`; 0 is the level next to the machines."""
     return names[rank] if rank < len(names) else f"level{rank + 1}"
 
 
@@ -72,7 +72,7 @@ def from_tree(
     """Return the levels of a forest of switches.
 
     word: the text's word for a switch.
-    names: of the levels, by rank.
+    names: the names of levels by rank, the level's index from 0; the default is that of `level_name`.
     allow_dangling: leave out children that are not described, with a note, instead of refusing them.
     Raises TopologyError for a switch that appears twice, a child that is not described, a machine below two switches, a
     cycle, and a text without machines; also for a switch below two others with different children.
@@ -152,7 +152,7 @@ def _bottom_up(by_name: Mapping[str, Switch], word: str) -> list[str]:
 
 
 def _in_circle(by_name: Mapping[str, Switch], done: Collection[str]) -> str:
-    """Return a switch of a cycle: walk down from any unfinished switch until one repeats."""
+    """Return a switch of a cycle: walk down from any switch that is not in `done` until one repeats."""
     seen: set[str] = set()
     step = next(name for name in by_name if name not in done)
     while step not in seen:
@@ -162,7 +162,7 @@ def _in_circle(by_name: Mapping[str, Switch], done: Collection[str]) -> str:
 
 
 def _merge_twins(by_name: dict[str, Switch], order: Sequence[str], notes: list[str], word: str) -> None:
-    """Merge switches with the same children into the first of them in the text, children before parents."""
+    """Merge switches that have the same children into one, the first in the text; lower switches are merged first."""
     place = {name: i for i, name in enumerate(by_name)}
     instead: dict[str, str] = {}
     first: dict[tuple[frozenset[str], frozenset[str]], str] = {}
@@ -209,7 +209,7 @@ def _parents(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> 
 
 
 def _machines(by_name: Mapping[str, Switch], word: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the machines in the order of the text, and the switch of each."""
+    """Return the machines in the order of the text, and by machine the switch directly above it."""
     home: dict[str, str] = {}
     for name, switch in by_name.items():
         for machine in switch.machines:
@@ -225,7 +225,7 @@ def _machines(by_name: Mapping[str, Switch], word: str) -> tuple[tuple[str, ...]
 
 
 def _ranks(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> dict[str, int]:
-    """Return the level of each switch: as given, or one above its highest child."""
+    """Return the index of each switch's level, from 0: as given in the text, or one above its highest child."""
     ranks: dict[str, int] = {}
     for name in order:
         switch = by_name[name]
@@ -278,7 +278,7 @@ class Cables:
 
 
 def from_cables(cables: Cables, *, what: str) -> Tree:
-    """Return the levels of a network given by its cables.
+    """Return the machines and levels of a network that is given by its cables.
 
     what: the text's name in messages.
     Raises TopologyError if there is no switch, or no machine with a cable to one.
@@ -317,7 +317,7 @@ def _distances(cables: Cables) -> dict[str, int]:
 
 
 def _join_up_to(level: int, cables: Cables, rank: Mapping[str, int], groups: _Groups) -> None:
-    """Put two switches that a cable joins into one group if both are at most at `level`, which is above 0."""
+    """Merge the groups of any two switches that a cable joins and that are both at `level` or below; level > 0."""
     for switch, others in cables.trunks.items():
         for other in others:
             if max(rank.get(switch, level + 1), rank.get(other, level + 1)) <= level:
@@ -327,7 +327,10 @@ def _join_up_to(level: int, cables: Cables, rank: Mapping[str, int], groups: _Gr
 def _named_domains(
     machines: Sequence[str], cables: Cables, rank: Mapping[str, int], level: int, groups: _Groups
 ) -> tuple[str, ...]:
-    """Return the domain of each machine, named after the first of its switches of this level, or of the level below."""
+    """Return the name of each machine's domain: that of the first switch in the machine's group.
+
+    Switches on higher levels, up to `level`, come before switches on lower ones.
+    """
     name: dict[str, str] = {}
     for switch in sorted(cables.trunks, key=lambda switch: -rank.get(switch, -1)):
         if rank.get(switch, level + 1) <= level:
@@ -336,13 +339,16 @@ def _named_domains(
 
 
 def _parts(domains: Sequence[str]) -> tuple[int, ...]:
-    """Return the partition of machines as numbers, which is equal for equal domains under other names."""
+    """Return a number for each machine's domain, by first appearance: equal if only the domains' names differ."""
     number = {domain: i for i, domain in enumerate(dict.fromkeys(domains))}
     return tuple(number[domain] for domain in domains)
 
 
 def _oversubscription(cables: Cables, rank: Mapping[str, int], level: int) -> float:
-    """Return cables down over cables up, of all switches one level below; at least 1, and 1 for the first level."""
+    """Return the oversubscription of `level`: cables down over cables up of all switches one level below it.
+
+    The result is at least 1, and 1 for level 0.
+    """
     below = [switch for switch, its in rank.items() if its == level - 1]
     down = sum(cables.strangers[switch] for switch in below)
     for switches in cables.ports.values():
@@ -370,7 +376,7 @@ def _cable_notes(cables: Cables, rank: Mapping[str, int]) -> list[str]:
 
 
 class _Groups:
-    """Disjoint sets of names."""
+    """Disjoint sets of names (union-find)."""
 
     def __init__(self) -> None:
         self._up: dict[str, str] = {}
@@ -391,5 +397,5 @@ class _Groups:
 
 
 def fabric(tree: Tree, name: str, notes: Iterable[str] = ()) -> Fabric:
-    """Return the fabric of `tree`, with further notes."""
+    """Return `tree` as a fabric called `name`, with further notes."""
     return Fabric(tree.machines, tree.levels, name, (*tree.notes, *notes))

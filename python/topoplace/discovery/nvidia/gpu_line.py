@@ -16,7 +16,7 @@ MAX_GPUS = 128
 
 @dataclass(frozen=True, slots=True)
 class NamedGpu:
-    """A GPU introduced by such a line."""
+    """A GPU that a line of `nvidia-smi` introduces: its number, model, UUID, and the number of the line."""
 
     number: int
     model: str
@@ -25,12 +25,12 @@ class NamedGpu:
 
     @property
     def name(self) -> str:
-        """Return its name in a topology."""
+        """Return the GPU's name in a topology, such as "GPU0"."""
         return f"GPU{self.number}"
 
 
 def named_gpu(number: int, line: str) -> NamedGpu | None:
-    """Return the GPU that line `number` introduces, or None for any other line."""
+    """Return the GPU that `line`, with the line number `number`, introduces; None for any other line."""
     plain = line.strip()
     match = _LINE.fullmatch(plain) if len(plain) <= _MAX_LINE else None
     return NamedGpu(int(match[1]), match[2].strip(), match[3], number) if match else None

@@ -2,7 +2,8 @@
 
 A line "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)" names a GPU. A line "  MIG 3g.20gb     Device  0: (UUID:
 MIG-c6d4...)" below it names one of its slices. 3g means three of the compute slices of a whole GPU, 20gb means 20 GB of
-its memory. "1c.3g.20gb" has one of these three. A GPU with slices does not appear as a whole.
+its memory. "1c.3g.20gb" is a part of such a slice with one of its three compute slices. A GPU with slices does not
+appear as a whole.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ class MigSlice:
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like this list: a GPU in its first three lines, and no line of a link."""
+    """Return True if `text` looks like the output of `nvidia-smi -L`.
+
+    It has a GPU in the first three lines that are not blank, and no line about NVLinks.
+    """
     lines = [line for _, line in decode.numbered_lines(text[:65536]) if line.strip()]
     if any(re.match(r"\s*(Link\b|NVML:)", line) for line in lines):
         return False
@@ -88,11 +92,11 @@ def parse(
     name: str = "nvidia-smi -L",
     machine: str = "machine0",
 ) -> Topology:
-    """Read the GPUs and MIG slices of a machine, each slice with its parent and its share of it.
+    """Read the GPUs and MIG slices of a machine; a slice has the name of its GPU and its share of that GPU's compute.
 
     slices_per_gpu: the number of compute slices of a GPU whose model is unknown (7 for an A100 or H100, 4 for an A30).
-    The text describes no links. Two whole GPUs have the kind `LinkKind.UNKNOWN`; a slice, which no other GPU can reach
-    directly, goes through the host. pcie_gb_per_s is assumed for both.
+    pcie_gb_per_s: GB/s assumed for every pair, as the text describes no links. Two whole GPUs have a link of kind
+    `LinkKind.UNKNOWN`. A slice has only paths through the host, because no other GPU can reach it directly.
     Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -146,7 +150,7 @@ def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str)
 
 
 def _parts(entry: ListedGpu, slices_per_gpu: int | None) -> int:
-    """Return the number of compute slices of a whole GPU, which its slices must not exceed."""
+    """Return the number of compute slices of the whole GPU; TopologyError if its slices together have more."""
     model = entry.gpu.model
     parts = slices_per_gpu or slices_of(model)
     if parts is None:

@@ -1,4 +1,4 @@
-"""Numbers of MIG slices of NVIDIA's GPUs."""
+"""How many MIG compute slices each of NVIDIA's GPU models has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RTX_PRO_SLICES = 4
 
 
 def slices_of(model: str) -> int | None:
-    """Return the number of compute slices of a GPU of that product name; None if unknown."""
+    """Return the number of MIG compute slices of a GPU with the product name `model`; None if unknown."""
     if _RTX_PRO.search(model):
         return _RTX_PRO_SLICES
     words = re.split(r"[^A-Z0-9]+", model.upper())

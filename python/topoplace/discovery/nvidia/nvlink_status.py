@@ -1,8 +1,8 @@
 """Reader of the output of `nvidia-smi nvlink -s` and `nvidia-smi nvlink -R`, or of both in one text.
 
 Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device at its other end. The
-rates are those of the signals: 25.781 and 26.562 GB/s carry 25, 53.125 carries 50. -s lacks the other ends of links. -R
-lacks their speed and the PCI addresses of the GPUs themselves; see `parse` for the consequences.
+rates are raw signal rates: 25.781 and 26.562 GB/s carry a payload of 25 GB/s, 53.125 carries 50. -s lacks the other
+ends of links. -R lacks the links' speed and the PCI addresses of the GPUs themselves; see `parse` for the consequences.
 """
 
 from __future__ import annotations
@@ -56,18 +56,21 @@ class GpuLinks:
 
     gpu: NamedGpu
     rates: dict[int, float | None] = field(default_factory=dict[int, float | None])
-    """GB/s one direction by the number of the link, None for an inactive one; empty without -s."""
+    """GB/s in one direction by link number, None for an inactive link; {} if the text has no output of -s."""
     remotes: dict[int, str] = field(default_factory=dict[int, str])
-    """The bus id at the other end by the number of the link, which -R counts without the inactive ones."""
+    """The bus id of the device at the other end, by link number; -R numbers only the active links."""
 
     @property
     def active(self) -> int:
-        """Return the number of working links."""
+        """Return the number of active links."""
         return max(sum(rate is not None for rate in self.rates.values()), len(self.remotes))
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like this output: a GPU, and below it a link or a message that all are inactive."""
+    """Return True if `text` looks like the output of `nvidia-smi nvlink`.
+
+    It has a line about a GPU, and below that a link or a message that all links are inactive.
+    """
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
         if last_was_gpu and (
@@ -79,7 +82,7 @@ def recognised(text: str) -> bool:
 
 
 def read(data: str | bytes) -> tuple[GpuLinks, ...]:
-    """Return the links of every GPU in `data`, GPUs in the order of their numbers.
+    """Return the NVLinks of every GPU in `data`, in the order of the GPUs' numbers.
 
     Raises TopologyError naming the line, also for a shortened text, such as links 0 and 17 without those between.
     """
@@ -115,15 +118,16 @@ def parse(
 ) -> Topology:
     """Read the topology from the text of -R, of -s, or of both.
 
-    Without -R any pair of GPUs with active links has the kind `LinkKind.UNKNOWN`. Without `bus_ids` the devices at the
-    other ends are first tried as the GPUs, in the order of their addresses. This fits if each has links only to others,
-    and as many back. Otherwise they are NVSwitches: of two GPUs that share one, one must reach all switches of the
-    other. Anything else is refused.
+    Without -R, any pair of GPUs with active links has a link of kind `LinkKind.UNKNOWN`. Without `bus_ids`, the devices
+    at the other ends are first assumed to be the GPUs, in the order of their PCI addresses. This assumption holds if no
+    GPU has links to itself and each pair has equal numbers of links in both directions. Otherwise the devices are
+    assumed to be NVSwitches. Then of two GPUs that share a switch, one must reach all switches of the other. A text
+    that fits neither assumption is refused.
 
     gpu_model: the model of every GPU, instead of that in the text.
     bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R omits.
     lane_gb_per_s: GB/s of a link, instead of the rate printed by -s or else that of the model.
-    pcie_gb_per_s: GB/s assumed for pairs without NVLink, and for those of unknown kind.
+    pcie_gb_per_s: GB/s assumed for pairs without NVLink, and for pairs of unknown kind.
     Raises TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -192,7 +196,7 @@ def _bus_id(word: str) -> str:
 
 
 def _check_numbers(links: GpuLinks) -> None:
-    """Refuse a gap in the numbers of links, and active links that do not match those with another end."""
+    """Refuse a gap in the link numbers of a GPU, and different numbers of active links in -s and -R."""
     where, name = f"line {links.gpu.line}", links.gpu.name
     active = sum(rate is not None for rate in links.rates.values())
     listed = (set(links.rates), set(links.remotes)) if active else ({*links.rates, *links.remotes},)
@@ -218,7 +222,7 @@ def _described(i: int, links: GpuLinks, model: str | None, machine: str) -> Gpu:
 
 
 def _speed(links: GpuLinks, model: str | None, lane_gb_per_s: float | None) -> LinkSpeed:
-    """Return the kind and speed of the links of one GPU, the slowest if they differ."""
+    """Return the kind and speed of the NVLinks of one GPU; if links differ in speed, that of the slowest."""
     known = nvlink_of(model or links.gpu.model) or _UNKNOWN
     rates = [rate for rate in links.rates.values() if rate is not None]
     gb_per_s = lane_gb_per_s or min(rates, default=known.gb_per_s)
@@ -231,7 +235,7 @@ def _speed(links: GpuLinks, model: str | None, lane_gb_per_s: float | None) -> L
 
 
 def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, int]:
-    """Return the GPUs by the bus ids given."""
+    """Return the GPU number of each bus id in `bus_ids`; TopologyError unless there is one different id per GPU."""
     words = _checks.sequence(bus_ids, "bus_ids", TopologyError)
     numbered = {_checked_bus_id(word): i for i, word in enumerate(words)}
     if len(words) != len(links) or len(numbered) != len(links):
@@ -242,7 +246,10 @@ def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, 
 
 
 def _inferred(links: Sequence[GpuLinks]) -> dict[str, int]:
-    """Return the GPUs by the bus ids that only GPUs can have; {} if all links lead to switches."""
+    """Return the GPU number by bus id if the devices at the other ends of links can be the GPUs; see `parse`.
+
+    {} if they can only be NVSwitches; TopologyError if they can be neither.
+    """
     leading = [i for i, gpu in enumerate(links) if gpu.remotes]
     ends = sorted({bus_id for i in leading for bus_id in links[i].remotes.values()}, key=_address)
     if len(ends) == len(leading):
@@ -254,9 +261,10 @@ def _inferred(links: Sequence[GpuLinks]) -> dict[str, int]:
 
 
 def _refuse_non_switches(links: Sequence[GpuLinks]) -> None:
-    """Refuse other ends that cannot be switches.
+    """Raise TopologyError if the devices at the other ends of links cannot be NVSwitches.
 
-    A GPU shares its switches with another GPU, and then all of them, except for failed links.
+    Each GPU must share a switch with another GPU. Of two GPUs that share one, one must reach all switches that the
+    other reaches; it may reach more, because links of the other may have failed.
     """
     ends = [set(gpu.remotes.values()) for gpu in links]
     for gpu, own in zip(links, ends, strict=True):
@@ -279,7 +287,7 @@ def _address(bus_id: str) -> list[int]:
 
 
 def _lanes(links: Sequence[GpuLinks], numbered: Mapping[str, int]) -> Counter[tuple[int, int]]:
-    """Count the links from each GPU to each other."""
+    """Return the number of links from GPU u to GPU v, by (u, v)."""
     return Counter(
         (i, numbered[bus_id])
         for i, gpu in enumerate(links)
@@ -310,7 +318,7 @@ def _pairs(
 
 
 def _unknown_pairs(links: Sequence[GpuLinks], pcie_gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
-    """Yield the pairs that may be linked, if only the state of links is known."""
+    """Yield (u, v, link of kind UNKNOWN) for each pair of GPUs with active links, if the text has no output of -R."""
     if any(gpu.remotes for gpu in links):
         return
     active = [i for i, gpu in enumerate(links) if gpu.active]

@@ -34,23 +34,23 @@ _SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
 
 @dataclass(frozen=True)
 class _Device:
-    """A whole GPU as the library describes it."""
+    """A whole GPU, with its MIG slices, as NVML describes it."""
 
     handle: Any
     gpu: Gpu
     lane: Link
     pcie_gb_per_s: float | None
     remote: Counter[tuple[int, str]]
-    """The active NVLinks by the kind and address of their other end."""
+    """The number of active NVLinks, by (NVML's type, PCI address) of the device at the other end."""
     slices: tuple[Gpu, ...]
 
 
 def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     """Return the topology of the host that `library`, an initialised `pynvml` or equivalent, describes.
 
-    NVLinks have the nominal speed of their generation, PCIe paths that of the slowest GPU's slot. Unknown PCIe speeds
-    count as 12 GB/s, with a note. The slices of a GPU replace it, and reach all others through the host. Raises
-    TopologyError if there is no GPU.
+    NVLinks have the nominal speed of their generation. PCIe paths have the speed of the slowest GPU's slot, or 12 GB/s
+    if none is known; a note states unknown speeds. The MIG slices of a GPU replace the GPU, and reach all other GPUs
+    through the host. Raises TopologyError if there is no GPU.
     """
     ask = _Questions(library)
     devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
@@ -81,7 +81,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
 
 
 def _placed(devices: Sequence[_Device]) -> tuple[list[Gpu], dict[int, int]]:
-    """Return all GPUs and slices, and the index of each whole GPU among them; GPUs cut in slices have none."""
+    """Return all GPUs and slices in one list, and by number of a GPU without slices its index in that list."""
     gpus: list[Gpu] = []
     first: dict[int, int] = {}
     for i, device in enumerate(devices):
@@ -97,7 +97,7 @@ def _placed(devices: Sequence[_Device]) -> tuple[list[Gpu], dict[int, int]]:
 def _switches(
     devices: Sequence[_Device], first: Mapping[int, int], num_gpus: int
 ) -> tuple[list[str], list[tuple[int, int, Link]]]:
-    """Return the addresses of the NVSwitches, and the NVLinks into them."""
+    """Return the PCI addresses of the NVSwitches, and (GPU, vertex of the switch, link) for the NVLinks into them."""
     addresses = sorted(
         {address for device in devices for kind, address in device.remote if kind == _REMOTE_SWITCH}
     )
@@ -110,7 +110,7 @@ def _switches(
 
 
 def _direct(devices: Sequence[_Device], notes: list[str]) -> Iterator[tuple[int, int, Link]]:
-    """Yield the NVLinks between two GPUs: as many as both ends report."""
+    """Yield (i, j, link) for each pair of GPUs with NVLinks; if they report different numbers, the smaller counts."""
     for (i, first), (j, second) in combinations(enumerate(devices), 2):
         there = first.remote[_REMOTE_GPU, second.gpu.bus_id or ""]
         back = second.remote[_REMOTE_GPU, first.gpu.bus_id or ""]
@@ -127,7 +127,7 @@ def _lanes(device: _Device, count: int) -> Link:
 
 
 class _Questions:
-    """Queries to the library; those that a driver does not support return None."""
+    """Queries to NVML; a query that the driver does not support returns None."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -195,7 +195,7 @@ class _Questions:
                 )
 
     def paths(self, devices: Sequence[_Device], gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
-        """Yield the PCIe path of each pair."""
+        """Yield (i, j, link) for the PCIe path of each pair of GPUs that NVML knows; `gb_per_s` is the path's speed."""
         for j, second in enumerate(devices):
             for i, first in enumerate(devices[:j]):
                 level = self._try("nvmlDeviceGetTopologyCommonAncestor", first.handle, second.handle)
@@ -209,5 +209,5 @@ def _text(value: str | bytes) -> str:
 
 
 def _mask(words: Sequence[int] | None) -> int:
-    """Combine 64-bit words, lowest first, to one number."""
+    """Return 64-bit words, lowest first, combined to one number; 0 for None."""
     return sum(word << _WORD_BITS * i for i, word in enumerate(words or ()))

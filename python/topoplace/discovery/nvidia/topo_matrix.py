@@ -73,11 +73,14 @@ _MAX_WORD = 4096
 _TAB_WIDTH = 8
 
 Word = tuple[str, int, int]
-"""A word of a line, its start, and its end."""
+"""A word of a line, the column at which it starts, and the column after its end."""
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like this matrix: a header of GPUs, and below it a GPU's row with a path label."""
+    """Return True if `text` looks like the output of `nvidia-smi topo -m`.
+
+    It has a header of GPUs, and below that a GPU's row with a path label.
+    """
     lines = _clean_lines(text[:65536])
     header = next(filter(None, map(_as_header, range(len(lines)), lines)), None)
     if header is None:
@@ -98,13 +101,13 @@ def parse(
 ) -> Topology:
     """Read the topology from the output of `nvidia-smi topo -m`.
 
-    Sockets follow the NUMA affinity, or the CPU affinity if that is unknown. NVLinks are assumed to lead to a switch if
-    a GPU has more of them than it could have wired directly. `notes` lists all assumptions.
+    Sockets follow the NUMA affinity, or the CPU affinity if the NUMA affinity is unknown. NVLinks are assumed to lead
+    to a switch if a GPU's row has more NVLinks in total than the GPU's model has. `notes` lists all assumptions.
 
-    gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, which is 25 GB/s without.
+    gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, 25 GB/s if it is None.
     pcie_gb_per_s: GB/s assumed for every path that is not an NVLink.
-    assume_no_nvlink: read the text of `topo -mp` as that of a machine without NVLinks. Otherwise it is refused, because
-    it omits them; its legend has no NV#.
+    assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
+    (its legend has no NV#) is refused, because it omits NVLinks.
     Raises TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -141,7 +144,7 @@ class _Header:
 
     @cached_property
     def column(self) -> Mapping[str, int]:
-        """Return the index of each device."""
+        """Return the index of each device's column, by device."""
         return {device: i for i, device in enumerate(self.devices)}
 
     @cached_property
@@ -243,7 +246,10 @@ def _read_row(number: int, line: str, words: Sequence[Word], header: _Header) ->
 
 
 def _affinity(number: int, line: str, words: Sequence[Word], header: _Header) -> dict[str, str]:
-    """Return the cells after the labels by title: in order if complete, else by tab, else by position in the line."""
+    """Return the affinity cells of a row, those after the labels, by the title of their column.
+
+    Cells get titles in order if none is empty, else by the tabs in the line, else by their position in the line.
+    """
     titles = header.titles
     if len(words) > len(titles):
         raise TopologyError(f"line {number}: {len(words)} affinities, the header has {len(titles)}")
@@ -287,7 +293,7 @@ def _row_name(word: str, header: _Header) -> list[str]:
 
 
 def _cells(number: int, word: str) -> list[str]:
-    """Cut `word` into labels and at most one affinity; return it whole if that fails."""
+    """Return `word` cut into labels and at most one affinity; if it cannot be cut, return it whole."""
     cells: list[str] = []
     rest = word if len(word) <= _MAX_WORD else ""
     while rest and not _AFFINITY.fullmatch(rest):
@@ -338,7 +344,10 @@ def _check_symmetry(header: _Header, rows: Mapping[str, _Row]) -> None:
 
 
 def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, LinkSpeed]:
-    """Return the model's name and its NVLinks; refuse a model with unknown NVLinks if the text has any."""
+    """Return the GPU model's short name, and speed and number of its NVLinks.
+
+    TopologyError if the model's NVLinks are unknown and the text has NVLinks.
+    """
     if gpu_model is None:
         return None, _ANY_PORT
     speed = nvlink_of(gpu_model)
@@ -401,7 +410,10 @@ def _gpus(header: _Header, rows: Mapping[str, _Row], model: str | None, machine:
 
 
 def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
-    """Number the distinct affinities from 0, in the order of the GPUs; all are None if one is unknown."""
+    """Return the socket of each GPU: one number, from 0, for each distinct NUMA affinity, or else CPU affinity.
+
+    All are None if a GPU has neither.
+    """
     for title in ("NUMA Affinity", "CPU Affinity"):
         cells = [affinity.get(title, "N/A") for affinity in affinities]
         if "N/A" not in cells:

@@ -48,12 +48,15 @@ class PeerAccess:
     """(n, n) of the keys of `STATUSES`, X on the diagonal; the same in both directions."""
 
     def ok(self, u: int, v: int) -> bool:
-        """Return whether GPUs u and v have direct access to each other's memory."""
+        """Return True if GPUs u and v have direct access to each other's memory."""
         return self.statuses[u][v] == "OK"
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like this matrix: below a header of GPUs only, a row of statuses."""
+    """Return True if `text` looks like the output of `nvidia-smi topo -p2p`.
+
+    It has a header of only GPUs, and below that a row of statuses.
+    """
     lines = [line.split() for _, line in decode.numbered_lines(text[:65536])]
     header = next((i for i, words in enumerate(lines) if _as_header(words)), len(lines))
     row = next((words for words in lines[header + 1 :] if words), [""])
@@ -91,9 +94,9 @@ def parse(
 ) -> Topology:
     """Read a topology from the output of `nvidia-smi topo -p2p`.
 
-    A pair with status OK has the kind `LinkKind.UNKNOWN`, any other goes through the host; pcie_gb_per_s is assumed for
-    both.
+    A pair with status OK has a link of kind `LinkKind.UNKNOWN`; any other pair has only a path through the host.
     gpu_model: the model of every GPU.
+    pcie_gb_per_s: GB/s assumed for every pair.
     Raises TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -125,7 +128,7 @@ def _as_header(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _header(lines: Iterator[tuple[int, str]]) -> tuple[tuple[str, ...], int]:
-    """Return the columns, and the number of their line."""
+    """Return the GPUs that the header names, and the header's line number."""
     for number, line in lines:
         gpus = _as_header(line.split()) if "GPU" in line else ()
         if len(gpus) > _MAX_GPUS:

@@ -1,7 +1,8 @@
 """Reader of the JSON in which the authors of SC'17 (Amaral et al.) describe the machines of their experiments.
 
-An object `machines` has, by name, lists per socket (GPUs, GB of a GPU's memory) and a distance for every pair of GPUs.
-The distance is 0 to itself, 1 if two GPUs are linked directly, 20 across sockets. It implies no speed.
+The object `machines` has an entry per machine, by name. An entry lists for each socket the number of GPUs and the GB of
+a GPU's memory, and gives a distance for every pair of GPUs. The distance is 0 from a GPU to itself, 1 if two GPUs are
+linked directly, 20 across sockets. It implies no speed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DIRECT, _ACROSS = 1, 20
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like the JSON of SC'17's machines."""
+    """Return True if `text` looks like the JSON of SC'17's machines."""
     return text.lstrip()[:1] == "{" and '"gpu_per_socket"' in text and '"gpu_distance"' in text
 
 
@@ -151,7 +152,7 @@ def _list(value: object) -> Sequence[Any] | None:
 
 
 def _is_symmetric(matrix: object) -> bool:
-    """Return whether a matrix in JSON equals its transpose; False for a value that is not a matrix."""
+    """Return True if a matrix in JSON equals its transpose; False for a value that is not a matrix."""
     rows = [_list(row) or [] for row in _list(matrix) or []]
     square = all(len(row) == len(rows) for row in rows)
     return square and all(

@@ -1,4 +1,4 @@
-"""Slurm configuration text as records of keys and values, with their line numbers."""
+"""Reader of Slurm configuration text as records of keys and values, with their line numbers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PAIR = re.compile(r'\s*([A-Za-z_]+)\s*=\s*("[^"]*"|[^\s"]\S*|(?=\s|$))(?:\s+|$)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line, with its continuation lines."""
+    """One line of KEY=VALUE pairs, joined with its continuation lines."""
 
     line: int
     """Its number, from 1."""
     values: dict[str, str]
-    """By key in lower case: Slurm does not distinguish Name from NAME."""
+    """Values by key in lower case, because Slurm does not distinguish Name from NAME."""
 
     def get(self, key: str) -> str | None:
         """Return the value of `key`, None if it is missing."""
@@ -32,15 +32,15 @@ class Record:
 
     @property
     def where(self) -> str:
-        """Return the start of messages about this line."""
+        """Return the start of messages about this line, such as "line 7"."""
         return f"line {self.line}"
 
 
 def records(text: str, known: frozenset[str]) -> Iterator[Record]:
-    """Yield the records of `text`: without comments and blank lines, continued lines joined.
+    """Yield a record for each line of `text` with content; comments are removed and continuation lines joined.
 
     The hyphens of a manual page's source, written as backslash and hyphen, are read as hyphens.
-    known: the keys, in lower case.
+    known: the allowed keys, in lower case.
     Raises TopologyError for anything other than KEY=VALUE, and for an unknown or duplicate key.
     """
     limit = max(_ALWAYS_RECORDS, len(text) // _MIN_CHARACTERS)
@@ -68,7 +68,10 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with content: the number of the first line and the text, without comments and troff's hyphens."""
+    """Yield (line number, text) of each line with content; the number is that of the first of continued lines.
+
+    Comments are removed, and troff's hyphens (a backslash and a hyphen) become hyphens.
+    """
     begun, parts = 0, list[str]()
     for number, line in decode.numbered_lines(text):
         content = line.partition("#")[0].replace("\\-", "-").rstrip()

@@ -1,9 +1,9 @@
 """Reader of Slurm's `gres.conf`, the devices of one machine.
 
-A line is one or several devices: `[NodeName=…] Name=gpu [Type=…] [File=/dev/nvidia[0-3]] [Count=…] [Cores=0-15]
+A line describes one or several devices: `[NodeName=…] Name=gpu [Type=…] [File=/dev/nvidia[0-3]] [Count=…] [Cores=0-15]
 [Links=-1,4,…]`. Links are the NVLinks (or xGMI links) to every device of the machine *in the order of their PCI
-addresses*. The device's own place has -1, and need not be that of its line. Cores are in Slurm's own numbering, not in
-that of Linux. With AutoDetect, Slurm queries the driver, and the file does not describe the GPUs.
+addresses*. The device's own place in that order has -1, and need not be the place of its line. Cores are in Slurm's own
+numbering, not in that of Linux. With AutoDetect, Slurm queries the driver, and the file does not describe the GPUs.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _CORES = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a `gres.conf` with GPUs."""
+    """Return True if `text` looks like a `gres.conf` with GPUs."""
     return _RECOGNISED.search(text) is not None
 
 
 def machines(data: str | bytes) -> list[str]:
-    """Return the machines that lines of `data` name, in their order: each can be the `node` of `parse`."""
+    """Return the machines that `data` names, in the order of the text; each can be the argument `node` of `parse`."""
     return list(dict.fromkeys(name for line in _lines(data) for name in line.nodes))
 
 
@@ -65,7 +65,8 @@ def parse(
 
     node: the machine to read, if the lines describe different ones.
     gpu_model: such as "V100"; it sets the speed of the links, which otherwise follows from Type.
-    assume_no_nvlink: read lines without Links as having none, instead of giving all pairs kind UNKNOWN.
+    assume_no_nvlink: only for a file in which no line has Links. If True, the GPUs have no NVLinks; if False, every
+    pair has a link of kind `LinkKind.UNKNOWN`.
     pcie_gb_per_s: GB/s assumed for every pair without links.
     GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, of contradictory
     links, of links of unknown speed, and of GPUs that only AutoDetect could list.
@@ -103,7 +104,7 @@ class _Line:
 
     @property
     def autodetect(self) -> str:
-        """Return the method that detects the GPUs, "" for none."""
+        """Return the line's AutoDetect method, such as "nvml"; "" if it has none or it is off."""
         found = (self.record.get("autodetect") or "").lower()
         return "" if found == "off" else _checks.shown(found).strip("'")
 
@@ -147,7 +148,7 @@ def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line]
 
 
 def _groups(lines: Sequence[_Line]) -> list[list[str]]:
-    """Return the machines that are named, grouped by the lines that apply to them."""
+    """Return lists of the named machines; machines to which the same lines apply are in one list."""
     about: dict[str, list[int]] = {}
     for i, line in enumerate(lines):
         for node in line.nodes:
@@ -238,7 +239,10 @@ def _names(devices: Sequence[_Device]) -> list[str]:
 
 
 def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
-    """Number the distinct sets of cores from 0; all are None if one is missing or sets overlap."""
+    """Return the socket of each device: one number, from 0, for each distinct set of Cores.
+
+    All are None if a device has no Cores or different sets overlap.
+    """
     cells = [_cores(device.line.record) for device in devices]
     for device, cell in zip(devices, cells, strict=True):
         if cell is not None and not _CORES.fullmatch(cell):
@@ -255,7 +259,7 @@ def _sockets(devices: Sequence[_Device], notes: list[str]) -> list[int | None]:
 
 
 def _cores(record: Record) -> str | None:
-    """Return the list of cores, without the brackets it may have as a host list."""
+    """Return the text of Cores in `record`, such as "0-3,8", without surrounding brackets; None if there is none."""
     cell = record.get("cores") or record.get("cpus")
     return cell[1:-1] if cell and cell[0] + cell[-1] == "[]" else cell
 
@@ -277,7 +281,7 @@ def _spans(cores: str) -> Iterator[tuple[int, int]]:
 def _unknown_links(
     devices: Sequence[_Device], pcie_gb_per_s: float, notes: list[str]
 ) -> list[tuple[int, int, Link]]:
-    """Return a link of kind UNKNOWN for every pair if no line has Links."""
+    """Return a link of kind UNKNOWN for every pair of GPUs if no line has Links, else []."""
     if len(devices) == 1 or any("links" in device.line.record.values for device in devices):
         return []
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
@@ -309,7 +313,10 @@ def _links(
 
 
 def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
-    """Return a link of `width` lanes; `switched` means a GPU has more links than its model and so has a switch."""
+    """Return a link of `width` lanes at `speed` each.
+
+    switched: True if one of the two GPUs lists more links in total than its model has, so they lead to a switch.
+    """
     if width > speed.most_links:
         raise TopologyError(f"{where}: {width} links, more than the {speed.most_links} of such a GPU")
     kind = LinkKind.NVSWITCH if switched and speed.kind is not LinkKind.XGMI else speed.kind
@@ -317,7 +324,7 @@ def _link(width: int, speed: LinkSpeed, switched: bool, where: str) -> Link:
 
 
 def _link_rows(devices: Sequence[_Device]) -> list[tuple[str, list[int]]]:
-    """Return for each device the position and the numbers of its Links; [] if no line has any."""
+    """Return for each device the line of its Links, for messages, and their numbers; [] if no line has Links."""
     linked = [device for device in devices if "links" in device.line.record.values]
     if not linked:
         return []
@@ -339,7 +346,7 @@ def _link_row(record: Record, count: int) -> tuple[str, list[int]]:
 
 
 def _places(rows: Sequence[tuple[str, list[int]]]) -> list[int]:
-    """Return each device's place in the PCI order, which has -1 in its row."""
+    """Return each device's place in the order of PCI addresses: the index of -1 in the device's row of Links."""
     first: dict[int, str] = {}
     places: list[int] = []
     for where, row in rows:

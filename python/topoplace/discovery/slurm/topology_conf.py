@@ -30,7 +30,7 @@ _RECOGNISED = re.compile(r"^[ \t]*(?:SwitchName|BlockName|RingName)[ \t]*=", re.
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a `topology.conf`."""
+    """Return True if `text` looks like a `topology.conf`."""
     return _RECOGNISED.search(text) is not None
 
 
@@ -51,7 +51,10 @@ def parse(data: str | bytes, *, name: str = "slurm", allow_dangling: bool = Fals
 def of_records(
     lines: Sequence[Record], name: str, file: str, notes: Sequence[str] = (), *, allow_dangling: bool
 ) -> Fabric:
-    """Return the fabric of the records of a `file`, with additional notes; see `parse` for levels and errors."""
+    """Return the fabric that the records in `lines` describe, with further notes; see `parse` for levels and errors.
+
+    file: the file's name in messages.
+    """
     kind, named, sizes = _sorted_out(lines)
     switches = _switches(named, kind)
     if kind == "switchname":
@@ -71,7 +74,7 @@ def of_records(
 
 
 def _as_written(lines: list[Record]) -> list[Record]:
-    """Return the output of `scontrol` as a file would have it; the lines of a file are unchanged."""
+    """Return records of `scontrol` output as those of an equal `topology.conf`; records of a file stay the same."""
     written = [record for record in lines if "aggregatedblock" not in record.values]
     sizes = {record.get("blocksize"): record.line for record in lines if "blocksize" in record.values}
     if len(written) < len(lines):
@@ -81,7 +84,7 @@ def _as_written(lines: list[Record]) -> list[Record]:
 
 
 def _sorted_out(lines: Sequence[Record]) -> tuple[str, list[Record], Record | None]:
-    """Return the key that names the entries of this file, their records, and the record of block sizes."""
+    """Return the key that names the file's entries, such as "switchname", their records, and that of BlockSizes."""
     named: list[Record] = []
     sizes: Record | None = None
     kind = ""
@@ -132,7 +135,10 @@ def _switches(named: Sequence[Record], kind: str) -> list[switch_tree.Switch]:
 
 
 def _drop_those_below(named: Sequence[Record], switches: Sequence[switch_tree.Switch]) -> None:
-    """Remove from each switch with a Level the machines that a switch of a lower level has."""
+    """Remove from each switch the machines that a switch of a lower Level has.
+
+    `scontrol` lists for a switch all machines below it, not only those attached to it.
+    """
     levels = [_level(record) for record in named]
     below: set[str] = set()
     for level in sorted(set(levels)):
@@ -158,7 +164,7 @@ def _refuse_switches(named: Sequence[Record], kind: str) -> None:
 
 
 def _larger_blocks(sizes: Record, blocks: Sequence[str], tree: switch_tree.Tree) -> tuple[Level, ...]:
-    """Return one level per block size after the first; it joins neighbouring blocks in the order of the file."""
+    """Return one level for each block size after the first; it joins blocks that are neighbours in the file."""
     numbers = _block_sizes(sizes)
     block_of = tree.levels[0].domains
     members = Counter(block_of)

@@ -21,7 +21,7 @@ from topoplace.topology.fabric import Fabric
 
 _TREE, _BLOCK, _RING = "tree", "block", "ring"
 _UNREAD = {"flat": "has no switches", "torus3d": "is a torus, whose distances do not form levels"}
-# Of each kind: its list, the name of a member there, and the key of that name in a topology.conf.
+# For each kind: the key of its list, the key of a member's name there, and the key of that name in a topology.conf.
 _MEMBERS = {
     _TREE: ("switches", "switch", "switchname"),
     _BLOCK: ("blocks", "block", "blockname"),
@@ -32,7 +32,7 @@ _KIND = re.compile(r"^[ \t]+(?:tree|block|ring|flat|torus3d):", re.MULTILINE)
 
 
 def recognised(text: str) -> bool:
-    """Return whether `text` looks like a `topology.yaml`."""
+    """Return True if `text` looks like a `topology.yaml`."""
     return _NAMED.search(text) is not None and _KIND.search(text) is not None
 
 
@@ -105,7 +105,7 @@ def _kind(entry: Fields) -> str:
 
 
 def _records(entry: Fields, kind: str) -> Iterator[Record]:
-    """Yield the records that the lines of a `topology.conf` would give."""
+    """Yield the records of a `topology.conf` with the same content as `entry`."""
     members, named, key = _MEMBERS[kind]
     body = yaml_tree.fields(entry[kind], kind)
     sizes = yaml_tree.items(body, "block_sizes")

@@ -1,4 +1,4 @@
-"""Text from files and tools: decode it, limit its size, cut it into numbered lines."""
+"""Decoding of text from files and tools: limit its size, cut it into numbered lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from topoplace import _checks
 from topoplace.errors import TopologyError
 
 MAX_BYTES = 64 << 20
-"""Limit on the length of a text; no tool prints as much about a machine."""
+"""Limit on the length of a text in bytes or characters; no tool prints that much about a machine."""
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

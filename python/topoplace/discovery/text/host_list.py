@@ -68,7 +68,7 @@ def folded(names: Iterable[str]) -> str:
 
 
 class _Run:
-    """Names that differ only in their last number, as the ranges between one pair of brackets."""
+    """Names that differ only in their last number, stored as the ranges to write between one pair of brackets."""
 
     def __init__(self, name: str) -> None:
         self.prefix, number, self.suffix = _split(name)
@@ -120,7 +120,7 @@ def _items(text: str, what: str) -> Iterator[str]:
 
 
 def _choices(match: re.Match[str], item: str, what: str, limit: int) -> list[str]:
-    """Return the names of one part of an item: itself, or the numbers between its brackets."""
+    """Return the texts that one part of an item stands for: itself, or the numbers between its brackets."""
     if match[1] is None:
         return [match[2]]
     numbers: list[str] = []

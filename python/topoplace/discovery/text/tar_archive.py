@@ -1,4 +1,4 @@
-"""Regular files of an uncompressed tar archive in memory; nothing is extracted, and no link is followed.
+"""Reader of the regular files of an uncompressed tar archive in memory; no file is written, no link followed.
 
 Each member is a header of 512 bytes and its content padded to 512. Names too long for a header come in a member of
 their own before it, as GNU and POSIX tar write them. The archive ends with blocks of zeros.
@@ -21,7 +21,7 @@ _EXTENDED = b"x"
 
 
 def is_tar(data: bytes) -> bool:
-    """Return whether `data` begins like a tar archive."""
+    """Return True if `data` begins like a tar archive."""
     return data[257:262] == b"ustar"
 
 
@@ -53,7 +53,7 @@ def files(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _size(header: bytes, place: int) -> int:
-    """Return the size of a member, after checking that its header is complete and its checksum right."""
+    """Return the size of a member in bytes; TopologyError if its header is incomplete or has a wrong checksum."""
     if len(header) < _BLOCK:
         raise TopologyError(f"byte {place}: the archive ends inside a header")
     checksum = sum(header) - sum(header[148:156]) + 8 * ord(" ")

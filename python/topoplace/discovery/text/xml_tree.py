@@ -1,7 +1,7 @@
-"""XML text as a tree of small elements that know their lines; hostile XML is refused.
+"""Reader of XML text as a tree of elements that know their lines; hostile XML is refused.
 
-A DOCTYPE is allowed, as hwloc writes one. A document's own entities and references outside it are refused, and so is a
-document with more elements, or deeper nesting, than any machine needs.
+A DOCTYPE is allowed, as hwloc writes one, but a file it names is not opened. Entities are refused, except those that
+XML itself defines, and so is a document with more elements, or deeper nesting, than any machine needs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Element:
         return (child for child in self.children if child.tag == tag)
 
     def walk(self) -> Iterator[Element]:
-        """Yield the element and all its descendants, parents before children, in the order of the text."""
+        """Yield this element and all its descendants, parents before children, in the order of the text."""
         left: list[Element] = [self]
         while left:
             element = left.pop()
@@ -101,7 +101,7 @@ def _document(text: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class _Open:
-    """An element whose end tag is still to come."""
+    """An element whose end tag has not been read yet."""
 
     tag: str
     attributes: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""YAML and JSON text as plain trees that know their lines; nothing is constructed, resolved or expanded.
+"""Reader of YAML and JSON text as trees of lists, mappings and texts; lists and mappings know their lines.
 
 Every scalar stays the text it is written as, so that a host called `0x10` or `no` keeps its name; null is None. Anchors
 are allowed. Aliases are refused, and so are documents nested deeper than any machine needs and mappings with a
@@ -20,7 +20,7 @@ MAX_DEPTH = 64
 # Denser text than this would take much more memory than its length.
 _MIN_CHARACTERS = 3
 _CONTAINER = 4
-"""The memory of a mapping or a list, in plain values."""
+"""How many plain values take as much memory as an empty mapping or list."""
 _ALWAYS_VALUES = 4096
 
 Value = Any
@@ -70,7 +70,7 @@ def at(value: Value) -> str:
 
 
 def objects(text: str, what: str) -> Iterator[Fields]:
-    """Yield the Kubernetes objects of `text`: each document, or each of the `items` of one that is a list."""
+    """Yield the Kubernetes objects of `text`: each document, or for a list of objects each of its `items`."""
     for document in documents(text, what):
         for one in document if isinstance(document, Items) else [document]:
             if one is None:
@@ -100,7 +100,7 @@ def items(parent: Fields, key: str) -> Items:
 
 
 def scalar(parent: Fields, key: str) -> str | None:
-    """Return the text `parent[key]`; None if it is missing or empty."""
+    """Return the text `parent[key]`; None if it is missing or empty, TopologyError for a list or mapping."""
     value = parent.get(key)
     if value is not None and not isinstance(value, str):
         raise TopologyError(f"{at(parent)}{key} = {_checks.shown(value)} is not a plain value")
@@ -187,7 +187,7 @@ def _yaml(text: str, what: str) -> Iterator[Value]:
 
 
 class _Builder:
-    """A builder of trees from the events of a parser, without recursion."""
+    """A builder of trees from the events of a YAML parser, without recursion."""
 
     def __init__(self, what: str, max_values: int) -> None:
         self._done: list[Value] = []
@@ -212,7 +212,7 @@ class _Builder:
             self._refuse(event, f"alias *{event.anchor} is not read; write out what it stands for")
 
     def finished(self) -> list[Value]:
-        """Return the document that the last event completed, in a list that is otherwise empty."""
+        """Return a list of the document that the last event completed; [] if it completed none."""
         if self._open or not self._done:
             return []
         done, self._done = self._done, []

@@ -1,4 +1,4 @@
-"""Distances as sums of weights per level of the hierarchy (SC'17), and their presets."""
+"""Weights from which the distance of two GPUs is computed, as in SC'17, and presets of such weights."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from topoplace.topology.links.link import Link, LinkKind
 
 @dataclass(frozen=True, slots=True)
 class DistanceWeights:
-    """The weights whose sum is a distance, one for each level of the hierarchy.
+    """The weights that define the distance between two GPUs; larger means farther apart.
 
-    Inside a machine a pair has the weight of its link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI, unknown), `pcie`,
-    `host` or `system`. Between machines it has the sum over all levels that its path climbs, up to the first that the
-    two machines share. A level's weight is that of its name in `levels`, or `network`.
+    Inside a machine the distance is the weight of the pair's link: `direct` (NVLink, NVSwitch, C2C, xGMI, ICI,
+    unknown), `pcie`, `host` or `system`. Between machines it is the sum over all network levels up to the first that
+    the two machines share. A level's weight is that of its name in `levels`, or `network`. Machines that share no level
+    have the sum over all levels plus `network`. GPUs that meet at an NVSwitch level have only its weight: that in
+    `levels`, or `direct`.
 
     The defaults are those of SC'17 (Amaral et al.) and its published code: 1 inside a socket, 20 across the sockets of
     a machine. SC'17 gives no number for the network; 400 continues the same ratio.
@@ -65,4 +67,4 @@ class DistanceWeights:
 
 
 DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType({"sc17": DistanceWeights()})
-"""Presets by name."""
+"""Presets of distance weights, by name."""

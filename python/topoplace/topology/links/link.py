@@ -59,7 +59,7 @@ class Link:
 
     @property
     def gbps(self) -> float:
-        """Return `gb_per_s`: a deprecated name, as the value is in gigabytes, not gigabits."""
+        """Return `gb_per_s`; `gbps` is its deprecated name, because the value is in gigabytes, not gigabits."""
         warn_deprecated("Link.gbps", "Link.gb_per_s")
         return self.gb_per_s
 
@@ -69,7 +69,7 @@ NVLINKS = frozenset(kind for kind in LinkKind if kind.name.startswith("NVLINK"))
 
 _DECIMALS = 6
 MAX_GB_PER_S = 1e15
-"""Limit on a link's speed; faster ones are refused as a mistake, so that sums over a machine stay finite."""
+"""Limit on a link's speed; faster links are refused as a mistake, and sums over a machine stay finite."""
 
 SELF = Link(LinkKind.SELF, 0, 0.0)
 NONE = Link(LinkKind.NONE, 0, 0.0)

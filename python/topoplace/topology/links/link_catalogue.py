@@ -22,14 +22,14 @@ class LinkSpeed:
     nominal_gb_per_s: float | None
     """The vendor's payload figure for one link (for sixteen lanes of PCIe); None if there is none."""
     achievable_gb_per_s: float | None
-    """The figure that collective libraries measure or model; None if they have none."""
+    """The figure that NCCL or RCCL measure or assume for one link; None if there is none."""
     latency: Latency
     most_links: int = 1
-    """The number of links of a GPU that has all of them."""
+    """The number of such links of a fully connected GPU."""
 
     @property
     def gb_per_s(self) -> float:
-        """Return the nominal figure, or the achievable one if there is no other."""
+        """Return the nominal GB/s of one link, or the achievable GB/s if there is no nominal figure."""
         return self.nominal_gb_per_s or self.achievable_gb_per_s or 0.0
 
 
@@ -90,7 +90,7 @@ SPEEDS: Mapping[str, LinkSpeed] = MappingProxyType(
         "infiniband-xdr": _port(100.0),
     }
 )
-"""Speeds by kind and generation."""
+"""Speeds of links, by kind and generation."""
 
 
 LANE_GB_PER_S: Mapping[LinkKind, float] = MappingProxyType(
@@ -131,19 +131,22 @@ def model_known(name: str) -> str | None:
 
 
 def nvlink_of(model: str) -> LinkSpeed | None:
-    """Return the NVLinks of a GPU model, given by any of its product names; None for an unknown model."""
+    """Return speed and number of the NVLinks of a GPU model, given by any product name; None for an unknown model."""
     known = model_known(model)
     return SPEEDS[_NVLINK_OF_MODEL[known]] if known else None
 
 
 def xgmi_of(model: str) -> LinkSpeed | None:
-    """Return the xGMI links of an AMD model such as "AMD Instinct MI250X"; None for an unknown model."""
+    """Return speed and number of the xGMI links of an AMD model such as "AMD Instinct MI250X"; None if unknown."""
     found = re.search(r"MI([0-9]{3})", model.upper())
     return SPEEDS.get(f"xgmi-mi{found[1][0]}00") if found else None
 
 
 def nvlink_of_capability(capability: int) -> LinkSpeed | None:
-    """Return the NVLinks of a CUDA compute capability times ten, such as 80 for 8.0; None if it has none known."""
+    """Return speed and number of the NVLinks of GPUs of a CUDA compute capability, times ten; None if unknown.
+
+    Example: 80 stands for capability 8.0, the A100.
+    """
     name = _NVLINK_OF_CAPABILITY.get(capability)
     return SPEEDS[name] if name else None
 
