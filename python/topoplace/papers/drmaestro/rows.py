@@ -31,7 +31,7 @@ _ORDER: Final = (
 
 
 def shares() -> Iterator[Claim]:
-    """Yield the row of section 3.3.3: run times implied by the share of time that each program spends in the network."""
+    """Yield the row of section 3.3.3: slowdowns implied by the share of time that each program spends in the network."""
     known = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
     full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
     yield Claim(
@@ -45,7 +45,7 @@ def shares() -> Iterator[Claim]:
 
 
 def experiment_1(study: Study) -> Iterator[Claim]:
-    """Yield the rows of experiment 1 (section 5.6.2): makespans, busy GPUs and decision times without and with remote GPUs.
+    """Yield the rows of experiment 1 (section 5.6.2): makespans, busy GPUs and decision times, by use of remote GPUs.
 
     study: 512 jobs on four machines. The policy ignores network contention.
     """

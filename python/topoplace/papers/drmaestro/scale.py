@@ -192,7 +192,7 @@ class _UpdatedNetwork:
         number = np.arange(tasks)
         self.aggregator, self.first_machine, self.machines = 2 * tasks, 2 * tasks + 1, machines
         self.columns = np.stack([number, number + tasks, number + 2 * tasks, cost[2 * tasks : 3 * tasks]])
-        """(4, tasks): per task, its node, the node that keeps it unscheduled, the arc between these two, the arc's cost."""
+        """(4, tasks): each task's node, the node that keeps it unscheduled, the arc between these two, and its cost."""
         self.cost = 0
 
     def solve(self) -> NDArray[np.bool_]:
@@ -203,7 +203,7 @@ class _UpdatedNetwork:
         return waits
 
     def change(self, waiting: NDArray[np.bool_]) -> None:
-        """Apply one second of changes: leaving `waiting` tasks unscheduled costs more; 1 % of the tasks are replaced."""
+        """Apply one second of changes: raise the cost of leaving `waiting` tasks unscheduled; replace 1 % of the tasks."""
         costs, count = Costs(), self.columns.shape[1]
         self.columns[3, waiting] += units(np.array([costs.impatience]))
         self.network.set_cost(self.columns[2, waiting], self.columns[3, waiting])
@@ -225,7 +225,10 @@ class _UpdatedNetwork:
         return np.stack([task, unscheduled, arcs[:count], wait]).astype(np.int64)
 
     def cold(self) -> float:
-        """Solve the current network from scratch, check that its minimum cost is the same, and return the milliseconds."""
+        """Solve the current network from scratch and return the milliseconds.
+
+        Raises RuntimeError if the minimum cost differs from that of the last call of `solve`.
+        """
         columns = self.network.columns()
         begin = time.thread_time()
         found = kernels.min_cost_flow(

@@ -40,7 +40,7 @@ def reproduce(
 ) -> list[Claim]:
     """Return the rows that compare the paper's numbers with the measurements, the published simulator, and ours.
 
-    quick: one generated job list instead of three, ten instead of 120 for averages, and no simulation of 1,000 machines.
+    quick: one generated job list instead of three, ten instead of 120 for averages, and none of the largest clusters.
     seed: seed of the first generated list.
     profile: measured run times that replace the published ones; raises ValueError naming the first one missing.
     lists: directory of published job lists to simulate as well; raises ValueError if it contains none.

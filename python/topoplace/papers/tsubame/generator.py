@@ -68,14 +68,14 @@ class Habits:
     usual_share: float = 0.85
     nodes: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10, 12, 16)
     nodes_exponent: float = 0.8
-    """Campaigns without `usual_nodes` draw from `nodes`: probability inversely proportional to this power of the number."""
+    """Campaigns that do not use `usual_nodes` draw n from `nodes` with probability proportional to n to the minus this."""
 
     modest: float = 0.05
     """Share of modest campaigns: their jobs need one GPU per node, and few CPUs and little memory."""
     all_cpus: float = 0.7
     """Share of campaigns, among those not modest, that ask for all eight CPUs of a node; the rest ask for six."""
     lending: float = 0.19
-    """Share of campaigns, among those not modest, that ask for one of a node's three GPUs; `LENDING_TWO` ask for two."""
+    """Share of campaigns, among those not modest, that ask for one of a node's three GPUs; `LENDING_TWO`: for two."""
 
     spread: float = 1.25
     """Standard deviation of the logarithm of run times between campaigns."""
