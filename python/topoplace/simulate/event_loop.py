@@ -3,8 +3,8 @@
 The policy gets all waiting jobs in order of submission; it decides whether younger jobs may overtake the first one. At
 equal times completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
 
-Jobs on the same machine (`ColocationModel`) or network link (`LinkModel`) can slow each other down. With such a
-performance model, a running job's speed changes whenever such a neighbour starts or ends; its total work stays the same.
+Jobs on the same machine (`ColocationModel`) or network link (`LinkModel`) can slow each other down. With these
+performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the same.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The thesis names the applications of the Rodinia suite. For seven applications it states the share of time spent in the
 network, alone and beside iperf (a program that saturates the network). It also states that run times are similar, that
-each job's application is drawn uniformly, and how often jobs arrive. For the first 800 s or so, long jobs that need only
-CPUs and memory hold parts of some machines.
+each job's application is drawn uniformly, and how often jobs arrive. For the first 800 s or so, long jobs that need
+only CPUs and memory hold parts of some machines.
 
 Our assumptions where the thesis is silent:
 - A job needs one GPU, as the programs of the suite do, and 9 to 12 of a machine's 160 logical CPUs.

@@ -31,7 +31,7 @@ _ORDER: Final = (
 
 
 def shares() -> Iterator[Claim]:
-    """Yield the row of section 3.3.3: slowdowns implied by the share of time that each program spends in the network."""
+    """Yield the row of section 3.3.3: slowdowns implied by the share of time that programs spend in the network."""
     known = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
     full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
     yield Claim(

@@ -3,9 +3,9 @@
 The thesis has no such figure; the cluster sizes are those of the Firmament paper. Two things are measured:
 - A plan: one call of the policy with 256 waiting jobs, while two thirds of the GPUs run a job. Its flow networks leave
   out machines that no optimum needs.
-- The full flow network of phase 2 (figure 22), which gives tasks GPUs: all tasks, and an arc to every machine. The tasks
-  need two thirds of the GPUs, or 256 more GPUs than exist. Between two decisions, 1 % of the tasks leave and as many
-  arrive; the network is then solved from scratch, or updated and re-solved.
+- The full flow network of phase 2 (figure 22), which gives tasks GPUs: all tasks, and an arc to every machine. The
+  tasks need two thirds of the GPUs, or 256 more GPUs than exist. Between two decisions, 1 % of the tasks leave and as
+  many arrive; the network is then solved from scratch, or updated and re-solved.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class _UpdatedNetwork:
         return waits
 
     def change(self, waiting: NDArray[np.bool_]) -> None:
-        """Apply one second of changes: raise the cost of leaving `waiting` tasks unscheduled; replace 1 % of the tasks."""
+        """Apply one second of changes: leaving `waiting` tasks unscheduled costs more; replace 1 % of all tasks."""
         costs, count = Costs(), self.columns.shape[1]
         self.columns[3, waiting] += units(np.array([costs.impatience]))
         self.network.set_cost(self.columns[2, waiting], self.columns[3, waiting])

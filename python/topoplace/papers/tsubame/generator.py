@@ -11,11 +11,11 @@ submission to end (its life). Our assumptions where the paper is silent:
 - Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 
 A random search found the numbers in `Habits`. It changed a few at a time and kept changes that brought the generated
-years of some seeds nearer to the paper. It compared the mean wait without remote GPUs (G queue), the change of this wait
-with remote GPUs (R queue) on 480, 460 and 450 nodes, the mean execution time under R, and the share of jobs that wait
-longer under R. It used a separate simulator of both queues, which gives a month of jobs the same waits as the policies.
-Finally, `day_swing` was set such that the year of seed 0 has the paper's mean wait. Years differ by their worst weeks:
-seeds 1 to 7 give mean waits of 1,650 to 6,000 s, which R reduces by 20 to 26 % on 480 nodes.
+years of some seeds nearer to the paper. It compared the mean wait without remote GPUs (G queue), the change of this
+wait with remote GPUs (R queue) on 480, 460 and 450 nodes, the mean execution time under R, and the share of jobs
+that wait longer under R. It used a separate simulator of both queues, which gives a month of jobs the same waits as
+the policies. Finally, `day_swing` was set such that the year of seed 0 has the paper's mean wait. Years differ by
+their worst weeks: seeds 1 to 7 give mean waits of 1,650 to 6,000 s, which R reduces by 20 to 26 % on 480 nodes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Habits:
     usual_share: float = 0.85
     nodes: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10, 12, 16)
     nodes_exponent: float = 0.8
-    """Campaigns that do not use `usual_nodes` draw n from `nodes` with probability proportional to n to the minus this."""
+    """Campaigns that do not use `usual_nodes` draw n from `nodes` with probability proportional to 1 / n**this."""
 
     modest: float = 0.05
     """Share of modest campaigns: their jobs need one GPU per node, and few CPUs and little memory."""

@@ -89,8 +89,8 @@ class MapaSlowdown:
         time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s))
 
     shares: `c` by the neural network that a job trains (its `profile`). default_share: `c` for other networks.
-    flat_gb_per_s: bandwidth above which the paper's curve is flat, 50. floor_gb_per_s: lowest bandwidth used, 10. That is
-    the paper's prediction (eq. 2) for a pair on PCIe; some predictions are lower, but no real all-reduce is slower.
+    flat_gb_per_s: bandwidth above which the paper's curve is flat, 50. floor_gb_per_s: lowest bandwidth used, 10.
+    The paper predicts this (eq. 2) for a pair on PCIe; it predicts less for some sets, but no all-reduce is slower.
 
     The figure prints no numbers, so the shares are derived from the text. VGG-16 is 3 times as fast on double NVLink as
     on PCIe (Fig. 2b). In section 4.1, the 75th percentiles of run times under Baseline and Topo-aware are 785 and 378 s
@@ -159,7 +159,7 @@ class ProfiledTime:
         return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the slowdown caused by the neighbour on a shared socket that slows the job down most; 1 without any."""
+        """Return the slowdown caused by the neighbour on a shared socket that slows the job most; 1 without any."""
         name, size = job.job.profile or "", job.job.num_tasks
         if not name or not neighbours:
             return 1.0

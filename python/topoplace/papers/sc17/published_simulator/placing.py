@@ -94,8 +94,8 @@ class Placer:
     ) -> tuple[int, Gpus]:
         """Return the machine for a job and its GPUs there.
 
-        name: the job's application. classes, free: class and number of free GPUs of each machine; at least one must have
-        enough. As in the published code, the result may have fewer than `num_gpus` GPUs.
+        name: the job's application. classes, free: class and number of free GPUs of each machine; at least one must
+        have enough. As in the published code, the result may have fewer than `num_gpus` GPUs.
         """
         scores = self._scores[name, num_gpus]
         for unknown in {
