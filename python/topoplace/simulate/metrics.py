@@ -46,7 +46,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a simulation. policy: its name. records: one per job, in the order of the workload's rows."""
+    """The result of a simulation. policy: the policy's name. records: one per job, in the order of the workload."""
 
     topology: Topology
     policy: str
@@ -64,7 +64,7 @@ class Result:
         - postponed: how often the policy deferred the job although enough suitable GPUs were free. rejected: the
           reason, empty for jobs that ran.
 
-        For jobs that never ran, these values are NaN.
+        Times, slowdowns and scores are NaN for jobs that never ran.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}

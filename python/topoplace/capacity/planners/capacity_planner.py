@@ -23,7 +23,9 @@ FORMULATIONS: Final = ("columns", "tight", "printed")
 class CapacityPlanner:
     """A planner that minimises the cost of a plan with the solver HiGHS and proves how close it is to the optimum.
 
-    The problem is that of Filippini et al. formulation: one of three models with the same optimum.
+    The problem is defined by Filippini et al.
+
+    formulation: one of three models with the same optimum.
     - `columns`: column generation, in which a column is a VM with its jobs; it takes milliseconds.
     - `tight`: a compact mixed-integer program without big-M constraints.
     - `printed`: the paper's mixed-integer program (P2). Because of its big-M, open solvers cannot prove plans of more

@@ -131,7 +131,7 @@ class ColumnGeneration:
         return self.best.cost.total * (1 - max(self.gap, _ROUNDING))
 
     def _note(self, prices: Floats, least: Floats) -> None:
-        """Update the lower bound on all plans, and keep the jobs' dual prices that gave the highest one.
+        """Update the lower bound on all plans, and keep the jobs' dual prices that gave the highest bound.
 
         least: least reduced cost of any node, by VM type.
         """
@@ -232,7 +232,7 @@ class ColumnGeneration:
 def cheapest(count: int, limits: Limits, least: Floats) -> float:
     """Return the least total reduced cost of `count` nodes with numbers of each VM type within `limits`.
 
-    least: least reduced cost of a node, by VM type. Infinite if the limits do not allow `count` nodes.
+    least: least reduced cost of a node, by VM type. The result is infinite if the limits do not allow `count` nodes.
     """
     rest = count - sum(low for low, _ in limits)
     total = sum(low * float(least[vm_type]) for vm_type, (low, _) in enumerate(limits) if low)

@@ -39,7 +39,7 @@ class FirstPrinciplePlanner:
     """A planner that places jobs one by one in a simple order, each on its best VM type and number of GPUs.
 
     Best is the cheapest that meets the due date, or else the fastest. order: `fifo` (submission), `edf` (earliest due
-    date first) or `ps` (priority: highest cost of lateness per hour first). sharing: several jobs may share a node.
+    date first) or `ps` (priority: highest cost of tardiness per hour first). sharing: several jobs may share a node.
     """
 
     order: str

@@ -113,7 +113,7 @@ class Master:
         return None if abs(count - round(count)) <= _WHOLE else (vm_type, math.floor(count))
 
     def choose(self, seconds: float) -> tuple[list[Node], float] | None:
-        """Choose columns in integers: return the nodes of the cheapest plan found and a lower bound on its cost.
+        """Solve the master problem in integers; return the nodes of the cheapest plan found, and a lower bound.
 
         seconds: time limit. The bound holds for plans of the known columns, relative to the cost of all jobs waiting.
         Returns None if no plan was found.

@@ -23,7 +23,7 @@ NativeNode = tuple[int, list[tuple[int, int]]]
 def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floats, Floats]:
     """Return a problem's cost tables for the C++ kernel: (gpus, open, run, pay, wait).
 
-    gpus: GPUs of each VM type. open: idle cost of all GPUs of a node of each type. run: lateness cost of each job by
+    gpus: GPUs of each VM type. open: idle cost of all GPUs of a node of each type. run: tardiness cost of each job by
     type and number of GPUs, minus the idle cost of the GPUs that it uses. pay: price of a node until a job ends. wait:
     cost of letting each job wait. Costs are in the problem's unit of money.
     """

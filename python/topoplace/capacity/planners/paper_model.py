@@ -18,7 +18,7 @@ class PaperModel:
     """The paper's mixed-integer program (P2) of one planning problem; attributes are variables with the paper's names.
 
     x[n, w] = 1 if node n runs option w, which is a job with a VM type and a number of GPUs. The printed objective also
-    counts lateness that jobs already have (see `Problem`); `model.offset` subtracts it.
+    counts tardiness that jobs already have (see `Problem`); `model.offset` subtracts it.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -99,7 +99,7 @@ class PaperModel:
         model.add(least, self.gamma[n], -1.0)
 
     def _due_dates(self) -> None:
-        """Add the constraints that define the lateness of running jobs and the worst-case lateness of waiting jobs.
+        """Add the constraints that define the tardiness of running jobs and the worst-case tardiness of waiting jobs.
 
         In the paper these are (P1h) and (P1i).
         """

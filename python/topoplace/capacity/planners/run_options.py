@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class RunOptions:
     """All options to run jobs (a job, a VM type, a number of GPUs) as arrays with one entry per option.
 
-    Options are sorted by job, VM type and GPUs. hours: run time. tardiness: lateness cost. deployment: price of the
+    Options are sorted by job, VM type and GPUs. hours: run time. tardiness: tardiness cost. deployment: price of the
     node until the job ends. Costs are in $.
     """
 

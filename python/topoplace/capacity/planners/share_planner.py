@@ -3,7 +3,7 @@
 The paper's objective (P1a) charges a node (VM) only until its first job ends, and its (P1n) rents as many nodes as
 there are jobs. A job left on a cheap, slow node for weeks is then free in the model but expensive in the end.
 
-Here a job costs its lateness and, until its own end, its GPUs' fraction of the node's price. Every rented but unused
+Here a job costs its tardiness and, until its own end, its GPUs' fraction of the node's price. Every rented but unused
 GPU costs `idle`. A node is rented only if that lowers the total cost. A waiting job costs the paper's penalty (P1i),
 its least cost once it runs, and twice the idle cost of the largest node's GPUs. So no job waits while a node is free.
 """
@@ -29,7 +29,7 @@ _WAIT_MARGIN = 1e-6
 
 
 class SharePlanner:
-    """A planner by C++ search in which every job pays for its GPUs until its own end, plus its lateness.
+    """A planner by C++ search in which every job pays for its GPUs until its own end, plus its tardiness.
 
     idle: $ per rented but unused GPU, instead of `Problem.idle`. rounds, seed, timeout: as for `SearchPlanner`. The
     `cost` of its plans is still that of the paper (P1a), which it does not minimise, and their bound is 0. So compare
@@ -73,7 +73,7 @@ class SharePlanner:
         )
 
     def _shares(self, problem: Problem) -> Floats:
-        """Return each job's cost in $ until its own end, (jobs, types, max GPUs): lateness, and price of its GPUs."""
+        """Return each job's cost in $ until its own end, (jobs, types, max GPUs): tardiness, and price of its GPUs."""
         most: int = problem.hours.shape[2]
         part: Floats = np.arange(1.0, most + 1) / problem.num_gpus[:, None]
         return problem.tardiness + problem.deployment * part

@@ -23,14 +23,15 @@ class Problem:
     """The input of one planning decision: VM types, the number of nodes (VMs) to rent at most, and jobs.
 
     Jobs are in order of submission. due: (jobs,) hours from now, negative if the due date has passed. weight: (jobs,)
-    cost in $ per hour of lateness. hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`. interval:
-    longest time in hours until the next decision. postponement: factor on the worst-case lateness cost of a waiting
-    job. idle: $ per rented but unused GPU. In the paper (Filippini et al., Table I) the last four are ω, H, ρ and μ.
+    cost in $ per hour of tardiness. hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`. interval:
+    longest time in hours until the next decision. postponement: factor on the worst-case tardiness cost of a waiting
+    job. idle: $ per rented but unused GPU. Filippini et al. (Table I) call weight, interval, postponement and idle
+    ω, H, ρ and μ.
 
-    The cost of a plan is the paper's objective (P1a) without a constant: lateness that a job already has costs the
+    The cost of a plan is the paper's objective (P1a) without a constant: tardiness that a job already has costs the
     same in every plan, so it is not counted, and a past due date is equivalent to one now. As printed, the paper
-    charges this lateness to waiting jobs too (P1h) and, times ρ, to running jobs (P1i), so every job pays for it alike.
-    Its text, however, states that a running job has no worst-case tardiness.
+    charges this tardiness to waiting jobs too (P1h) and, times ρ, to running jobs (P1i), so every job pays for it
+    alike. Its text, however, states that a running job has no worst-case tardiness.
     """
 
     catalogue: Catalogue
@@ -134,7 +135,7 @@ class Problem:
 
     @cached_property
     def tardiness(self) -> Floats:
-        """Return each job's lateness cost in $ by VM type and number of GPUs minus 1, (jobs, types, max GPUs).
+        """Return each job's tardiness cost in $ by VM type and number of GPUs minus 1, (jobs, types, max GPUs).
 
         It is the cost of ending after the due date if the job starts now, and infinite if the job cannot run there.
         """
@@ -154,8 +155,8 @@ class Problem:
     def waiting(self) -> Floats:
         """Return the cost in $ of letting each job wait, (jobs,).
 
-        It is the job's lateness if it starts after `interval` hours in its slowest configuration, times its `weight`
-        and `postponement` (the paper's P1i).
+        It is the job's tardiness if it starts after `interval` hours on its slowest VM type and number of GPUs, times
+        its `weight` and `postponement` (the paper's P1i).
         """
         longest = np.where(np.isfinite(self.hours), self.hours, 0.0).max(axis=(1, 2), initial=0.0)
         late = np.maximum(self.interval + longest - np.maximum(self.due, 0.0), 0.0)

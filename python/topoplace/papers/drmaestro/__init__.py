@@ -20,7 +20,7 @@ _SEEDS = 3
 
 
 def reproduce(*, quick: bool = False, seed: int = 0, output: Path | None = None) -> list[Claim]:
-    """Return the rows that compare the thesis' numbers with ours, in the order of the thesis.
+    """Compare the thesis' numbers with our simulations; return one row per quantity, in the order of the thesis.
 
     quick: one random job list instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decision times
     on at most 1,000 machines. seed: seed of the first job list. output: an existing directory for plots.

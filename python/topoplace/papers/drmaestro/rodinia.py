@@ -9,11 +9,12 @@ Our assumptions where the thesis is silent:
 - A job needs one GPU, as the programs of the suite do, and 9 to 12 of a machine's 160 logical CPUs.
 - Run times are 50 to 74 s, 62 s on average. Experiment 1 without disaggregation implies this mean: 512 jobs take
   2,486 s on 6 GPUs for 800 s and on 16 after that, (6 * 800 + 16 * 1,686) / 512 s.
-- Of four machines, the long jobs hold two completely, one except for 24 CPUs (two jobs), and one not at all. So 6 GPUs
-  have local CPUs, as in figure 23, and the remaining CPUs are enough for 16 jobs. All experiments begin like that.
-- Hotspot, whose shares are unknown, has the medians of the others.
-- With local GPUs, a job spends half as much of its time in the network. The thesis' jobs lose time to their neighbours
-  without disaggregation, too (figures 29 and 31), so they must use the network.
+- Of every four machines, long jobs hold all CPUs of two, and all but 24 of a third, which leaves enough for two jobs.
+  The fourth machine is free. So 6 GPUs have local CPUs, as in figure 23, and the remaining CPUs are enough for 16 jobs.
+  All experiments begin like that.
+- Hotspot, whose network times are unknown, has the medians of the other applications.
+- With a local GPU, a job spends half as much of its time in the network as with a remote one. In the thesis, jobs also
+  slow each other down without disaggregation (figures 29 and 31), so they must use the network.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that compare the numbers of the thesis' chapter 5 with our simulations, each with a verdict."""
+"""Comparisons of the numbers in the thesis' chapter 5 with our simulations, each with a verdict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ORDER: Final = (
 
 
 def shares() -> Iterator[Claim]:
-    """Yield the row of section 3.3.3: slowdowns implied by the share of time that programs spend in the network."""
+    """List the time that programs spend in the network (section 3.3.3), and the slowdowns that this implies."""
     known = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
     full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
     yield Claim(
@@ -45,7 +45,7 @@ def shares() -> Iterator[Claim]:
 
 
 def experiment_1(study: Study) -> Iterator[Claim]:
-    """Yield the rows of experiment 1 (section 5.6.2): makespans, busy GPUs and decision times, by use of remote GPUs.
+    """Compare experiment 1 (section 5.6.2) with ours: makespans, busy GPUs and decision times, by use of remote GPUs.
 
     study: 512 jobs on four machines. The policy ignores network contention.
     """
@@ -64,9 +64,9 @@ def experiment_1(study: Study) -> Iterator[Claim]:
 
 
 def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
-    """Yield two rows on decision times (figures 24 and 27): the longest, and the mean with over without remote GPUs.
+    """Compare decision times with figures 24 and 27: the longest, and the ratio of means with to without remote GPUs.
 
-    number: prefix of the rows' ids. slower: True if the paper's decisions take longer with remote GPUs.
+    number: prefix of the claims' ids. slower: True if the thesis' decisions take longer with remote GPUs.
     """
     off, on = (
         [seconds for run in study.runs(disaggregate=way) for seconds in run.seconds] for way in (False, True)
@@ -99,9 +99,9 @@ def _overhead_ratio(number: str, study: Study, *, slower: bool) -> Claim:
 
 
 def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterator[Claim]:
-    """Yield the rows of table 9 or 10: the makespan ratios due to remote GPUs, network awareness, and both.
+    """Compare table 9 or 10 with ours: how much remote GPUs, a network-aware policy, and both shorten the makespan.
 
-    number: prefix of the rows' ids. paper: the table's makespans, by network awareness.
+    number: prefix of the claims' ids. paper: the table's makespans, by whether the policy is network-aware.
     """
     for aware in (False, True):
         off, on = (study.runs(disaggregate=way, network_aware=aware) for way in (False, True))
@@ -113,9 +113,9 @@ def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterato
 
 
 def slowdowns(number: str, study: Study) -> Iterator[Claim]:
-    """Yield the rows of figures 29 and 31: job slowdowns without and with network awareness, and postponements.
+    """Compare figures 29 and 31 with ours: job slowdowns without and with a network-aware policy, and postponements.
 
-    A slowdown is run time over run time alone. number: prefix of the rows' ids.
+    A slowdown is run time over run time alone. number: prefix of the claims' ids.
     """
     for way in (False, True):
         off, aware = (study.runs(disaggregate=way, network_aware=value) for value in (False, True))

@@ -42,9 +42,10 @@ _NO_LIMIT: Final = -(1 << 31)
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Median times in milliseconds for the full flow network of phase 2 with `tasks` tasks.
+    """Median times in milliseconds for the full flow network of the policy's phase 2, which gives tasks GPUs.
 
-    cold: solving it from scratch. update: applying the changes between two decisions. again: re-solving it after them.
+    tasks: number of tasks. cold: solving from scratch. update: applying the changes between two decisions. again:
+    re-solving after these changes.
     """
 
     tasks: int
@@ -57,8 +58,8 @@ class Graph:
 class Cost:
     """Median times on a cluster of `machines` machines.
 
-    plan: milliseconds for one plan of the policy. busy, full: times of phase 2's full network, whose tasks need two
-    thirds of the GPUs (busy) or 256 GPUs more than exist (full).
+    plan: milliseconds for one call of the policy. busy, full: times for the full flow network of phase 2, which gives
+    tasks GPUs. Its tasks need two thirds of the GPUs (busy) or 256 GPUs more than exist (full).
     """
 
     machines: int
@@ -73,7 +74,10 @@ def measure(machines: Sequence[int], seed: int) -> list[Cost]:
 
 
 def rows(costs: Sequence[Cost]) -> Iterator[Claim]:
-    """Yield five rows per cluster size: the plan, and the two full networks from scratch and re-solved."""
+    """Yield the measured decision times as rows, five per cluster size.
+
+    They are one plan of the policy, and two full flow networks, each solved from scratch and re-solved after changes.
+    """
     for cost in costs:
         yield _row(
             f"{cost.machines} plan",
@@ -172,7 +176,7 @@ def _graph(machines: int, tasks: int, seed: int) -> Graph:
 
 
 class _UpdatedNetwork:
-    """The full flow network of phase 2, with all tasks and machines, updated between decisions."""
+    """The full flow network of phase 2, which gives tasks GPUs; it is updated and re-solved between decisions."""
 
     def __init__(self, machines: int, tasks: int, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -241,10 +245,10 @@ class _UpdatedNetwork:
 
 
 def _phase(free: Ints, load: np.ndarray, host: Ints, waited: np.ndarray) -> Phase:
-    """Return phase 2 (figure 22), which gives every task a GPU on its process's machine or on any other machine.
+    """Return the policy's phase 2 (figure 22), a flow network that gives each task a GPU or lets it wait.
 
-    free, load: free GPUs and network load of each machine. host: machine of each task's process, with lower cost.
-    waited: seconds that each task has waited.
+    free, load: free GPUs and network load of each machine. host: machine of each task's process, where a GPU costs
+    less than on other machines. waited: seconds that each task has waited.
     """
     costs, tasks = Costs(), np.arange(len(host), dtype=np.int64)
     one = np.zeros(1, dtype=np.int64)

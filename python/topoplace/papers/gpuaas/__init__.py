@@ -1,6 +1,6 @@
 """Reproduction of Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems".
 
-The paper's schedulers rent VMs on nodes and give their GPUs to jobs with due dates. Jobs come from
+The paper's schedulers rent VMs (nodes) and give their GPUs to jobs with due dates. Jobs come from
 `capacity.generate_jobs`, with run times of our own or from a file that the authors published with a later scheduler.
 A scheduler decides whenever a job arrives or finishes, but not every hour, as in the paper's section V-B. The methods
 to beat (first in first out, earliest due date, priorities) are as the authors published them later, with one
@@ -32,7 +32,7 @@ def reproduce(
     times: str | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Return the rows that compare the paper's numbers with ours.
+    """Compare the paper's numbers with our simulations; return one row per quantity.
 
     nodes: cluster sizes, multiples of 5; by default 5, 10 and 20, or 5 and 10 if `quick`. quick: also limit a decision
     to half a second instead of ten. seed: seed of the first of three job lists per size. times: CSV text of measured

@@ -1,4 +1,4 @@
-"""Rows that compare the numbers of the GPU-as-a-service paper's section V with our simulations."""
+"""Comparisons of the numbers in the GPU-as-a-service paper's section V with our simulations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Series = list[tuple[str, list[int], list[float]]]
 
 
 def savings(study: Study) -> Iterator[Claim]:
-    """Yield the rows of figure 3 and section VI: cost saved by the paper's proposal over simple methods.
+    """Compare figure 3 and section VI with ours: the cost that the paper's proposal saves over simple methods.
 
     The simple (first-principle) methods order jobs by arrival, due date or priority.
     """
@@ -99,7 +99,7 @@ def _saving_over_sharing(study: Study) -> Claim:
 
 
 def hierarchy(study: Study) -> Claim:
-    """Return the row of figure 3: cost saved by controllers of five nodes each over one controller for all nodes."""
+    """Compare figure 3 with ours: the cost that many controllers of five nodes save over one for all nodes."""
     at = [(size, seed) for size in study.centralised_sizes for seed in study.seeds]
     saved = [1 - study.hierarchical(*one).total_cost / study.centralised(*one).total_cost for one in at]
     mean = float(np.mean(saved)) if at else float("nan")
@@ -119,7 +119,7 @@ def hierarchy(study: Study) -> Claim:
 
 
 def controllers(study: Study) -> Iterator[Claim]:
-    """Yield the rows of figure 2: variables of a controller's optimisation model, and seconds per decision."""
+    """Compare figure 2 with ours: variables of a controller's optimisation model, and seconds per decision."""
     jobs, seconds = (_decisions(study, column) for column in ("jobs", "seconds"))
     variables = [printed_variables(int(count), NODES_PER_CONTROLLER) for count in jobs]
     mean = float(np.mean(variables))
@@ -152,7 +152,7 @@ def controllers(study: Study) -> Iterator[Claim]:
 
 
 def server(study: Study) -> Iterator[Claim]:
-    """Yield the rows of section V-B: mean response time of one server that solves the models of 20 controllers.
+    """Compare section V-B with ours: mean response time of one server that solves the models of 20 controllers.
 
     The server is modelled as an M/G/1 queue.
     """
@@ -179,7 +179,7 @@ def server(study: Study) -> Iterator[Claim]:
 
 
 def heuristic(study: Study) -> Claim:
-    """Return the row on our local search in place of the paper's mixed-integer program: its cost and decision time."""
+    """Compare our local search with the paper's mixed-integer program, by cost and decision time."""
     ratio = [
         study.hierarchical(*at, "search").total_cost / study.hierarchical(*at).total_cost
         for at in _all(study)
@@ -196,7 +196,7 @@ def heuristic(study: Study) -> Claim:
 
 
 def shares(study: Study) -> Claim:
-    """Return the row on the cost of `SharePlanner`, whose objective is our own, relative to the paper's methods."""
+    """Compare the cost under `SharePlanner`, whose objective is our own, with the cost under the paper's methods."""
     runs = {at: study.hierarchical(*at, "shares").total_cost for at in _all(study)}
     milp = np.mean([cost / study.hierarchical(*at).total_cost for at, cost in runs.items()])
     sharing = np.mean([cost / study.best(*at, sharing=True) for at, cost in runs.items()])
@@ -213,9 +213,9 @@ def shares(study: Study) -> Claim:
 
 
 def dispatch(study: Study) -> Iterator[Claim]:
-    """Yield a row per rule that sends new jobs to controllers, except round robin: its cost over round robin's.
+    """Compare rules that send new jobs to controllers with round robin, by cost; yield one row per rule.
 
-    The paper leaves such rules to future work (section VI).
+    The paper leaves rules other than round robin to future work (section VI).
     """
     at = [(size, seed) for size in study.large_sizes for seed in study.seeds]
     for rule in RULES[1:]:

@@ -35,8 +35,8 @@ FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 class Study:
     """Simulations by cluster size, seed, planner, number of controllers and dispatch rule.
 
-    A simulation runs when its result is first needed and is cached. sizes: numbers of nodes. tables: measured run
-    times to draw jobs from, or None. timeout: seconds per decision of the planner "milp".
+    A simulation runs when its result is first needed and is cached. sizes: numbers of nodes (VMs) of the clusters.
+    tables: measured run times to draw jobs from, or None. timeout: seconds per decision of the planner "milp".
     """
 
     def __init__(

@@ -4,9 +4,9 @@ The paper contradicts itself or its published code (the artifact) in some points
 - Links and PCIe speed: as in the paper (12 GB/s, machines as drawn) for its examples. As in the artifact (10 GB/s, a
   torus without one edge, other weights in the cube mesh) for the simulations.
 - Queue: strictly first in, first out, as the text says; the artifact ignores arrival times and skips waiting jobs.
-- The policy Preserve never refuses free GPUs, as in Algorithm 1. The artifact's lets a job wait if its predicted
-  bandwidth is at most 12.335 GB/s. Rows marked "threshold" do the same: the paper's claim about the minimum on 16 GPUs
-  holds only with this rule.
+- The policy Preserve never refuses free GPUs, as in Algorithm 1. In the artifact, Preserve lets a job wait if its
+  predicted bandwidth is at most 12.335 GB/s. Rows marked "threshold" do the same: the paper's claim about the minimum
+  on 16 GPUs holds only with this rule.
 - The policy Topo-aware: first fit inside a socket, as in the artifact, not recursive bipartitioning.
 - Table 3 disagrees with the seconds quoted in section 4.1; we use the table.
 """
@@ -48,7 +48,7 @@ _LOG_NAME: Final = re.compile(r"results-(?P<machine>.+)-(?P<policy>[A-Za-z]+)-(?
 def reproduce(
     *, quick: bool = False, seed: int = 0, artifact: Path | None = None, output: Path | None = None
 ) -> list[Claim]:
-    """Return the rows that compare MAPA's numbers with ours: its published code's logs, if given, then its paper.
+    """Compare the published code's logs, if given, and the MAPA paper's numbers with ours; return one row per quantity.
 
     quick: 3 job lists instead of 6. seed: seed of the first list. artifact: directory of the published logs; raises
     ValueError if it contains no log. output: an existing directory for plots.
@@ -68,9 +68,10 @@ def reproduce(
 
 
 def match_artifact(directory: Path) -> Iterator[Claim]:
-    """Yield a row per published log `results-MACHINE-POLICY-JOBS.txt` in `directory`: its lines that equal ours.
+    """Compare each published log `results-MACHINE-POLICY-JOBS.txt` in `directory` with ours, line by line.
 
     Our log is the output of `run_artifact` for `jobs-JOBS.txt`, and for `topology-MACHINE.txt` if that file exists.
+    Yields one row per log, with the number of equal lines.
     """
     logs = [
         (path, found)

@@ -1,13 +1,14 @@
 """Reproduction of Amaral et al., SC'17: the authors' measurements, their published simulator, and the paper's numbers.
 
 The paper, the thesis that repeats it and the published code contradict each other in some points. Our choices:
-- Jobs: Table 1 of the paper has six, the text five, and the published list differs from it in jobs 1 and 2.
+- Jobs: Table 1 of the paper has six, the text five. The list published with the code differs from Table 1 in jobs 1
+  and 2.
 - Interference: pairs of 2-GPU jobs were measured with each job spread over both sockets; time lost by spreading is not
   interference.
 - Simulated run times are those published with the code, which were measured later than the paper's figures.
-- Scenario 2 has one job per 10 s in the published generator, and 10 per minute in the paper. Neither makes jobs wait
-  on 1,000 machines.
-- The published TOPO-AWARE may give a GPU to two jobs; we repeat this, and a row counts such cases.
+- Scenario 2 (10,000 jobs on 1,000 machines) has one job per 10 s in the published generator, and 10 per minute in the
+  paper. With neither does a job wait.
+- The published code of the policy TOPO-AWARE may give a GPU to two jobs; our port repeats this and counts such cases.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def reproduce(
     lists: Path | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Return the rows that compare the paper's numbers with the measurements, the published simulator, and ours.
+    """Compare the paper's numbers with the published measurements and simulator, and ours; return a row per quantity.
 
     quick: one generated job list instead of three, ten instead of 120 for averages, and none of the largest clusters.
     seed: seed of the first generated list.
@@ -79,7 +80,7 @@ def _published(directory: Path, measured: PerformanceProfile) -> Iterator[tuple[
 
 
 def published_list(directory: Path, size: int, measured: PerformanceProfile) -> Workload | None:
-    """Read the published list of `size` jobs from `workloads-SIZE.json` or `sc17-workload-SIZE.csv[.gz]`.
+    """Read the published list of `size` jobs from the file `workloads-SIZE.json` or `sc17-workload-SIZE.csv[.gz]`.
 
     measured: run times by application, which give each job's run time alone. Returns None if there is no such file.
     """

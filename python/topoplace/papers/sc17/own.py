@@ -1,4 +1,4 @@
-"""Rows that compare the SC'17 paper's experiments with our own simulator and policies, without the authors' code.
+"""Comparisons of the SC'17 paper's experiments with our own simulator and policies, without the authors' code.
 
 Running jobs slow down and speed up as jobs beside them start and end (`ProfiledTime`), by the published measurements.
 Utility is eq. 1 as in `objectives.utility`. Unlike in the authors' simulator, time is not rounded to steps, and no GPU
@@ -64,9 +64,9 @@ def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -
 
 
 def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of section 5.2: six jobs on one machine, for the published list and for the paper's Table 1.
+    """Compare section 5.2 with ours: six jobs on one machine, as in the published list and as in the paper's Table 1.
 
-    The last row shows that placing job 2 beside job 1 gives the paper's makespan.
+    The last row has the makespan if job 2 is forced onto job 1's socket, which is nearly the paper's.
     """
     for name, jobs in _LISTS.items():
         runs = _runs(machines.get("minsky"), five_jobs(jobs, profile), profile)
@@ -113,7 +113,7 @@ def _sockets(run: Result, job: int) -> set[int]:
 
 
 def _apart(name: str, runs: Sequence[Result]) -> Claim:
-    """Return the row of fig. 8 on jobs 0 and 1: whether each policy puts these two jobs on different sockets.
+    """Compare fig. 8 with ours: whether each policy puts jobs 0 and 1 on different sockets.
 
     name: name of the job list. runs: one result per policy.
     """
@@ -129,9 +129,9 @@ def _apart(name: str, runs: Sequence[Result]) -> Claim:
 
 
 def _postponed(name: str, runs: Sequence[Result]) -> Claim:
-    """Return the row on job 3: when each policy starts it, and whether both its GPUs are on one socket.
+    """Compare the start of job 3 under each policy with the paper's, and check if both its GPUs are on one socket.
 
-    In the paper, only TOPO-AWARE-P lets job 3 wait for two GPUs of one socket.
+    In the paper, only TOPO-AWARE-P lets job 3 wait for two GPUs of one socket. name: name of the job list.
     """
     starts = [float(run.jobs["start"][3]) for run in runs]
     together = [len(_sockets(run, 3)) == 1 for run in runs]
@@ -216,7 +216,7 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
 
 
 def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Yield the rows of section 5.5.1 for each job list: slowdowns, waits and missed service levels by policy.
+    """Compare section 5.5.1 with ours, for each job list: slowdowns, waits and missed service levels by policy.
 
     lists: by name of the list, its jobs and the number of machines.
     """
@@ -226,7 +226,7 @@ def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, 
 
 
 def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> Iterator[Claim]:
-    """Yield the rows of section 5.5.1 (slowdown and wait by policy), averaged over one random job list per seed.
+    """Compare section 5.5.1 (slowdown and wait by policy) with averages over one random job list per seed.
 
     On a single list, the order of the policies is chance.
     """
@@ -254,7 +254,7 @@ def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> 
 
 
 def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -> Iterator[Claim]:
-    """Yield the rows of section 5.5.2: slowdowns, waits and decision times for 10,000 jobs in three settings.
+    """Compare section 5.5.2 with ours: slowdowns, waits and decision times for 10,000 jobs in three settings.
 
     The settings are 1,000 machines with the paper's arrivals, which never queue, and 200 machines with faster arrivals.
     The latter have the mean gap of the published list of 5,000 jobs, or a gap that overloads the machines.
@@ -307,7 +307,7 @@ def _orders(name: str, runs: Sequence[Result]) -> Iterator[Claim]:
 
 
 def _service_levels(name: str, what: str, summaries: Sequence[Sequence[Mapping[str, float]]]) -> Claim:
-    """Return the row on missed service levels: jobs rejected or started below their `min_utility`, by policy.
+    """Check the paper's claim on service levels: TOPO-AWARE-P rejects no job and starts none below its `min_utility`.
 
     what: text for the row that says which jobs are counted. summaries: for each policy, the summaries of its runs.
     """

@@ -1,4 +1,4 @@
-"""Rows that compare the SC'17 paper's numbers with the run times and the simulator that its authors published."""
+"""Comparisons of the SC'17 paper's numbers with the run times and the simulator that its authors published."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FIG_6_TOLERANCE: Final = 5.0
 
 
 def profile(measured: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of sections 3.2 and 3.3: how much spreading over sockets and a second job slow jobs down.
+    """Compare sections 3.2 and 3.3 with the published run times: slowdown by spreading over sockets and by other jobs.
 
     measured: the published run times, alone and in pairs.
     """
@@ -113,7 +113,7 @@ def _longer(measured: PerformanceProfile, name: str, other: str, placement: str)
 
 
 def prototype() -> Iterator[Claim]:
-    """Yield the row of section 5.2 that checks the paper's speed-ups against its own makespans, without simulation."""
+    """Check the paper's speed-ups in section 5.2 against its own makespans; nothing is simulated."""
     ratios = [seconds / MAKESPANS[3] for seconds in MAKESPANS[:3]]
     yield Claim(
         "1.8",
@@ -127,7 +127,7 @@ def prototype() -> Iterator[Claim]:
 
 
 def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of section 5.2 from the published simulator: six jobs on one machine, from two job lists.
+    """Compare section 5.2 with the published simulator: six jobs on one machine, from two job lists.
 
     The lists are the one published with the code and the paper's Table 1.
     """
@@ -177,9 +177,9 @@ def _third_starts(run: Run) -> Claim:
 
 
 def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: PerformanceProfile) -> Claim:
-    """Return the row on when job 3 ends under each policy.
+    """Compare the time at which job 3 ends under each policy with the paper's.
 
-    claim_id: the row's id. jobs: name of the job list. ends: end of job 3 in seconds by policy, infinite if it never
+    claim_id: the claim's id. jobs: name of the job list. ends: end of job 3 in seconds by policy, infinite if it never
     ran. measured: run times alone.
     """
     others, last = THIRD_ENDS
@@ -215,7 +215,7 @@ def _losses(slowdowns: Sequence[float]) -> Claim:
 
 
 def scenarios(measured: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Yield the rows of sections 5.5.1 and 5.5.2 from the published simulator: slowdown, wait and service levels.
+    """Compare sections 5.5.1 and 5.5.2 with the published simulator: slowdown, wait and service levels by policy.
 
     lists: by name of the list, its jobs and the number of machines.
     """
@@ -286,7 +286,7 @@ def _booked_twice(name: str, runs: Mapping[str, Run]) -> Claim:
 
 
 def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator[Claim]:
-    """Yield a row per number of machines: the published list's makespans, by the original simulator and our port."""
+    """Compare our port with the original simulator: makespans of the published list, by number of machines."""
     for machines, paper in _HUNDRED_JOBS.items():
         makespans = [round(run.makespan, 1) for run in _runs(workload, measured, machines).values()]
         yield Claim(
@@ -301,7 +301,7 @@ def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator
 
 
 def load(workload: Workload, machines: int) -> Claim:
-    """Return the row of section 5.5.2 on the mean number of busy GPUs: if it is low, no job ever queues.
+    """Check whether jobs queue at all in section 5.5.2, by the mean number of GPUs that they keep busy.
 
     machines: number of machines with four GPUs each.
     """

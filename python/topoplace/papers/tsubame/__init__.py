@@ -28,7 +28,7 @@ def reproduce(
     nodes: int = NODES,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Return the rows that compare the paper's numbers with ours, in the order of the paper.
+    """Compare the paper's numbers with our simulations; return one row per quantity, in the order of the paper.
 
     quick: a log of a month instead of a year, and one job list instead of five for the congested queue.
     seed: seed of the generated log, and of the first job list.

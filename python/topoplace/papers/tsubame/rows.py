@@ -1,4 +1,4 @@
-"""Rows that compare the numbers of the TSUBAME paper with our simulations, each with a verdict.
+"""Comparisons of the numbers in the TSUBAME paper with our simulations, each with a verdict.
 
 G is the queue without remote GPUs, R the queue with them.
 """
@@ -55,7 +55,7 @@ _CONGESTED: Final = (0.15, 0.30)
 
 
 def copies() -> Iterator[Claim]:
-    """Yield the rows of section 2: the model of copy times to remote GPUs (eqs. 1 and 2), and measured slowdowns."""
+    """Compare section 2 with ours: the model of copy times to remote GPUs (eqs. 1 and 2), and measured slowdowns."""
     streams = (1, 2, 4, 8)
     theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
     ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
@@ -92,7 +92,7 @@ def copies() -> Iterator[Claim]:
 
 
 def inputs(study: Study) -> Iterator[Claim]:
-    """Yield the rows on the simulation's inputs: a node (Table 2), data transfers (Table 1), and the job log."""
+    """Compare the simulation's inputs with ours: a node (Table 2), data transfers (Table 1), and the job log."""
     node = (
         *(machine.NODE.cpus, machine.GPUS, machine.MEMORY),
         *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
@@ -144,7 +144,7 @@ def _estimates(study: Study, sent: Sequence[Transfers]) -> Claim:
 
 
 def means(study: Study) -> Claim:
-    """Return the row on the mean wait, execution time and life (wait plus execution) without remote GPUs."""
+    """Compare the mean wait, execution time and life (their sum) of jobs without remote GPUs with the paper's."""
     ours = {name: study.run(G_QUEUE).mean(name) for name in MEANS}
     near = all(abs(ours[name] / value - 1) <= 0.02 for name, value in MEANS.items())
     is_short = np.ptp(study.workload.submit_time) < _YEAR
@@ -162,7 +162,7 @@ def means(study: Study) -> Claim:
 
 
 def changes(study: Study) -> Iterator[Claim]:
-    """Yield the rows of section 4.2: how remote GPUs change jobs' wait, execution time and life (their sum)."""
+    """Compare section 4.2 with ours: how remote GPUs change jobs' wait, execution time and life (their sum)."""
     for letter, (name, theirs) in zip("abc", CHANGES.items(), strict=True):
         ours = study.change(name)
         yield Claim(
@@ -231,7 +231,7 @@ def _hurt(study: Study, number: str, title: str, of: str, share: float, seconds:
 
 
 def table_3(study: Study) -> Iterator[Claim]:
-    """Yield the rows of Table 3: job times without remote GPUs on all nodes, minus times with them on fewer nodes."""
+    """Compare Table 3 with ours: job times without remote GPUs on all nodes, minus times with them on fewer nodes."""
     where = f"R on {', '.join(map(str, study.sizes))} nodes, G on {study.nodes}"
     for number, (name, (mean, spread)) in zip(("2.9", "2.10", "2.11"), TABLE_3.items(), strict=True):
         apart = [study.difference(name, size) for size in study.sizes]
@@ -280,7 +280,7 @@ def _sums(study: Study) -> Claim:
 
 
 def saving(study: Study) -> Claim:
-    """Return the row on how many nodes suffice with remote GPUs for the mean life of all nodes without them.
+    """Compare the number of nodes that remote GPUs save, at equal mean life of jobs, with the paper's.
 
     A job's life is its time from submission to end.
     """
@@ -299,9 +299,10 @@ def saving(study: Study) -> Claim:
 
 
 def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
-    """Return the cluster size at which the mean difference of job lives is 0, by linear interpolation.
+    """Return the cluster size at which remote GPUs neither shorten nor lengthen the mean life of jobs.
 
-    lives: differences in seconds by size. If they do not change sign, the first or last size is returned.
+    lives: seconds by which remote GPUs shorten the mean life, for each size; the zero is interpolated linearly. If
+    they do not change sign, the first or last size is returned.
     """
     for (fewer, more), (low, high) in zip(pairwise(sizes), pairwise(lives), strict=True):
         if low <= 0 < high:
@@ -313,7 +314,7 @@ def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
 
 
 def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
-    """Return the row on the congested queue: the makespan that remote GPUs save if all jobs are submitted at once."""
+    """Compare the congested queue with ours: how much remote GPUs shorten the makespan if all jobs arrive at once."""
     ends = [[run(workload, name, nodes).makespan for name in (G_QUEUE, R_QUEUE)] for workload in jobs]
     ours = [1 - after / before for before, after in ends]
     low, high = _CONGESTED

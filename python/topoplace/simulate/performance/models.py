@@ -181,7 +181,8 @@ class NetworkContention:
     that it uses slows it down (`NetworkProfile.slowdown`). A job uses the interfaces of the machines of its processes
     and of its remote GPUs.
 
-    profiles: network profiles by the job's `profile`. A job without one sends nothing and is never slowed down.
+    profiles: network profiles by name, which is the job's `profile`. A job without a network profile sends nothing and
+    is never slowed down.
     """
 
     def __init__(self, profiles: Mapping[str, NetworkProfile]) -> None:
@@ -213,7 +214,7 @@ class NetworkContention:
 
 
 def placement_class(placement: Placement) -> str:
-    """Return the placement's class: `intra-socket`, `inter-socket` or `inter-machine`."""
+    """Return the placement's class: `intra-socket`, `inter-socket` (one machine) or `inter-machine`."""
     if len(_sockets(placement)) == 1:
         return "intra-socket"
     machine_of = placement.topology.machine_of

@@ -118,7 +118,7 @@ def per_node(total: int, nodes: int) -> int:
 
 
 def seconds(text: str, line: int, field: str) -> float:
-    """Return the seconds of a duration `[[[days:]hours:]minutes:]seconds`.
+    """Return the number of seconds in a duration written as `[[[days:]hours:]minutes:]seconds`.
 
     Raises ValueError that names line, field and text for anything else.
     """

@@ -33,7 +33,7 @@ Gpus = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A job running on a machine: its application, number of GPUs and sockets, on which its interference depends."""
+    """The properties of a running job on which its interference with others depends: application, GPUs and sockets."""
 
     name: str
     num_gpus: int

@@ -80,7 +80,7 @@ class Job:
     sockets: frozenset[int] = frozenset()
 
     def neighbour(self) -> Neighbour:
-        """Return the job's application, number of GPUs and sockets, on which its effect on other jobs depends."""
+        """Return the properties of the job on which its interference with other jobs depends."""
         return Neighbour(self.name, self.num_gpus, self.sockets)
 
 
