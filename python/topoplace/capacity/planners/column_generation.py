@@ -2,8 +2,8 @@
 
 A plan chooses `used_nodes` columns, with each job in at most one of them. Equal nodes are the same column, so there is
 no symmetry. The linear relaxation is solved by column generation (Gilmore and Gomory, 1961) and is close to the best
-plan. Its dual prices give a lower bound on every plan's cost: the sum of all jobs' prices, plus the least reduced cost
-of any node times the number of nodes.
+plan. Its dual prices give a lower bound on every plan's cost relative to letting all jobs wait: the sum of all jobs'
+prices, plus the least reduced cost of any node times the number of nodes.
 
 If the gap is still too large, these steps follow until it is small enough:
 1. The local search runs again, for longer.

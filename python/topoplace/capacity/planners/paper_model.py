@@ -115,7 +115,7 @@ class PaperModel:
         model.add(postponed, self.tau_hat, -1.0)
 
     def _totals(self) -> None:
-        """Add the constraints that assigned jobs run, that a job has at most one node, and how many nodes are rented.
+        """Add the constraints that assigned jobs run, a job has at most one node, and `used_nodes` nodes are rented.
 
         In the paper these are (P1f), (P1m) and (P1n).
         """

@@ -24,7 +24,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The four parts of a plan's cost in $, the paper's objective (P1a)."""
+    """The four parts of a plan's cost in $: rented VMs, late jobs, waiting jobs, and unused GPUs.
+
+    Their sum is the objective (P1a) of Filippini et al.
+    """
 
     vm: float
     """Price of each rented node until the first of its jobs ends."""

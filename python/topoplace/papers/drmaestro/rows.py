@@ -45,9 +45,10 @@ def shares() -> Iterator[Claim]:
 
 
 def experiment_1(study: Study) -> Iterator[Claim]:
-    """Compare experiment 1 (section 5.6.2) with ours: makespans, busy GPUs and decision times, by use of remote GPUs.
+    """Compare experiment 1 (section 5.6.2) with our results: makespans, busy GPUs and decision times.
 
-    study: 512 jobs on four machines. The policy ignores network contention.
+    Each is measured without and with remote GPUs. study: 512 jobs on four machines. The policy ignores network
+    contention.
     """
     off, on = study.runs(disaggregate=False), study.runs(disaggregate=True)
     yield _speedup("5.2", f"experiment 1, {study.where}", EXPERIMENT_1, off, on)
@@ -99,7 +100,7 @@ def _overhead_ratio(number: str, study: Study, *, slower: bool) -> Claim:
 
 
 def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterator[Claim]:
-    """Compare table 9 or 10 with ours: how much remote GPUs, a network-aware policy, and both shorten the makespan.
+    """Compare table 9 or 10 with our results: makespan ratios due to remote GPUs, a network-aware policy, and both.
 
     number: prefix of the claims' ids. paper: the table's makespans, by whether the policy is network-aware.
     """
@@ -113,9 +114,10 @@ def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterato
 
 
 def slowdowns(number: str, study: Study) -> Iterator[Claim]:
-    """Compare figures 29 and 31 with ours: job slowdowns without and with a network-aware policy, and postponements.
+    """Compare figures 29 and 31 with our results: job slowdowns without and with a network-aware policy.
 
-    A slowdown is run time over run time alone. number: prefix of the claims' ids.
+    A slowdown is run time over run time alone. The last row counts postponements of a job. number: prefix of the
+    claims' ids.
     """
     for way in (False, True):
         off, aware = (study.runs(disaggregate=way, network_aware=value) for value in (False, True))
@@ -180,7 +182,10 @@ def _ratio(number: str, title: str, theirs: float, ratios: Sequence[float]) -> C
 def _ratios(
     off: Sequence[Run], on: Sequence[Run], of: Callable[[Run], float] = lambda run: run.makespan
 ) -> list[float]:
-    """Return, for each seed, the quantity `of` of its run in `off` over that of its run in `on` (same jobs)."""
+    """Return, for each seed, the ratio of a quantity in its run of `off` to that in its run of `on`.
+
+    of: the quantity, by default the makespan. Both runs of a seed have the same jobs.
+    """
     return [of(before) / of(after) for before, after in zip(off, on, strict=True)]
 
 

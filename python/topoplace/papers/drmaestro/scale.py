@@ -207,7 +207,7 @@ class _UpdatedNetwork:
         return waits
 
     def change(self, waiting: NDArray[np.bool_]) -> None:
-        """Apply one second of changes: leaving `waiting` tasks unscheduled costs more; replace 1 % of all tasks."""
+        """Change the network as in one second: leaving `waiting` tasks unscheduled costs more; replace 1 % of tasks."""
         costs, count = Costs(), self.columns.shape[1]
         self.columns[3, waiting] += units(np.array([costs.impatience]))
         self.network.set_cost(self.columns[2, waiting], self.columns[3, waiting])

@@ -29,7 +29,7 @@ Series = list[tuple[str, list[int], list[float]]]
 
 
 def savings(study: Study) -> Iterator[Claim]:
-    """Compare figure 3 and section VI with ours: the cost that the paper's proposal saves over simple methods.
+    """Compare figure 3 and section VI with our results: the cost that the paper's proposal saves over simple methods.
 
     The simple (first-principle) methods order jobs by arrival, due date or priority.
     """
@@ -99,7 +99,7 @@ def _saving_over_sharing(study: Study) -> Claim:
 
 
 def hierarchy(study: Study) -> Claim:
-    """Compare figure 3 with ours: the cost that many controllers of five nodes save over one for all nodes."""
+    """Compare figure 3 with our results: the cost that many controllers of five nodes save over one for all nodes."""
     at = [(size, seed) for size in study.centralised_sizes for seed in study.seeds]
     saved = [1 - study.hierarchical(*one).total_cost / study.centralised(*one).total_cost for one in at]
     mean = float(np.mean(saved)) if at else float("nan")
@@ -119,7 +119,7 @@ def hierarchy(study: Study) -> Claim:
 
 
 def controllers(study: Study) -> Iterator[Claim]:
-    """Compare figure 2 with ours: variables of a controller's optimisation model, and seconds per decision."""
+    """Compare figure 2 with our results: variables of a controller's optimisation model, and seconds per decision."""
     jobs, seconds = (_decisions(study, column) for column in ("jobs", "seconds"))
     variables = [printed_variables(int(count), NODES_PER_CONTROLLER) for count in jobs]
     mean = float(np.mean(variables))
@@ -152,7 +152,7 @@ def controllers(study: Study) -> Iterator[Claim]:
 
 
 def server(study: Study) -> Iterator[Claim]:
-    """Compare section V-B with ours: mean response time of one server that solves the models of 20 controllers.
+    """Compare section V-B with our results: mean response time of one server that solves the models of 20 controllers.
 
     The server is modelled as an M/G/1 queue.
     """
@@ -235,7 +235,10 @@ def dispatch(study: Study) -> Iterator[Claim]:
 
 
 def printed_variables(jobs: int, nodes: int) -> int:
-    """Return the number of variables in the optimisation model that the paper prints, its (P2) with Table I."""
+    """Return the number of variables in the paper's optimisation model (P2) for so many jobs and nodes (VMs).
+
+    It counts the variables as the paper's Table I lists them.
+    """
     types, ways = len(TABLE_II), sum(vm_type.num_gpus for vm_type in TABLE_II)
     return (
         nodes * (1 + types) + jobs * nodes * (1 + ways) + 2 * jobs + jobs * nodes * 2 + nodes + jobs * nodes

@@ -48,7 +48,7 @@ _LOG_NAME: Final = re.compile(r"results-(?P<machine>.+)-(?P<policy>[A-Za-z]+)-(?
 def reproduce(
     *, quick: bool = False, seed: int = 0, artifact: Path | None = None, output: Path | None = None
 ) -> list[Claim]:
-    """Compare the published code's logs, if given, and the MAPA paper's numbers with ours; return one row per quantity.
+    """Compare the published code's logs, if given, and the MAPA paper's numbers with our results, a row per quantity.
 
     quick: 3 job lists instead of 6. seed: seed of the first list. artifact: directory of the published logs; raises
     ValueError if it contains no log. output: an existing directory for plots.
@@ -68,7 +68,7 @@ def reproduce(
 
 
 def match_artifact(directory: Path) -> Iterator[Claim]:
-    """Compare each published log `results-MACHINE-POLICY-JOBS.txt` in `directory` with ours, line by line.
+    """Compare each published log `results-MACHINE-POLICY-JOBS.txt` in `directory` with our results, line by line.
 
     Our log is the output of `run_artifact` for `jobs-JOBS.txt`, and for `topology-MACHINE.txt` if that file exists.
     Yields one row per log, with the number of equal lines.

@@ -1,4 +1,4 @@
-"""Comparisons of the MAPA paper's numbers with ours, one function per passage of the paper."""
+"""Comparisons of the MAPA paper's numbers with our results, one function per passage of the paper."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NEAR: Final = 0.1
 
 
 def wiring() -> Iterator[Claim]:
-    """Compare sections 2 and 3.2 with ours: link bandwidths of example allocations, and sizes of the machines."""
+    """Compare sections 2 and 3.2 with our results: link bandwidths of example allocations, and machine sizes."""
     dgx = machines.get("dgx1-v100")
     ring = JobGraph.ring(3)
     fragmented = aggregated_bandwidth(ring, (0, 1, 4), dgx)
@@ -115,7 +115,7 @@ def model() -> Iterator[Claim]:
 
 
 def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Compare fig. 4 with ours: bandwidth of 3-GPU jobs relative to the best, if GPUs are taken by lowest ids."""
+    """Compare fig. 4 with our results: bandwidth of 3-GPU jobs over the best possible, if GPUs are taken by lowest id."""
     study = Study("dgx-v", seeds, num_jobs=100, like_artifact=False, slowdown=True)
     quality = study.aggregated_quality("Baseline", 3, 125.0)
     p25, p75 = (float(np.quantile(quality, q)) for q in (0.25, 0.75))
@@ -131,7 +131,7 @@ def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
 
 
 def real_machine(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Compare section 4 with ours: effective bandwidths and speed-ups on a DGX-1V under MAPA's four policies.
+    """Compare section 4 with our results: effective bandwidths and speed-ups on a DGX-1V under MAPA's four policies.
 
     The simulated run times depend on bandwidth as in fig. 16.
     """
@@ -141,7 +141,7 @@ def real_machine(seeds: Sequence[int]) -> Iterator[Claim]:
 
 
 def _bandwidths(study: Study) -> Iterator[Claim]:
-    """Compare fig. 13c with ours: quantiles of bandwidth-sensitive jobs' effective bandwidth, by policy."""
+    """Compare fig. 13c with our results: quantiles of bandwidth-sensitive jobs' effective bandwidth, by policy."""
     greedy, preserve = (study.quantile(policy, 0.5) for policy in ("Greedy", "Preserve"))
     baselines = max(study.quantile(policy, 0.75) for policy in _BASELINES)
     yield Claim(
@@ -178,7 +178,7 @@ def _bandwidths(study: Study) -> Iterator[Claim]:
 
 
 def _speedups(study: Study) -> Iterator[Claim]:
-    """Compare table 3 with ours: each policy's speed-up over the policy Baseline in throughput and run times."""
+    """Compare table 3 with our results: each policy's speed-up over the policy Baseline in throughput and run times."""
     for claim_id, quantity, paper, ours in (
         ("3.12", "throughput", _TABLE_3_THROUGHPUT, [study.throughput(policy) for policy in FOUR]),
         (
@@ -223,9 +223,10 @@ def _about(paper: float, ours: float) -> str:
 
 
 def novel_machines(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Compare fig. 18 with ours: effective bandwidths on two 16-GPU machines, with fixed run times.
+    """Compare fig. 18 with our results: effective bandwidths on two 16-GPU machines, with fixed run times.
 
-    This is done twice: with the links and tie-breaking of MAPA's published code, then with the paper's links and ours.
+    This is done twice: with the links and tie-breaking of MAPA's published code, then with the paper's links and our
+    tie-breaking.
     """
     for like_artifact in (True, False):
         yield from _torus(Study("torus-2d", seeds, like_artifact=like_artifact))
@@ -271,8 +272,9 @@ def _cubemesh(study: Study) -> Iterator[Claim]:
 
 
 def _minimum(study: Study, claim_id: str) -> Iterator[Claim]:
-    """Compare Preserve's lowest effective bandwidth with the other policies' 25th percentile; the paper says equal.
+    """Compare the policy Preserve's lowest effective bandwidth with the other policies' 25th percentile.
 
+    The paper claims that these are equal.
     The second row is for Preserve with the published code's threshold: a job waits if its bandwidth would be lower.
     """
     others = [study.quantile(policy, 0.25) for policy in _OTHERS]

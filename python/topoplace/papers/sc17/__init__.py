@@ -39,7 +39,7 @@ def reproduce(
     lists: Path | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Compare the paper's numbers with the published measurements and simulator, and ours; return a row per quantity.
+    """Compare the paper's numbers with measurements, the published simulator and our simulator, a row per quantity.
 
     quick: one generated job list instead of three, ten instead of 120 for averages, and none of the largest clusters.
     seed: seed of the first generated list.

@@ -64,7 +64,7 @@ def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -
 
 
 def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
-    """Compare section 5.2 with ours: six jobs on one machine, as in the published list and as in the paper's Table 1.
+    """Compare section 5.2 with our results: six jobs on one machine, from the published list and the paper's Table 1.
 
     The last row has the makespan if job 2 is forced onto job 1's socket, which is nearly the paper's.
     """
@@ -113,7 +113,7 @@ def _sockets(run: Result, job: int) -> set[int]:
 
 
 def _apart(name: str, runs: Sequence[Result]) -> Claim:
-    """Compare fig. 8 with ours: whether each policy puts jobs 0 and 1 on different sockets.
+    """Compare fig. 8 with our results: whether each policy puts jobs 0 and 1 on different sockets.
 
     name: name of the job list. runs: one result per policy.
     """
@@ -216,7 +216,7 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
 
 
 def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Compare section 5.5.1 with ours, for each job list: slowdowns, waits and missed service levels by policy.
+    """Compare section 5.5.1 with our results, for each job list: slowdowns, waits and missed service levels by policy.
 
     lists: by name of the list, its jobs and the number of machines.
     """
@@ -254,7 +254,7 @@ def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> 
 
 
 def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -> Iterator[Claim]:
-    """Compare section 5.5.2 with ours: slowdowns, waits and decision times for 10,000 jobs in three settings.
+    """Compare section 5.5.2 with our results: slowdowns, waits and decision times for 10,000 jobs in three settings.
 
     The settings are 1,000 machines with the paper's arrivals, which never queue, and 200 machines with faster arrivals.
     The latter have the mean gap of the published list of 5,000 jobs, or a gap that overloads the machines.

@@ -55,7 +55,7 @@ _CONGESTED: Final = (0.15, 0.30)
 
 
 def copies() -> Iterator[Claim]:
-    """Compare section 2 with ours: the model of copy times to remote GPUs (eqs. 1 and 2), and measured slowdowns."""
+    """Compare section 2 with our results: copy times to remote GPUs (eqs. 1 and 2), and measured slowdowns."""
     streams = (1, 2, 4, 8)
     theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
     ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
@@ -92,7 +92,7 @@ def copies() -> Iterator[Claim]:
 
 
 def inputs(study: Study) -> Iterator[Claim]:
-    """Compare the simulation's inputs with ours: a node (Table 2), data transfers (Table 1), and the job log."""
+    """Compare the simulation's inputs with our results: a node (Table 2), data transfers (Table 1), and the job log."""
     node = (
         *(machine.NODE.cpus, machine.GPUS, machine.MEMORY),
         *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
@@ -162,7 +162,7 @@ def means(study: Study) -> Claim:
 
 
 def changes(study: Study) -> Iterator[Claim]:
-    """Compare section 4.2 with ours: how remote GPUs change jobs' wait, execution time and life (their sum)."""
+    """Compare section 4.2 with our results: how remote GPUs change jobs' wait, execution time and life (their sum)."""
     for letter, (name, theirs) in zip("abc", CHANGES.items(), strict=True):
         ours = study.change(name)
         yield Claim(
@@ -231,7 +231,7 @@ def _hurt(study: Study, number: str, title: str, of: str, share: float, seconds:
 
 
 def table_3(study: Study) -> Iterator[Claim]:
-    """Compare Table 3 with ours: job times without remote GPUs on all nodes, minus times with them on fewer nodes."""
+    """Compare Table 3 with our results: job times without remote GPUs on all nodes, minus those with them on fewer."""
     where = f"R on {', '.join(map(str, study.sizes))} nodes, G on {study.nodes}"
     for number, (name, (mean, spread)) in zip(("2.9", "2.10", "2.11"), TABLE_3.items(), strict=True):
         apart = [study.difference(name, size) for size in study.sizes]
@@ -314,7 +314,7 @@ def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
 
 
 def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
-    """Compare the congested queue with ours: how much remote GPUs shorten the makespan if all jobs arrive at once."""
+    """Compare the congested queue with our results: the makespan saved by remote GPUs if all jobs arrive at once."""
     ends = [[run(workload, name, nodes).makespan for name in (G_QUEUE, R_QUEUE)] for workload in jobs]
     ours = [1 - after / before for before, after in ends]
     low, high = _CONGESTED

@@ -123,7 +123,7 @@ class MapaSlowdown:
         self.floor_gb_per_s = floor_gb_per_s
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time multiplied by the slowdown at the placement's effective bandwidth."""
+        """Return the base time in seconds multiplied by a slowdown that depends on the effective bandwidth."""
         if not job.job.bandwidth_sensitive or not job.job.edges:
             return job.base_time
         share = self.shares.get((job.job.profile or "").removesuffix(".sh"), self.default_share)
@@ -159,7 +159,10 @@ class ProfiledTime:
         return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the slowdown caused by the neighbour on a shared socket that slows the job most; 1 without any."""
+        """Return the factor on the run time due to the neighbour on a shared socket that slows the job most.
+
+        It is 1 without a neighbour on a shared socket.
+        """
         name, size = job.job.profile or "", job.job.num_tasks
         if not name or not neighbours:
             return 1.0
@@ -196,7 +199,7 @@ class NetworkContention:
         return job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the slowdown caused by the neighbours' traffic on the network interfaces that the job uses."""
+        """Return the factor (at least 1) on the run time due to other jobs' traffic on the job's network interfaces."""
         profile = self.profiles.get(job.job.profile or "", NEUTRAL)
         load = {machine: 0.0 for machine, own in self._traffic(job, placement) if own}
         for other, where in neighbours if load else ():

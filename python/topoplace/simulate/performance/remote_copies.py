@@ -86,9 +86,9 @@ class Share:
 class Traffic:
     """The data flows of a job across the machines' network links on its placement.
 
-    A node is the part of the job on one machine. If there are several nodes, each has one flow across its machine's
-    link for messages. It also has one flow to each other machine with GPUs that it uses, across both machines'
-    links. Its GPU copies are divided evenly among the latter flows. Flows without data are omitted.
+    A node is the part of the job on one machine. Each node has one flow to each other machine whose GPUs it uses,
+    across both machines' links; its GPU copies are divided evenly among these flows. If there are several nodes, each
+    also has one flow for messages, across its machine's link. Flows without data are omitted.
     """
 
     def __init__(self, job: SubmittedJob, placement: Placement, speeds: TransferSpeeds) -> None:

@@ -95,7 +95,7 @@ def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
 
 
 def _fields(record: object, where: str) -> dict[str, Any]:
-    """Return the fields of a manifest; raise ValueError if it lacks one that every job needs.
+    """Return the fields of one job's manifest (a JSON object); raise ValueError if a required field is missing.
 
     where: position of the manifest, for messages.
     """

@@ -51,7 +51,7 @@ def recognised(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Options of the reader.
+    """Options for reading a log in this format.
 
     gpus: GPUs of a job on each node. cpus: processors of a node; None if unknown. statuses, queues: jobs to keep; None
     keeps all queues.

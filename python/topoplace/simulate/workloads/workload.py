@@ -100,9 +100,10 @@ class Workload:
         seed: int = 0,
         pattern: str = "ring",
     ) -> Workload:
-        """Generate jobs that arrive as a Poisson process, with exponential run times; both means are in seconds.
+        """Generate jobs that arrive as a Poisson process, with exponentially distributed run times.
 
-        Numbers of tasks are drawn uniformly from `sizes`. Each job is bandwidth sensitive with probability 1/2.
+        mean_gap, mean_time: mean seconds between arrivals, and mean run time in seconds. Numbers of tasks are drawn
+        uniformly from `sizes`. Each job is bandwidth sensitive with probability 1/2.
         """
         return cls(*generators.poisson(num_jobs, mean_gap, mean_time, sizes, seed, pattern))
 
