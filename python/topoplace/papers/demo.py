@@ -79,7 +79,7 @@ def run(output: Path) -> None:
 def _five_jobs() -> list[Result]:
     """Simulate the six jobs of the SC'17 paper's section 5.2 under its four policies, and print a table.
 
-    Returns one result per policy.
+    Returns one result per policy. The paper's text speaks of five jobs.
     """
     profile = authors_profile()
     results = [

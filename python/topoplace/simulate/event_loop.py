@@ -127,7 +127,7 @@ class _Run:
     def _force_head(self, now: float) -> None:
         """Start the first waiting job on an idle cluster even if the policy would defer it, or reject it.
 
-        The policy is told that it has already deferred the job more often than any limit.
+        To this end, the queue entry says that the policy has already deferred the job more often than any limit.
         """
         head = next(iter(self.queue.values()))
         plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)

@@ -20,8 +20,8 @@ def tables_of(text: str) -> list[NDArray[np.float64]]:
     """Return one array per job: its run time in hours, by VM type of Table II (row) and number of GPUs (column).
 
     Column k stands for k + 1 GPUs; unknown times are infinite. text: CSV with the columns Jobs (a name), GpuType,
-    GpuNumber and ExecutionTime (seconds); others are ignored. Raises ValueError for a line with a bad value, such as a
-    time of 0, naming the line, and for a job without a time on any type of Table II.
+    GpuNumber and ExecutionTime (seconds); others are ignored. Raises ValueError that names a line with a bad value,
+    such as a time of 0, or a job without a time on any type of Table II.
     """
     tables: dict[str, NDArray[np.float64]] = {}
     for line, row in records(text, _NEEDED, None):

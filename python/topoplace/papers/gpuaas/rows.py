@@ -235,7 +235,7 @@ def dispatch(study: Study) -> Iterator[Claim]:
 
 
 def printed_variables(jobs: int, nodes: int) -> int:
-    """Return the number of variables in the paper's optimisation model (P2) for so many jobs and nodes (VMs).
+    """Return the number of variables in the paper's optimisation model (P2) with these numbers of jobs and nodes (VMs).
 
     It counts the variables as the paper's Table I lists them.
     """

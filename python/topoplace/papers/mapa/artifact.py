@@ -115,8 +115,8 @@ def run_artifact(jobs_text: str, topology_text: str, policy: str) -> str:
 
     jobs_text: job lines in the published format. topology_text: edge lines as for `parse_topology`, or the name of a
     machine in `MACHINES` (a key or a value). policy: baseline, topoAware, greedy or preserve, or our name for one.
-    Raises ValueError for an unknown policy, an unreadable line, a job larger than the topology, and a job graph for
-    which we do not know in which order the published code tries GPU sets.
+    Raises ValueError for an unknown policy, an unreadable line, and a job larger than the topology. It is also raised
+    for a pattern or size of job for which we do not know in which order the published code tries GPU sets.
     """
     machine = machine_named(topology_text)
     topology = topology_of(machine) if machine else parse_topology(topology_text)

@@ -115,7 +115,7 @@ def model() -> Iterator[Claim]:
 
 
 def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Compare fig. 4 with our results: bandwidth of 3-GPU jobs over the best possible, if GPUs are taken by lowest id."""
+    """Compare fig. 4 with our results: bandwidth of 3-GPU jobs over the best one, if GPUs are taken by lowest id."""
     study = Study("dgx-v", seeds, num_jobs=100, like_artifact=False, slowdown=True)
     quality = study.aggregated_quality("Baseline", 3, 125.0)
     p25, p75 = (float(np.quantile(quality, q)) for q in (0.25, 0.75))

@@ -129,7 +129,7 @@ def prototype() -> Iterator[Claim]:
 def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
     """Compare section 5.2 with the published simulator: six jobs on one machine, from two job lists.
 
-    The lists are the one published with the code and the paper's Table 1.
+    The lists are the one published with the code and the paper's Table 1; the paper's text speaks of five jobs.
     """
     runs = _runs(five_jobs(profile=measured), measured, 1)
     makespans = [round(run.makespan, 1) for run in runs.values()]

@@ -48,9 +48,9 @@ never profiled; it gets AlexNet's times, as in the published list."""
 def five_jobs(
     rows: tuple[tuple[str, int, float, float], ...] = FIVE_JOBS, profile: PerformanceProfile | None = None
 ) -> Workload:
-    """Return the six jobs of the prototype experiment as a workload; tasks of a job all communicate equally.
+    """Return the six jobs of the prototype experiment ("five jobs" in the paper's text) as a workload.
 
-    rows: application, GPUs, least utility and arrival in seconds of each job. profile: run times that replace the
+    The tasks of a job all communicate equally. rows: application, GPUs, least utility and arrival in seconds of each job. profile: run times that replace the
     published ones; raises ValueError if an application is missing.
     """
     jobs = [

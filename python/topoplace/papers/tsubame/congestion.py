@@ -1,7 +1,7 @@
 """Random jobs for the "simulated congesting queue" of the TSUBAME paper's abstract, which the paper does not describe.
 
 We assume 1,000 jobs submitted at once to 32 nodes. A job asks for one to four nodes. On each node it asks for one to
-three GPUs, one to eight CPUs and one to 22 GB, and it runs for one to four hours, all drawn uniformly.
+three GPUs, one to eight CPUs and one to 22 GB. It runs for one to four hours. All numbers are drawn uniformly.
 """
 
 from __future__ import annotations

@@ -7,15 +7,16 @@ submission to end (its life). Our assumptions where the paper is silent:
   of campaigns depends on the hour of the day, the day of the week, and a random factor that changes over days.
 - Most jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
 - Most jobs request so many CPUs and so much memory that no two of them fit on one node. The others request a GPU, a few
-  CPUs and some memory, so that an R queue can place them beside each other and beside some of the large jobs.
+  CPUs and some memory. The R queue can place them beside each other and beside some of the large jobs.
 - Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 
 A random search found the numbers in `Habits`. It changed a few at a time and kept changes that brought the generated
-years of some seeds nearer to the paper. It compared the mean wait without remote GPUs (G queue), the change of this
-wait with remote GPUs (R queue) on 480, 460 and 450 nodes, the mean execution time under R, and the share of jobs
-that wait longer under R. It used a separate simulator of both queues, which gives a month of jobs the same waits as
-the policies. Finally, `day_swing` was set such that the year of seed 0 has the paper's mean wait. Years differ by
-their worst weeks: seeds 1 to 7 give mean waits of 1,650 to 6,000 s, which R reduces by 20 to 26 % on 480 nodes.
+years of some seeds nearer to the paper. It compared the mean wait without remote GPUs (G queue), and how much remote
+GPUs (R queue) change this wait on 480, 460 and 450 nodes. It also compared the mean execution time under R, and the
+fraction of jobs that wait longer under R. It used a separate simulator of both queues, which gives a month of jobs the
+same waits as the policies. Finally, `day_swing` was set such that the year of seed 0 has the paper's mean wait. Years
+differ by their worst weeks: seeds 1 to 7 give mean waits of 1,650 to 6,000 s. R reduces these by 20 to 26 % on 480
+nodes.
 """
 
 from __future__ import annotations

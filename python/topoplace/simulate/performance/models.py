@@ -22,7 +22,7 @@ class PerformanceModel(Protocol):
     """An interface for models that compute a job's run time from its placement."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the job's run time in seconds, finite and not negative.
+        """Return the job's run time in seconds on this placement, finite and not negative.
 
         random: the simulation's seeded random generator.
         """

@@ -5,8 +5,8 @@ that have ended.
 
 The resources that a job requests on each node are read from `Resource_List.select` (PBS), or else from
 `Resource_List.nodes` (Torque). Missing values come from `nodect`, `ncpus`, `ngpus` and `mem`, which are totals of the
-job. In a request for nodes of several kinds, every node counts with the largest value of each resource, as all
-processes of a job graph are alike.
+job. In a request for different nodes, every node gets the largest value of each resource, as all processes of a job
+graph are alike.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Placement of one job as in SC'17's published code: choose a machine by repeated halving, then GPUs the same way.
 
 Machines have two sockets with GPUs 0 and 1, and 2 and 3. Unlike the paper, the code has no Fiduccia-Mattheyses
-partitioning. It deals the machines into two parts with about equally many free GPUs, keeps the part with the machine of
-highest utility, and repeats until one machine is left. It splits that machine's GPUs into two halves and compares all
-sets of free GPUs by utility. It then continues inside each half that has chosen GPUs.
+partitioning. It deals the machines into two parts with about equally many free GPUs and keeps the part with the machine
+of highest utility. This repeats until one machine is left. It splits that machine's GPUs into two halves and compares
+all sets of free GPUs by utility. It then continues inside each half that has chosen GPUs.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Placer:
     # ---- interference --------------------------------------------------------------------------------------
 
     def interference(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """Return the interference that a job on `gpus` would suffer from its neighbours.
+        """Return the interference that a job on `gpus` would suffer from its neighbours, as a cost.
 
         Each neighbour on the job's sockets gives a ratio: the job's time alone over its time beside that neighbour. The
         ratios below 1 are added up and divided by the number of all neighbours on the machine. Without such a ratio,
@@ -208,10 +208,10 @@ class Placer:
         return sum(ratios) / len(neighbours) or utility.MIN_COST if ratios else utility.MIN_COST
 
     def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """Return the mean interference that a job on `gpus` would cause to the neighbours on its sockets.
+        """Return the mean interference, as a cost, that a job on `gpus` would cause to the neighbours on its sockets.
 
-        A neighbour's interference is its time alone over its time beside the job; ratios of 1 or more are left out. As
-        in the published code, the two jobs' numbers of GPUs are mixed up.
+        A neighbour's interference is its time alone over its time beside the job; ratios of 1 or more are left out.
+        The two jobs' numbers of GPUs are mixed up, a mistake of the published code that is repeated here.
         """
         sockets = sockets_of(gpus)
         ratios: list[float] = []

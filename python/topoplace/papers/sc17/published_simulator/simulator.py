@@ -4,8 +4,8 @@ The original behaves in ways that the paper does not mention; this module repeat
 
 - Time advances in steps of 1.1 s, added up in floating point. A submission is rounded up to a step. Of several rounded
   submissions that are due, a step takes only the earliest. Jobs start before finished jobs leave.
-- The time of a job is the largest of its time alone in one socket, its time alone as placed, and its time beside each
-  job that ever shared a socket with it; it never shrinks again. Nothing else slows a job down.
+- The run time of a job is the largest of three: alone in one socket, alone as placed, and beside each job that ever
+  shared a socket with it. It never shrinks again, and nothing else slows a job down.
 - FCFS and BF compare the number of GPUs of a job with those free on machine 0, and ignore other machines. They
   then use the last machine that has enough. FCFS fills sockets in order, BF the one with fewer free GPUs first. BF also
   ignores, until the end of the step, the GPUs that it would have used on every machine it tried.
@@ -13,8 +13,8 @@ The original behaves in ways that the paper does not mention; this module repeat
 - The order of equal submissions, and of jobs that finish in the same step, is that of Python 2's dictionaries.
 - If TOPO-AWARE places several jobs in one step, a later job may get a GPU that an earlier one just got: both hold it,
   and the first to finish frees it. On the published list of 100 jobs and 5 machines, this happens 10 times.
-- When the original deletes GPUs from a machine, it iterates over a dictionary of objects in the order of their memory
-  addresses, so its answers differ between computers. Here, the sockets are visited in order.
+- When the original deletes GPUs from a machine, it iterates over a dictionary in the order of memory addresses. So its
+  answers differ between computers. Here, the sockets are visited in order.
 
 Memory and CPU cores are added to the free resources instead of taken from them, so they never matter.
 """
