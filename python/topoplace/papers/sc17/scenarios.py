@@ -50,8 +50,8 @@ def five_jobs(
 ) -> Workload:
     """Return the six jobs of the prototype experiment ("five jobs" in the paper's text) as a workload.
 
-    The tasks of a job all communicate equally. rows: application, GPUs, least utility and arrival in seconds of each job. profile: run times that replace the
-    published ones; raises ValueError if an application is missing.
+    The tasks of a job all communicate equally. rows: application, GPUs, least utility and arrival in seconds of each
+    job. profile: run times that replace the published ones; raises ValueError if an application is missing.
     """
     jobs = [
         JobGraph.clique(num_gpus).with_(
