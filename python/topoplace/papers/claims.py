@@ -18,8 +18,8 @@ class Claim:
     """One row of a paper's reproduction: a quantity, the paper's value, our value, and whether they agree.
 
     `id` numbers the row within its paper. `paper` and `ours` are the two values, as printed text. `verdict` is
-    "reproduced", "order only" (values differ but rank alike), "differs" or "not comparable". `why` states the rule that
-    gives this verdict.
+    "reproduced", "order only" (only the order or direction of values agrees), "differs" or "not comparable". `why`
+    states the rule that gives this verdict.
     """
 
     id: str

@@ -31,11 +31,11 @@ from topoplace.simulate import Workload
 from topoplace.topology.topology import Topology
 
 ARRIVALS_PER_SECOND: Final = 16.0
-"""Section 5.6.1."""
+"""Jobs submitted per second (section 5.6.1)."""
 WARM_UP_SECONDS: Final = 800.0
-"""Section 5.6.1: "approximately"; drawn within 2 % of it."""
+"""Approximate run time of the long jobs (section 5.6.1); each is drawn within 2 % of it."""
 MACHINE: Final = HostResources(cpus=160, memory_gb=512.0)
-"""Table 6: two sockets of ten cores with eight threads each."""
+"""CPUs and memory of a machine (table 6): two sockets of ten cores with eight threads each."""
 GPUS: Final = 4
 """K80 boards per machine, section 3.3.1."""
 WARM_UP_CPUS: Final = (160, 160, 136)

@@ -21,7 +21,7 @@ from topoplace.papers.gpuaas.study import Study
 __all__ = ["reproduce"]
 
 _SEEDS = 3
-"""Section V-A."""
+"""Number of job lists per cluster size (section V-A)."""
 
 
 def reproduce(

@@ -24,9 +24,9 @@ from topoplace.capacity import (
 )
 
 JOBS_PER_NODE: Final = 10
-"""Section V-A."""
+"""Jobs of a simulation per node (section V-A)."""
 NODES_PER_CONTROLLER: Final = 5
-"""Section V-A: K = N/5."""
+"""Nodes of each controller in the paper's proposal (section V-A)."""
 MOST_CENTRALISED: Final = 20
 """Largest cluster simulated with one controller for all nodes; larger ones take too long to decide."""
 FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")

@@ -66,7 +66,7 @@ def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -
 def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
     """Compare section 5.2 with our results: six jobs on one machine, from the published list and the paper's Table 1.
 
-    The last row has the makespan if job 2 is forced onto job 1's socket, which is nearly the paper's.
+    The last row has the makespan if job 2 is forced onto job 1's socket.
     """
     for name, jobs in _LISTS.items():
         runs = _runs(machines.get("minsky"), five_jobs(jobs, profile), profile)
@@ -256,8 +256,9 @@ def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> 
 def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -> Iterator[Claim]:
     """Compare section 5.5.2 with our results: slowdowns, waits and decision times for 10,000 jobs in three settings.
 
-    The settings are 1,000 machines with the paper's arrivals, which never queue, and 200 machines with faster arrivals.
-    The latter have the mean gap of the published list of 5,000 jobs, or a gap that overloads the machines.
+    The settings are 1,000 machines with arrivals as in the published generator, where no job waits, and 200 machines
+    with faster arrivals. The latter have the mean gap of the published list of 5,000 jobs, or a gap that overloads the
+    machines.
     """
     for name, count, gap in (
         ("1000 machines", 1000, 10.0),

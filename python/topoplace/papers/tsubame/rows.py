@@ -37,17 +37,17 @@ TABLE_3: Final = {
 }
 """Mean and standard deviation in seconds of G on 480 nodes minus R on 450, 460, 470 and 480."""
 _TABLE_TOLERANCE: Final = {"wait": 190.0, "execution": 4.0, "life": 190.0}
-"""Seconds: 5 % of the mean wait; for execution, the rise itself."""
+"""Largest difference from Table 3 that counts as equal, in seconds: 5 % of the mean wait, or the rise of execution."""
 _CHANGE_TOLERANCE: Final = {"wait": 0.05, "life": 0.015}
 _FACTOR: Final = 2.0
 """Shares of jobs, or times, that differ by at most this factor count as alike."""
 _LAB_GB_PER_S: Final = 6.38
-"""Section 2.1, measured on FDR InfiniBand."""
+"""Network bandwidth of the laboratory's machines, measured on FDR InfiniBand (section 2.1)."""
 _LAB_NATIVE_GB_PER_S: Final = 172.0
 _LAB: Final = {"Jacobi": ((7, 1.01),), "LAMMPS": ((7, 1.17), (9, 1.78))}
 """(number of streams that share the network's bandwidth, slowdown), section 2.1.2."""
 _YEAR: Final = 360 * 86_400.0
-"""Seconds; the last day may have no jobs."""
+"""Seconds that a log must span to count as a year; its last days may have no jobs."""
 _CONGESTED: Final = (0.15, 0.30)
 
 
