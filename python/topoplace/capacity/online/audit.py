@@ -34,7 +34,7 @@ def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogu
     """Check the event log `CapacityResult.events` and return the costs computed from it.
 
     Raises ValueError if jobs do not fit the catalogue, if a job does not end, and for the first impossible event:
-    - a time before that of the row above, an unknown event, job or VM type;
+    - a time before that of the event above, an unknown event, job or VM type;
     - a node that is rented twice, or returned while jobs run; more than `num_nodes` nodes at a time;
     - a job that starts before its submission, in two places, or on more GPUs than are free;
     - a job that ends with more or less than all of its work done.

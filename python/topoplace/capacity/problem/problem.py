@@ -145,8 +145,8 @@ class Problem:
     def deployment(self) -> Floats:
         """Return the price in $ of renting a node until a job ends, (jobs, types, max GPUs).
 
-        It is the job's run time on a VM type and number of GPUs, times the type's price (π in the paper); infinite if
-        the job cannot run there.
+        It is the job's run time on a VM type and number of GPUs, times the type's price (π in the paper). It is
+        infinite if the job cannot run there.
         """
         runs = np.isfinite(self.hours)
         return np.where(runs, np.where(runs, self.hours, 0.0) * self.price[:, None], math.inf)
@@ -155,8 +155,8 @@ class Problem:
     def waiting(self) -> Floats:
         """Return the cost in $ of letting each job wait, (jobs,).
 
-        It is the job's tardiness if it starts after `interval` hours on its slowest VM type and number of GPUs, times
-        its `weight` and `postponement` (the paper's P1i).
+        It is the job's worst-case tardiness, times its `weight` and `postponement` (the paper's P1i). In the worst
+        case, the job starts after `interval` hours on its slowest VM type and number of GPUs.
         """
         longest = np.where(np.isfinite(self.hours), self.hours, 0.0).max(axis=(1, 2), initial=0.0)
         late = np.maximum(self.interval + longest - np.maximum(self.due, 0.0), 0.0)

@@ -218,7 +218,7 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
 def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
     """Compare section 5.5.1 with our results, for each job list: slowdowns, waits and missed service levels by policy.
 
-    lists: by name of the list, its jobs and the number of machines.
+    lists: the jobs and the number of machines of each job list, by the list's name.
     """
     for name, (workload, count) in lists.items():
         topology = Topology.cluster(machines.get("minsky"), count=count)

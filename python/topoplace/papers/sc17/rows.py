@@ -217,7 +217,7 @@ def _losses(slowdowns: Sequence[float]) -> Claim:
 def scenarios(measured: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
     """Compare sections 5.5.1 and 5.5.2 with the published simulator: slowdown, wait and service levels by policy.
 
-    lists: by name of the list, its jobs and the number of machines.
+    lists: the jobs and the number of machines of each job list, by the list's name.
     """
     for name, (workload, machines) in lists.items():
         runs = _runs(workload, measured, machines)

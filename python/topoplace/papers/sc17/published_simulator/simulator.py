@@ -6,8 +6,8 @@ The original behaves in ways that the paper does not mention; this module repeat
   submissions that are due, a step takes only the earliest. Jobs start before finished jobs leave.
 - The run time of a job is the largest of three: alone in one socket, alone as placed, and beside each job that ever
   shared a socket with it. It never shrinks again, and nothing else slows a job down.
-- FCFS and BF compare the number of GPUs of a job with those free on machine 0, and ignore other machines. They
-  then use the last machine that has enough. FCFS fills sockets in order, BF the one with fewer free GPUs first. BF also
+- FCFS (first come, first served) and BF (best fit) start a job only if machine 0 has enough free GPUs. They then use
+  the last machine that has enough. FCFS fills sockets in order, BF the socket with fewer free GPUs first. BF also
   ignores, until the end of the step, the GPUs that it would have used on every machine it tried.
 - TOPO-AWARE considers a new job once machine 0 has enough free GPUs, and a postponed job once any machine has enough.
 - The order of equal submissions, and of jobs that finish in the same step, is that of Python 2's dictionaries.
@@ -400,7 +400,7 @@ Place = Callable[[_Simulation, Job, _Unused], bool]
 
 
 def _in_turn(simulation: _Simulation, *, place: Place, strict: bool) -> list[Job]:
-    """Place waiting jobs as FCFS and BF do: in order of arrival, each only if machine 0 has enough free GPUs.
+    """Place waiting jobs as the policies FCFS and BF do: by arrival, each only if machine 0 has enough free GPUs.
 
     place: chooses the GPUs. strict: stop at the first job that does not fit (FCFS). Returns all jobs taken from the
     queues, latest arrival first.
