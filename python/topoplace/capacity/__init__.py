@@ -1,4 +1,4 @@
-"""Plan capacity for jobs with due dates: choose which VMs to rent, and which jobs run there on how many GPUs.
+"""Capacity planning for jobs with due dates: which VMs to rent, and which jobs run there on how many GPUs.
 
 Based on Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems". Units are hours and $.
 """

@@ -1,1 +1,1 @@
-"""Reproductions of the papers that topoplace builds on, one package each; `topoplace papers NAME` prints one."""
+"""Reproductions of the experiments of five papers, one package each; `topoplace papers NAME` prints one."""

@@ -1,4 +1,4 @@
-"""Rows of a reproduction: a paper's figure, ours, and a verdict computed from the two."""
+"""Rows of a paper's reproduction: the paper's number, our number, and a verdict computed from these two."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ NOT_COMPARABLE: Final = "not comparable"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row of a reproduction.
+    """One row of a paper's reproduction: a quantity, the paper's value, our value, and whether they agree.
 
-    `id` is the number in our list of the paper's figures. `paper` and `ours` are the two figures as printed. `why`
-    states the rule of the verdict.
+    `id` numbers the row within its paper. `paper` and `ours` are the two values, as printed text. `verdict` is
+    "reproduced", "order only" (only the order or direction of values agrees), "differs" or "not comparable". `why`
+    states the rule that gives this verdict.
     """
 
     id: str
@@ -29,7 +30,7 @@ class Claim:
     why: str
 
     def to_dict(self) -> dict[str, str]:
-        """Return the row as `--json` prints it."""
+        """Return the row's fields by name, as `topoplace papers NAME --json` prints them."""
         return asdict(self)
 
 
@@ -44,10 +45,10 @@ def within(paper: float, ours: float, tolerance: float) -> str:
 
 
 def in_order(values: Sequence[float], paper: Sequence[float], tolerance: float) -> str:
-    """Compare `values` with the ascending values of the paper.
+    """Return the verdict on our `values` against the paper's, which ascend; `tolerance` is absolute.
 
-    Returns `reproduced` if each is within `tolerance`, `order only` if they ascend too (allowing ties within
-    `tolerance`), else `differs`.
+    The verdict is `reproduced` if each value is within `tolerance` of the paper's. Otherwise it is `order only` if our
+    values ascend too, apart from drops of at most `tolerance`, else `differs`.
     """
     if all(abs(ours - theirs) <= tolerance for ours, theirs in zip(values, paper, strict=True)):
         return REPRODUCED
@@ -55,10 +56,10 @@ def in_order(values: Sequence[float], paper: Sequence[float], tolerance: float) 
 
 
 def holds_order(values: Sequence[float], tolerance: float = 0.0) -> bool:
-    """Return whether no value is below its predecessor by more than `tolerance`."""
+    """Return True if the values ascend: none is more than `tolerance` below its predecessor."""
     return all(later >= earlier - tolerance for earlier, later in pairwise(values))
 
 
 def listed(values: Iterable[float], digits: int = 1) -> str:
-    """Return the values as text, separated by commas."""
+    """Return the values as text separated by commas, each with `digits` decimals."""
     return ", ".join(f"{value:.{digits}f}" for value in values)

@@ -1,4 +1,4 @@
-"""The demonstration of `topoplace demo`: three machines, all policies, headline numbers of MAPA, and four pictures."""
+"""The tables and pictures of `topoplace demo`: all policies on three machines, and main results of two papers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADLINES: Final = ("3.2", "3.6", "3.3", "3.12", "3.12b", "3.14a", "3.14b", "3.
 
 
 def run(output: Path) -> None:
-    """Print the tables and write the pictures into `output`, an existing directory."""
+    """Print the demonstration's four tables and write its four pictures into `output`, an existing directory."""
     job = JobGraph.ring(4).with_(bandwidth_sensitive=True)
     tables.show(
         ("machine", "policy", "GPUs by task", "aggregated", "effective", "preserved"),
@@ -77,7 +77,10 @@ def run(output: Path) -> None:
 
 
 def _five_jobs() -> list[Result]:
-    """Simulate and print SC'17's scenario of section 5.2 under its four policies."""
+    """Simulate the six jobs of the SC'17 paper's section 5.2 under its four policies, and print a table.
+
+    Returns one result per policy. The paper's text speaks of five jobs.
+    """
     profile = authors_profile()
     results = [
         simulate(

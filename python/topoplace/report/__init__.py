@@ -1,1 +1,1 @@
-"""Pictures of topologies, schedules and comparisons. matplotlib is imported only when one is drawn."""
+"""Tables and pictures of topologies, schedules and comparisons; matplotlib is imported only to draw a picture."""

@@ -1,4 +1,4 @@
-"""Draw matplotlib figures off screen and write them to files. No display is needed."""
+"""Create matplotlib figures in memory and write them to files; no display is needed."""
 
 # matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def new(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
-    """Create an empty figure of width by height inches. Returns it with its axes, one object or a grid."""
+    """Create an empty figure of `width` by `height` inches with a grid of plots.
+
+    Returns the figure and its axes: one object for a single plot, else a two-dimensional array.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -27,7 +30,7 @@ def new(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tupl
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure to `path`, whose suffix determines the format."""
+    """Write the figure to `path`, whose suffix (.png, .svg, .pdf) determines the format."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a name may contain a character that the font lacks
         figure.savefig(path, dpi=140, bbox_inches="tight", pad_inches=0.12)

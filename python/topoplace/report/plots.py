@@ -82,7 +82,10 @@ def gantt(result: Result, path: str | Path) -> None:
 
 
 def _name_jobs(axes: Axes, result: Result, seconds: float) -> None:
-    """Write the id of each job into its bars if there are few enough jobs to read them (Fig. 8 of SC'17)."""
+    """Write each job's id into its bars of a Gantt chart, unless there are more than 24 jobs.
+
+    seconds: length of the time axis' unit in seconds.
+    """
     if len(result.jobs) > _MAX_NAMED_JOBS:
         return
     for job in result.jobs:
@@ -93,9 +96,10 @@ def _name_jobs(axes: Axes, result: Result, seconds: float) -> None:
 
 
 def comparison(results: Sequence[Result], path: str | Path) -> None:
-    """Draw box plots that compare policies by effective bandwidth and run time of sensitive jobs, a row per topology.
+    """Draw box plots of bandwidth-sensitive jobs' effective bandwidth and run time, one box per result.
 
-    Boxes extend from the 25th to the 75th percentile, whiskers from the minimum to the maximum.
+    Each topology has a row of two plots. Boxes extend from the 25th to the 75th percentile, whiskers from the minimum
+    to the maximum.
     """
     by_topology: dict[str, list[Result]] = {}
     for result in results:
@@ -119,9 +123,10 @@ def overhead(
     along: str = "GPUs of the job",
     logarithmic: bool = False,
 ) -> None:
-    """Draw decision times: (label, sizes, milliseconds) per line, on a logarithmic axis.
+    """Draw scheduling decision times over problem sizes, with time on a logarithmic axis.
 
-    along: label of the axis of sizes. logarithmic: make this axis logarithmic as well.
+    series: for each line, its label, sizes and milliseconds. along: label of the size axis. logarithmic: make the size
+    axis logarithmic as well.
     """
     lines(series, path, along=along, what="time of one decision (ms)", logarithmic=(logarithmic, True))
 
@@ -134,9 +139,9 @@ def lines(
     what: str,
     logarithmic: tuple[bool, bool] = (False, False),
 ) -> None:
-    """Draw a line for each (label, sizes, values).
+    """Draw one line per entry of `series`, each a label, x values and y values.
 
-    along, what: labels of the axes of sizes and of values. logarithmic: True for each logarithmic axis, in this order.
+    along, what: labels of the x axis and the y axis. logarithmic: whether the x axis and the y axis are logarithmic.
     """
     figure, axes = figures.new(6.4, 4.2)
     for (label, sizes, values), colour in zip(series, _POLICY_COLOURS * len(series), strict=False):
@@ -153,7 +158,10 @@ def lines(
 
 
 def histograms(panels: Sequence[tuple[str, ArrayLike]], path: str | Path, *, of: str) -> None:
-    """Draw a histogram for each (label, values), with counts on a logarithmic axis. of: label of the counts."""
+    """Draw histograms side by side, one for each (label, values), with counts on a logarithmic axis.
+
+    of: label of the axis of counts.
+    """
     figure, _ = figures.new(4.2 * len(panels), 3.4, columns=len(panels))
     for axes, (label, values) in zip(figure.axes, panels, strict=True):
         axes.hist(np.asarray(values), bins=41, color=_POLICY_COLOURS[1], edgecolor="#ffffff", linewidth=0.3)
@@ -166,7 +174,7 @@ def histograms(panels: Sequence[tuple[str, ArrayLike]], path: str | Path, *, of:
 
 
 def _size_colours(result: Result) -> dict[int, Any]:
-    """Return a colour for each number of GPUs that a job has, ascending; more GPUs are darker."""
+    """Return a colour for each number of GPUs that some job of the result has; more GPUs are darker."""
     from matplotlib import colormaps
 
     sizes = sorted({len(gpus) for gpus in result.jobs["gpus"] if gpus})

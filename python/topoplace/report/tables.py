@@ -1,4 +1,4 @@
-"""Print tables: with rich on a terminal, and as plain aligned text into a pipe or a file, or without rich."""
+"""Print tables: coloured on a terminal if the package rich is installed, else as plain aligned text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import sys
 from collections.abc import Iterable, Sequence
 
 Colours = Sequence[str | Sequence[str]]
-"""For each row, rich's name of a colour or "", or one such name for each cell."""
+"""For each row, the name of a colour (as in the package rich) or "", or a list of such names, one per cell."""
 
 
 def show(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", colours: Colours = ()
 ) -> None:
-    """Print a table. Floats have at most three decimals, numbers are right-aligned, and only terminals get colours."""
+    """Print a table with the given column heads. Floats have at most three decimals; numbers are right-aligned.
+
+    colours: colours of rows or cells, used only on a terminal.
+    """
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
     if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title, colours):
@@ -58,7 +61,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape characters that would move the cursor or colour the terminal, as names come from untrusted files."""
+    """Return the text, escaped if it has characters that could control the terminal; names may be untrusted."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 

@@ -90,7 +90,10 @@ def topology(
 
 
 def _groups(topo: Topology) -> list[list[int]]:
-    """Group GPUs by machine and, if there are few machines, by socket; a single large group is cut into rows."""
+    """Return the groups in which GPUs are drawn: by machine and, for at most four machines, by socket.
+
+    If that gives a single group of more than four GPUs, it is cut into smaller groups.
+    """
     groups: dict[tuple[str, int | None], list[int]] = {}
     by_socket = topo.num_machines <= _MAX_MACHINES_BY_SOCKET
     for gpu in topo.gpus:
@@ -102,7 +105,10 @@ def _groups(topo: Topology) -> list[list[int]]:
 
 
 def _layout(num_gpus: int, groups: Sequence[Sequence[int]], columns: int) -> list[tuple[float, float]]:
-    """Return the position (x, y) of each GPU: each group is a ring, and `columns` groups stand side by side."""
+    """Return the position (x, y) of each GPU. The GPUs of a group form a ring; the rings form a grid.
+
+    columns: number of rings side by side.
+    """
     positions = [(0.0, 0.0)] * num_gpus
     size = max(len(group) for group in groups)
     radius = max(1.0, size / 4)
@@ -153,7 +159,10 @@ def _draw_groups(
 def _draw_links(
     axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]]
 ) -> list[tuple[str, str, float]]:
-    """Draw direct links, and return (label, colour, width) of each kind drawn, fastest first."""
+    """Draw direct links between GPUs; return (label, colour, line width) of each kind drawn, for the legend.
+
+    They are in order of decreasing speed, after links to NVSwitches and unknown links.
+    """
     classes = link_class(topo)
     drawn: dict[str, tuple[str, str, float]] = {}
     for u, v, link in sorted(topo.links, key=lambda item: item[2].gb_per_s):
@@ -193,7 +202,10 @@ def _draw_switches(
     positions: Sequence[tuple[float, float]],
     drawn: dict[str, tuple[str, str, float]],
 ) -> None:
-    """Draw a box for the NVSwitches of each group of GPUs that they join, and a line to it from each GPU."""
+    """Draw one box per group of GPUs joined by NVSwitches, and a line from each of these GPUs to the box.
+
+    drawn: legend entries by label, to which the lines are added.
+    """
     fastest: dict[int, Link] = {}
     group: dict[int, int] = {}
     for u, v, link in _pairs_of(topo, LinkKind.NVSWITCH):
@@ -224,7 +236,7 @@ def _draw_switches(
 
 
 def _underlay(axes: Axes, topo: Topology, positions: Sequence[tuple[float, float]], u: int, v: int) -> None:
-    """Highlight the link between u and v as used by the job."""
+    """Highlight the link between GPUs `u` and `v` as used by the job; it is dashed if it passes through the host."""
     direct = topo.link(u, v).kind not in _INDIRECT
     width, style = (9.0, "-") if direct else (2.0, "--")
     axes.add_patch(
@@ -242,7 +254,10 @@ def _arc(
     zorder: float = 1.0,
     linestyle: str = "-",
 ) -> Any:
-    """Return a line from start to end that is bent if it would cross another GPU."""
+    """Return a line from `start` to `end`, bent if a straight line would cross another GPU.
+
+    positions: positions of all GPUs.
+    """
     from matplotlib.patches import FancyArrowPatch
 
     length = math.dist(start, end)
@@ -269,7 +284,10 @@ def _arc(
 def _outward(
     start: tuple[float, float], end: tuple[float, float], positions: Sequence[tuple[float, float]]
 ) -> int:
-    """Return the side, 1 or -1, on which an arc from start to end bends away from the centre of the picture."""
+    """Return the sign (1 or -1) of the curvature that bends an arc from `start` to `end` away from the centre.
+
+    positions: positions of all GPUs, whose mean is the centre of the picture.
+    """
     middle_x = sum(x for x, _ in positions) / len(positions)
     middle_y = sum(y for _, y in positions) / len(positions)
     from_middle = ((start[0] + end[0]) / 2 - middle_x, (start[1] + end[1]) / 2 - middle_y)

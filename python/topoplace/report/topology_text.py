@@ -1,4 +1,4 @@
-"""Print a topology: its links by kind and speed, its fabric, and its notes."""
+"""Print a topology as tables: its links by kind and speed, the network levels of a cluster, and its notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _MAX_SHOWN = 16
-"""Limit on GPUs whose pairs are shown one by one; links of larger topologies are only counted by kind."""
+"""Largest number of GPUs for which every pair's bandwidth is shown; above it, links are only counted by kind."""
 _MAX_COUNTED = 1024
 _COLOURS = {
     LinkKind.NVSWITCH: "bright_green",
@@ -30,7 +30,10 @@ _COLOURS = {
 
 
 def show(topology: Topology) -> None:
-    """Print all that is known about `topology`; for a cluster, its levels and each of its templates."""
+    """Print tables that describe `topology`.
+
+    For a cluster, they show its network levels; if it has more than 16 GPUs, then each type of machine, else all links.
+    """
     if topology.fabric is not None:
         _show_fabric(topology)
         if topology.num_gpus > _MAX_SHOWN:
@@ -41,7 +44,10 @@ def show(topology: Topology) -> None:
 
 
 def wiring(topology: Topology) -> str:
-    """Return the number of GPU pairs for each link, fastest first, such as "8 NVLINK2 x2, 8 NVLINK2, 12 SYSTEM"."""
+    """Return text with the number of GPU pairs per kind of link, fastest first: "8 NVLINK2 x2, 8 NVLINK2, 12 SYSTEM".
+
+    "x2" is the number of lanes. Only the first 1,024 GPUs are counted.
+    """
     counted = _pairs_by_link(topology)
     if not counted:
         return "-"

@@ -1,7 +1,7 @@
-"""Simulate a queue of jobs under a policy: `tp.simulate(topology, workload, policy)`.
+"""Simulation of a job queue under a policy: `tp.simulate(topology, workload, policy)`.
 
-The package itself is callable: calling it calls its function `simulate`. It also contains workloads, performance models
-and results.
+The package itself is callable: calling it calls its function `simulate`. It also contains workloads (lists of jobs with
+submission times), performance models (which compute run times) and results.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The event loop, which submits, starts and completes jobs. It knows a policy only by the `Policy` protocol.
+"""The simulator's event loop, which submits, starts and completes jobs, and asks a policy what to start.
 
-The policy gets the waiting jobs in order of submission and decides how far it looks past the head. At equal times
-completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
+The policy gets all waiting jobs in order of submission; it decides whether younger jobs may overtake the first one. At
+equal times completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
 
-With a performance model of neighbours on a machine (`ColocationModel`) or on links (`LinkModel`), the speed of a
-running job changes whenever a neighbour starts or ends. The total work of each job stays the same.
+Jobs on the same machine (`ColocationModel`) or network link (`LinkModel`) can slow each other down. With these
+performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the same.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def simulate(
     progress: bool = False,
     hosts: GivenHosts | None = None,
 ) -> Result:
-    """Run `workload` on an idle `topology` under `policy`.
+    """Simulate the jobs of `workload` on an initially idle `topology` under `policy`, and return the result.
 
-    hosts: other resources of the machines, as for `Cluster`; a policy that ignores them allocates none. performance:
-    model of run times, `FixedTime()` by default. seed: of the random generator that the performance model may use.
-    progress: show a bar if the run takes over a second and rich is installed.
+    hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none. performance:
+    model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
+    progress: show a progress bar if the run takes over a second and the package rich is installed.
 
-    A job that the policy rejects, or refuses while no job is running, is recorded as rejected, and the others continue.
+    A job that the policy rejects, or refuses while no job is running, is recorded as rejected; the others continue.
     Raises ValueError if the policy starts a job that is not waiting, or with a wrong number of GPUs. Raises
     AllocationError if the policy allocates a busy GPU.
     """
@@ -69,7 +69,7 @@ def simulate(
 
 
 class _Run:
-    """A simulation in progress. Each call of `step` handles one point in time."""
+    """The state of a simulation in progress; each call of `step` handles all events of one point in time."""
 
     def __init__(
         self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
@@ -125,7 +125,10 @@ class _Run:
             self._check_waits(job_id)
 
     def _force_head(self, now: float) -> None:
-        """Start the first job as if it had been deferred often enough, or reject it, as the cluster is idle."""
+        """Start the first waiting job on an idle cluster even if the policy would defer it, or reject it.
+
+        To this end, the queue entry says that the policy has already deferred the job more often than any limit.
+        """
         head = next(iter(self.queue.values()))
         plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
         self._follow(plan, now)
@@ -134,7 +137,7 @@ class _Run:
             self._reject(self._take_from_queue(head.job_id), why or Refusal("refused on an idle cluster"))
 
     def _take_from_queue(self, job_id: str) -> JobRecord:
-        """Remove a job from the queue and return its record; ValueError if the job is not waiting."""
+        """Remove a job from the queue and return its record; raise ValueError if it is not in the queue."""
         self._check_waits(job_id)
         del self.queue[job_id]
         return self.by_id[job_id]

@@ -29,7 +29,11 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 
 @dataclass(slots=True)
 class JobRecord:
-    """The simulator's record of one job. A job that never ran has no `placement` and NaN times (seconds)."""
+    """The simulator's record of one job. Times are in seconds.
+
+    A job that never ran has no `placement` and NaN times. postponed: how often the policy deferred the job. rejected:
+    the reason for its rejection, or "".
+    """
 
     submitted: SubmittedJob
     placement: Placement | None = None
@@ -42,7 +46,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished simulation. `records` has one entry per row of the workload, in the same order."""
+    """The result of a simulation. policy: the policy's name. records: one per job, in the order of the workload."""
 
     topology: Topology
     policy: str
@@ -53,14 +57,14 @@ class Result:
         """Return a structured array with one row per job of the workload; times are in seconds.
 
         - job (id), submit, start, end, wait (start - submit), run_time.
-        - slowdown: run_time / base time, which is SC'17's QoS slowdown; 1 means no loss. slowdown_with_wait: (wait +
-          run_time) / base time.
+        - slowdown: run_time / base time (the job's run time alone), SC'17's QoS slowdown; 1 means no loss.
+          slowdown_with_wait: (wait + run_time) / base time.
         - min_utility, num_gpus, bandwidth_sensitive, profile: properties of the job.
         - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
         - postponed: how often the policy deferred the job although enough suitable GPUs were free. rejected: the
           reason, empty for jobs that ran.
 
-        Jobs that never ran have NaN.
+        Times, slowdowns and scores are NaN for jobs that never ran.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}
@@ -112,9 +116,9 @@ class Result:
         }
 
     def nvlink_use(self) -> float:
-        """Return the fraction of communication time over NVLink, direct or switched; NaN if no tasks communicated.
+        """Return the fraction of communication that uses NVLink, direct or switched; NaN if no tasks communicated.
 
-        Each pair of tasks that communicates counts with the run time of its job.
+        Communication is measured in pairs of communicating tasks, each weighted by the run time of its job.
         """
         total = over_nvlink = 0.0
         for record in self.records:
@@ -127,10 +131,10 @@ class Result:
         return over_nvlink / total if total else math.nan
 
     def compare(self, others: Iterable[Result]) -> list[dict[str, Any]]:
-        """Return a row for this run and each of `others`: its policy, its summary, and two ratios to this run.
+        """Return one row for this result and one per result of `others`: policy name, summary, and two speed-ups.
 
-        speedup is the throughput divided by this run's. sensitive_p75_speedup is this run's 75th percentile of the
-        sensitive jobs' run time divided by the row's, so above 1 is faster. NaN if there is no value to divide by.
+        Speed-ups are relative to this result; above 1 is faster. speedup compares throughput. sensitive_p75_speedup
+        compares the 75th percentile of bandwidth-sensitive jobs' run times. They are NaN if undefined.
         """
         rows: list[dict[str, Any]] = [
             {"policy": result.policy, **result.summary()} for result in (self, *others)
@@ -159,13 +163,13 @@ class Result:
 
 
 def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
-    """Return the score `name` of rows of `Result.jobs`; NaN if the policy does not report it."""
+    """Return the placement score `name` of each given row of `Result.jobs`; NaN if the policy does not report it."""
     scores = rows["scores"]
     return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
 
 
 def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
-    """Return one row of `Result.jobs`."""
+    """Return the values of one row of `Result.jobs`, in the order of its columns."""
     submitted, placement = record.submitted, record.placement
     job = submitted.job
     scores: Mapping[str, float] = placement.scores if placement else {}

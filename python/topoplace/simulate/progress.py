@@ -1,4 +1,4 @@
-"""A progress bar for runs that take more than a second. Needs rich."""
+"""A progress bar for simulations that take more than a second; it needs the package rich."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _UPDATES_PER_CHECK = 64
 
 
 class Progress:
-    """A progress bar that appears after a second of updates if `enabled` and rich is installed."""
+    """A progress bar that appears once a simulation has taken a second, if `enabled` and rich is installed.
+
+    total: number of jobs to finish.
+    """
 
     def __init__(self, total: int, *, enabled: bool) -> None:
         self._total = total
@@ -22,7 +25,7 @@ class Progress:
         self._task: Any = None
 
     def update(self, done: int) -> None:
-        """Show that `done` of the total are finished."""
+        """Show that `done` jobs are finished."""
         if not self._enabled:
             return
         self._updates += 1

@@ -1,4 +1,4 @@
-"""The jobs that run at one time of a simulation: the speed of each, its remaining work, and which ends next."""
+"""The running jobs of a simulation: their current speeds and remaining work, and which job ends next."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ class _Job:
     alone: float = 0.0
     """Run time in seconds without other flows."""
     stamp: int = 0
-    """Counts the changes of the job's end; heap entries with an older stamp are obsolete."""
+    """Number of changes of the job's end time; entries of the heap of ends with an older stamp are obsolete."""
 
 
 class Running:
-    """The running jobs. Call `update` after all jobs of one point in time have started or ended."""
+    """The running jobs of a simulation, which can slow each other down.
+
+    Call `update` after all jobs that start or end at one point in time have done so.
+    """
 
     def __init__(self, topology: Topology, performance: PerformanceModel) -> None:
         self._model = performance if isinstance(performance, ColocationModel) else None
@@ -54,13 +57,13 @@ class Running:
         return len(self._jobs)
 
     def next_end(self) -> float:
-        """Return the time at which the next job ends; infinite if none runs."""
+        """Return the time in seconds at which the next job ends; infinite if no job runs."""
         while self._ends and self._is_old(self._ends[0]):
             heapq.heappop(self._ends)
         return self._ends[0][0] if self._ends else math.inf
 
     def start(self, record: JobRecord, now: float) -> None:
-        """Add a job whose record contains its placement and its run time at full speed."""
+        """Add a job that starts at `now`; its record must contain its placement and its run time at full speed."""
         placement = record.placement
         assert placement is not None
         job = _Job(record, (), record.run_time, now, alone=record.run_time)
@@ -87,7 +90,7 @@ class Running:
             yield job.record
 
     def update(self, now: float) -> None:
-        """Recompute the speed and the end of each job whose neighbours have started or ended."""
+        """Recompute the speed and the end time of each job beside which jobs have started or ended."""
         if not self._disturbed:
             return
         near = {job_id: job for machine in self._disturbed for job_id, job in self._on[machine].items()}
@@ -104,7 +107,7 @@ class Running:
                 self._push(job)
 
     def _disturb(self, job: _Job, sign: int) -> None:
-        """Mark the machines of a job that starts (sign 1) or ends (-1), and count its flows."""
+        """Mark the machines of a job that starts (sign 1) or ends (-1) for `update`, and add or remove its flows."""
         self._disturbed.update(job.machines)
         for machine, flows in job.traffic.flows.items() if job.traffic else ():
             self._flows[machine] += sign * flows
@@ -118,7 +121,7 @@ class Running:
         return _checks.positive(factor, what, ValueError)
 
     def _slowdown_by_neighbours(self, job: _Job) -> float:
-        """Return the slowdown caused by jobs on the same machines."""
+        """Return the job's run time beside the jobs on its machines, divided by its run time without them."""
         assert self._model is not None
         assert job.record.placement is not None
         beside = {

@@ -1,1 +1,1 @@
-"""Planning again and again while jobs arrive: controllers, their simulation and its audit."""
+"""Online planning: controllers that plan again whenever jobs arrive or end, their simulation, and its audit."""

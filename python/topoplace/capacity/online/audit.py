@@ -1,6 +1,6 @@
-"""Compute the costs of an event log again, and check that every event in it was possible.
+"""An independent check of a simulation's event log: that every event was possible, and what it cost.
 
-The audit shares no code with the simulation and reads only its log.
+The audit reads only the log and shares no code with the simulation.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from topoplace.capacity.problem.catalogue import Catalogue
 from topoplace.capacity.problem.job import CapacityJob, same_shape
 
 _ROUNDING = 1e-6
-"""Tolerance: hours, or this fraction of the work of a job longer than an hour."""
+"""Tolerance in hours; for a job longer than an hour, as a fraction of its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Costs ($) and GPU hours computed from an event log; `gpu_hours_let` counts the GPUs of rented nodes."""
+    """Costs in $ and GPU hours, computed from an event log.
+
+    gpu_hours_let: GPU hours of all rented nodes, used or not. gpu_hours_used: GPU hours that jobs held.
+    """
 
     vm_cost: float
     tardiness_cost: float
@@ -28,10 +31,10 @@ class Audit:
 
 
 def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> Audit:
-    """Check `CapacityResult.events` and compute the costs from it.
+    """Check the event log `CapacityResult.events` and return the costs computed from it.
 
-    Raises ValueError if jobs do not fit the catalogue, if a job does not end, and for the first impossible row:
-    - a time before that of the row above, an unknown event, job or VM type;
+    Raises ValueError if jobs do not fit the catalogue, if a job does not end, and for the first impossible event:
+    - a time before that of the event above, an unknown event, job or VM type;
     - a node that is rented twice, or returned while jobs run; more than `num_nodes` nodes at a time;
     - a job that starts before its submission, in two places, or on more GPUs than are free;
     - a job that ends with more or less than all of its work done.
@@ -59,7 +62,7 @@ class _Books:
         self.clock = -math.inf
         self.rented: dict[tuple[int, int], _RentedNode] = {}
         self.done: dict[int, float] = {}
-        """Fraction of its work done, for each job in the system."""
+        """Fraction of its work done, for each job that was submitted and has not ended."""
         self.running: dict[int, tuple[tuple[int, int], int, float]] = {}
         """(node, number of GPUs, start time) of each running job."""
         self.ended: set[int] = set()

@@ -1,11 +1,11 @@
-"""One online controller: its nodes, the jobs in its system, and a new decision after each event.
+"""One online controller, which rents nodes (VMs) for its jobs and asks a planner for a new plan after each event.
 
-An event is the arrival or the end of a job and, with `periodic`, H hours without a decision. At an event the planner
-plans all jobs in the system again, with the fractions left, and its plan takes effect at once. Preempting, moving and
-resizing jobs and renting nodes are free; the paper also neglects them (minutes compared with hours).
+An event is the arrival or the end of a job and, with the option `periodic`, `interval` hours without a decision. At an
+event the planner plans all jobs that have arrived and not ended, with the fraction of work left of each. Its plan takes
+effect at once. Preempting, moving and resizing jobs and renting nodes cost no time, as in the paper.
 
-Without preemption a node stays as it is until all its jobs have ended. The planner then gets only the jobs that have
-not started and the free nodes. All times are in hours.
+Without preemption, a node keeps its jobs until all of them have ended. The planner then gets only the jobs that have
+not started and the number of free nodes. All times are in hours.
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ from topoplace.capacity.problem.plan import Node, Plan, Planner, plan_of
 from topoplace.capacity.problem.problem import Problem
 
 SAME_TIME: Final = 1e-9
-"""Tolerance in hours: a job that ends this soon after an event ends with it."""
+"""Tolerance in hours: jobs that end or arrive at most this long after an event are handled together with it."""
 _MAX_IDLE_DECISIONS: Final = 1000
-"""Limit on consecutive decisions after which no job runs."""
+"""Largest number of consecutive decisions that leave all jobs waiting; beyond it, the planner is faulty."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineSettings:
-    """Options of a controller's decisions. `interval`, `postponement` and `idle` are defined in `Problem`."""
+    """Options of a controller.
+
+    periodic: also decide every `interval` hours. preemptive: plans may stop, move and resize running jobs.
+    max_decisions: limit on the number of decisions. interval, postponement, idle: as in `Problem`.
+    """
 
     periodic: bool
     preemptive: bool
@@ -43,27 +47,30 @@ class OnlineSettings:
 
 @dataclass(slots=True)
 class _Active:
-    """A job in the system."""
+    """A job that has arrived at the controller and not ended: it runs or waits."""
 
     index: int
     job: CapacityJob
     left: float = 1.0
-    """Fraction left at the time of the last decision."""
+    """Fraction of the job's work left at the time of the last decision."""
     end: float = math.inf
     """Time at which the job ends if nothing changes; infinite while it waits."""
 
 
 @dataclass(slots=True)
 class _RentedNode:
-    """A rented node."""
+    """A rented node (VM) with the jobs that run there."""
 
     vm_type: int
     jobs: dict[int, int] = field(default_factory=dict[int, int])
-    """GPUs of each job that runs there."""
+    """Number of GPUs of each job that runs there, by job index."""
 
 
 class Controller:
-    """A local controller of `num_nodes` nodes. `advance` moves its clock; between calls it can be pickled."""
+    """A controller that may rent up to `num_nodes` nodes (VMs) and runs its jobs there by its planner's plans.
+
+    `advance` moves its clock; between calls of `advance` it can be pickled. number: its position among all controllers.
+    """
 
     def __init__(
         self, number: int, catalogue: Catalogue, num_nodes: int, planner: Planner, settings: OnlineSettings
@@ -76,7 +83,7 @@ class Controller:
         self.active: dict[int, _Active] = {}
         self.nodes: list[_RentedNode | None] = [None] * num_nodes
         self.decided = 0.0
-        """Time of the last decision, hours."""
+        """Time of the last decision, in hours."""
         self.vm_cost = 0.0
         self.tardiness_cost = 0.0
         self.events: list[tuple[object, ...]] = []
@@ -85,11 +92,14 @@ class Controller:
         self.idle_decisions = 0
 
     def submit(self, index: int, job: CapacityJob) -> None:
-        """Schedule the arrival of `job` at its submission time, which must not precede a handled event."""
+        """Schedule the arrival of `job` at its submission time, which must not be before an event already handled.
+
+        index: the job's number in the log of events.
+        """
         self.arrivals.append((index, job))
 
     def next_event(self) -> float:
-        """Return the time of the next event; infinite if there is none."""
+        """Return the time in hours of the next event: an arrival, a job's end or a periodic decision; else infinity."""
         times = [active.end for active in self.active.values()]
         if self.arrivals:
             times.append(self.arrivals[0][1].submit)
@@ -98,7 +108,10 @@ class Controller:
         return min(times, default=math.inf)
 
     def advance(self, until: float) -> Controller:
-        """Handle all events before `until`, and return the controller, as executors may work on a copy."""
+        """Handle all events before the time `until` (hours) and return this controller.
+
+        It is returned because an executor may have changed a copy in another process.
+        """
         while (now := self.next_event()) < until:
             self._happen(now)
         if until == math.inf and self.active:
@@ -108,7 +121,7 @@ class Controller:
         return self
 
     def remaining(self, now: float) -> list[tuple[CapacityJob, float]]:
-        """Return (job, fraction left at `now`) of the jobs in the system, submitted jobs included.
+        """Return (job, fraction of its work left at time `now`) of each job that runs, waits, or is yet to arrive.
 
         There must be no event between the last decision and `now`.
         """
@@ -146,7 +159,7 @@ class Controller:
         self.tardiness_cost += active.job.weight * max(0.0, now - active.job.due)
 
     def _decide(self, now: float) -> None:
-        """Ask the planner for a plan, and change nodes and jobs accordingly."""
+        """Ask the planner for a plan, then rent and return nodes and start and stop jobs accordingly."""
         self._count_decision(now)
         kept = [] if self.settings.preemptive else [pair for pair in self._rented() if pair[1].jobs]
         fixed = {index for _, node in kept for index in node.jobs}
@@ -164,7 +177,7 @@ class Controller:
         self._check_progress()
 
     def _count_decision(self, now: float) -> None:
-        """Count this decision, even if the planner is not asked; RuntimeError above `max_decisions`."""
+        """Count this decision, even if the planner is not asked; raise RuntimeError above `max_decisions`."""
         self.num_decisions += 1
         if self.num_decisions > self.settings.max_decisions:
             raise RuntimeError(
@@ -196,7 +209,10 @@ class Controller:
         return plan
 
     def _change(self, after: list[_RentedNode | None], now: float) -> None:
-        """Stop jobs, then change nodes, then start jobs. In this order everything always fits."""
+        """Replace the nodes and their jobs by `after` and log the events.
+
+        Jobs are stopped first, then nodes change, then jobs start, so that GPUs are free before they are used again.
+        """
         before, wanted = _placed(self.nodes), _placed(after)
         for place, vm_type, index, gpus in sorted(before - wanted):
             self._note(now, "stop", place, vm_type, index, gpus)
@@ -234,7 +250,7 @@ class Controller:
 
 
 def _placed(nodes: list[_RentedNode | None]) -> set[tuple[int, int, int, int]]:
-    """Return (node, VM type, job, GPUs) of all jobs that run."""
+    """Return (node, VM type, job, number of GPUs) of every job that runs on the given nodes."""
     return {
         (place, node.vm_type, index, gpus)
         for place, node in enumerate(nodes)
@@ -250,7 +266,10 @@ def _with_job_indices(node: Node, asked: list[_Active]) -> _RentedNode:
 def _assign_places(
     wanted: list[_RentedNode], before: list[_RentedNode | None], after: list[_RentedNode | None]
 ) -> None:
-    """Give each node a place in `after`, if possible one of its type with most of its jobs, so that few jobs move."""
+    """Give each node of a new plan a position in the list `after`, such that few jobs change their node.
+
+    A node preferably gets the position of a node in `before` of the same VM type that shares most jobs with it.
+    """
     pairs = [
         (-len(node.jobs.items() & old.jobs.items()), place, i)
         for place, old in enumerate(before)

@@ -1,6 +1,6 @@
-"""Rules that choose the local controller for an arriving job.
+"""Dispatch rules, which choose the controller for an arriving job.
 
-The paper sends jobs to controllers in turn and leaves other rules to future work. Three other rules are here. A job's
+The paper sends jobs to controllers in turn and leaves other rules to future work; three other rules are here. A job's
 size is its `gpu_hours`.
 """
 
@@ -17,28 +17,31 @@ from topoplace.capacity.problem.job import CapacityJob
 
 @dataclass(frozen=True, slots=True)
 class ControllerView:
-    """A controller as dispatch rules see it: number of nodes, and (job, fraction left) of each job in its system."""
+    """A controller as dispatch rules see it.
+
+    jobs: (job, fraction of its work left) of each job that was sent to the controller and has not ended.
+    """
 
     num_nodes: int
     jobs: tuple[tuple[CapacityJob, float], ...]
 
     def work(self, due_by: float = float("inf")) -> float:
-        """Return the GPU hours per node that remain of the jobs due by `due_by` (hours)."""
+        """Return the controller's remaining work in GPU hours per node, of its jobs due by `due_by` (hours)."""
         return sum(left * job.gpu_hours for job, left in self.jobs if job.due <= due_by) / self.num_nodes
 
 
 @runtime_checkable
 class DispatchRule(Protocol):
-    """A rule that sends each job to a controller when it arrives."""
+    """The interface of dispatch rules, which choose a controller for each job when it arrives."""
 
     @property
     def name(self) -> str:
-        """Name the rule in tables."""
+        """Return the rule's name, as printed in tables."""
         ...
 
     @property
     def needs_state(self) -> bool:
-        """Return True if the rule reads the jobs of controllers. If not, views contain no jobs, which is faster."""
+        """Return True if the rule reads the controllers' jobs; else `ControllerView.jobs` is empty, which is faster."""
         ...
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
@@ -48,7 +51,7 @@ class DispatchRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """Send jobs to the controllers in turn (the paper's rule)."""
+    """The paper's dispatch rule, which sends jobs to the controllers in turn."""
 
     name: str = "round-robin"
     needs_state: bool = False
@@ -60,13 +63,13 @@ class RoundRobin:
 
 @dataclass(frozen=True, slots=True)
 class LeastLoaded:
-    """Send a job to the controller with the least work left per node."""
+    """A dispatch rule that sends a job to the controller with the least remaining work per node."""
 
     name: str = "least-loaded"
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """Return the index of the controller with the least work left per node."""
+        """Return the index of the controller with the least remaining work per node."""
         del arrived
         work = [view.work() for view in controllers]
         return work.index(min(work))
@@ -74,16 +77,16 @@ class LeastLoaded:
 
 @dataclass(frozen=True, slots=True)
 class DueDateAware:
-    """Send a job to the controller with the least work per node due by the job's due date.
+    """A dispatch rule that sends a job to the controller with the least work per node due by the job's due date.
 
-    Ties go to the controller with the least work left per node.
+    Ties go to the controller with the least remaining work per node, whenever due.
     """
 
     name: str = "due-date-aware"
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """Return the index of the controller with the least work per node due by the last job's due date."""
+        """Return the index of the controller with the least work per node that is due before the last arrived job."""
         due = arrived[-1].due
         work = [(view.work(due), view.work()) for view in controllers]
         return work.index(min(work))
@@ -91,17 +94,17 @@ class DueDateAware:
 
 @dataclass(frozen=True, slots=True)
 class SizeAware:
-    """Send jobs of similar size to one controller, so that short jobs do not wait for long ones.
+    """A dispatch rule that sends jobs of similar size to one controller, to keep short jobs from waiting for long ones.
 
-    This is size interval task assignment (SITA). The sizes seen so far are cut into one interval per controller, with
-    work in proportion to its number of nodes.
+    This is size interval task assignment (SITA). The range of job sizes seen so far is cut into one interval per
+    controller. The total work of an interval's jobs is proportional to the controller's number of nodes.
     """
 
     name: str = "size-aware"
     needs_state: bool = False
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """Return the index of the controller whose interval of sizes contains the last job's size."""
+        """Return the index of the controller whose interval of job sizes contains the last arrived job's size."""
         own = arrived[-1].gpu_hours
         sizes = [job.gpu_hours for job in arrived]
         below = sum(other for other in sizes if other < own) + sizes.count(own) * own / 2

@@ -1,4 +1,4 @@
-"""Run controllers in this process, in worker processes, or on an engine you already use (Dask, Ray)."""
+"""Run the controllers of a simulation in this process, in worker processes, or on an engine such as Dask or Ray."""
 
 from __future__ import annotations
 

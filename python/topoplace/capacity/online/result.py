@@ -15,8 +15,8 @@ from topoplace.capacity.problem.job import CapacityJob
 Table = NDArray[np.void]
 
 EVENTS: Final = ("submit", "boot", "start", "stop", "end", "shutdown")
-"""A job arrives; a node is rented; a job starts on GPUs of a node; it leaves them unfinished; it ends; a node is
-returned."""
+"""Kinds of events: a job arrives; a node is rented; a job starts on a node; a job leaves its node unfinished; a job
+ends; a node is returned."""
 EVENT_FIELDS: Final = (
     *(("time", "f8"), ("event", "U8"), ("controller", "i4")),
     *(("node", "i4"), ("vm_type", "i4"), ("job", "i4"), ("gpus", "i4")),
@@ -32,7 +32,7 @@ _JOB_FIELDS: Final = (
 
 
 def table(rows: Sequence[tuple[object, ...]], fields: Sequence[tuple[str, object]]) -> Table:
-    """Return `rows` as a read-only structured array with these fields."""
+    """Return `rows` as a read-only NumPy structured array; fields: (name, dtype) of each column."""
     made = np.array(rows, dtype=np.dtype(list(fields)))
     made.flags.writeable = False
     return made
@@ -40,13 +40,13 @@ def table(rows: Sequence[tuple[object, ...]], fields: Sequence[tuple[str, object
 
 @dataclass(frozen=True, eq=False)
 class CapacityResult:
-    """A finished simulation. Times are in hours, costs in $.
+    """The result of an online simulation. Times are in hours, costs in $.
 
     events: the log, in order of time. Its fields are time, event (see `EVENTS`), controller, node, vm_type (index in
-    the catalogue), job (index in `submitted`) and gpus; -1 means none. `audit_events` computes the costs from it again.
+    the catalogue), job (index in `submitted`) and gpus; -1 means none. `audit_events` checks the log.
 
-    decisions: time, controller, jobs in its system, nodes rented, jobs postponed, variables of the largest model
-    solved, seconds of CPU time, cost and gap of the plan.
+    decisions: one row per plan. Its fields are time, controller, jobs (running or waiting), nodes (rented), postponed
+    (jobs), variables (of the largest model solved), seconds (of CPU time), cost and gap (of the plan).
     """
 
     planner: str
@@ -55,21 +55,21 @@ class CapacityResult:
     events: Table = field(repr=False)
     decisions: Table = field(repr=False)
     vm_cost: float
-    """Sum over nodes of price times rented hours."""
+    """Sum over all nodes of price times rented hours."""
     tardiness_cost: float
-    """Sum over jobs of ω max(0, end - due)."""
+    """Sum over all jobs of weight times hours past the due date."""
 
     @property
     def total_cost(self) -> float:
-        """Return the cost of VMs and tardiness together, which the paper compares."""
+        """Return the cost in $ of rented VMs and of late jobs together, by which the paper compares planners."""
         return self.vm_cost + self.tardiness_cost
 
     @property
     def jobs(self) -> Table:
         """Return one row per job, in the order of `submitted`.
 
-        Fields: job (id), submit, due, weight, controller, start (the first one), end, tardiness (hours), cost (of the
-        tardiness, $), stops. The last counts how often the job was preempted, moved or resized.
+        Fields: job (id), submit, due, weight, controller, start (the first one), end, tardiness (hours past the due
+        date), cost (of the tardiness, $), stops (how often the job was preempted, moved or resized).
         """
         ran = [_Ran() for _ in self.submitted]
         rows: list[tuple[float, str, int, int, int, int, int]] = self.events.tolist()
@@ -81,11 +81,11 @@ class CapacityResult:
         return table([one.row(job) for job, one in pairs], _JOB_FIELDS)
 
     def summary(self) -> dict[str, float]:
-        """Return key figures of the run by name.
+        """Return key figures of the simulation by name.
 
-        In $: vm_cost, tardiness_cost, total_cost. In hours: makespan (first submission to last end), mean_flow
-        (submission to end), mean_tardiness. Counts: tardy_jobs, stops, decisions. Means: jobs_per_decision,
-        seconds_per_decision (CPU time), variables_per_decision.
+        In $: vm_cost, tardiness_cost, total_cost. In hours: makespan (first submission to last end), mean_flow (mean
+        time from submission to end), mean_tardiness (mean time past the due date). Counts: tardy_jobs, stops (of
+        running jobs), decisions. Means: jobs_per_decision, seconds_per_decision (CPU time), variables_per_decision.
         """
         jobs, decisions = self.jobs, self.decisions
         return {
@@ -106,7 +106,7 @@ class CapacityResult:
 
 @dataclass(slots=True)
 class _Ran:
-    """One job's history, collected from the log."""
+    """One job's controller, first start, end and number of stops, collected from the event log."""
 
     controller: int = -1
     start: float = np.nan

@@ -1,4 +1,4 @@
-"""The online simulation: a central queue, and local controllers that each plan their own nodes and jobs."""
+"""The online simulation: arriving jobs are sent to controllers, each of which plans its own nodes (VMs) and jobs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def simulate_online(
     idle: float = 1.0,
     max_decisions: int = 1_000_000,
 ) -> CapacityResult:
-    """Simulate all `jobs` to their end on at most `num_nodes` rented nodes.
+    """Simulate all `jobs` to their end on at most `num_nodes` rented nodes (VMs), and return events, decisions, costs.
 
-    num_controllers: nodes are divided among them evenly; 1 is the centralised system. dispatch: the rule that chooses
-    a controller for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change the
-    result. periodic: also plan again every `interval` hours. preemptive: running jobs may be stopped, moved and
-    resized; None reads the planner's attribute of this name, True if it has none. interval, postponement, idle: H, ρ
-    and μ of `Problem`. max_decisions: limit for each controller.
+    num_controllers: controllers, among which the nodes are divided evenly. dispatch: the rule that chooses a controller
+    for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change the result.
+    periodic: plan every `interval` hours as well as at arrivals and ends. preemptive: running jobs may be stopped,
+    moved and resized; None reads the planner's attribute of this name, True if it has none. interval, postponement,
+    idle: as in `Problem`. max_decisions: limit for each controller.
 
     Raises ValueError if jobs do not fit the catalogue or the planner returns an impossible plan. Raises RuntimeError if
     the planner never runs a job, or after too many decisions.
@@ -86,7 +86,10 @@ def _refuse_twins(jobs: Sequence[CapacityJob]) -> None:
 def _run(
     controllers: list[Controller], jobs: Sequence[CapacityJob], dispatch: DispatchRule, executor: Any
 ) -> list[Controller]:
-    """Dispatch the jobs in order of arrival. A rule that needs state sees the controllers at that time."""
+    """Send the jobs to controllers in order of arrival, and return the controllers after all jobs have ended.
+
+    If the rule needs state, the controllers are advanced to each job's arrival first.
+    """
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, i))
     arrived: list[CapacityJob] = []
     for index in order:
@@ -107,7 +110,7 @@ def _view(controller: Controller, now: float, dispatch: DispatchRule) -> Control
 
 
 def _advanced(controllers: list[Controller], until: float, executor: Any) -> list[Controller]:
-    """Advance all controllers to `until`; only controllers with an event before then go to the executor."""
+    """Return all controllers after handling their events before `until`; those without an event skip the executor."""
     busy = [controller for controller in controllers if controller.next_event() < until]
     done: list[Any] = map_on(executor, partial(Controller.advance, until=until), busy)
     numbers = [getattr(one, "number", None) for one in done]
@@ -120,7 +123,7 @@ def _advanced(controllers: list[Controller], until: float, executor: Any) -> lis
 def _joined(
     controllers: Sequence[Controller], planner: str, catalogue: Catalogue, jobs: tuple[CapacityJob, ...]
 ) -> CapacityResult:
-    """Merge the logs of the controllers into one result, sorted by time, then by controller."""
+    """Merge the controllers' logs, sorted by time, then by controller, and their costs into one result."""
     events = sorted((row for c in controllers for row in c.events), key=lambda row: (row[0], row[2]))
     decisions = sorted((row for c in controllers for row in c.decisions), key=lambda row: (row[0], row[1]))
     return CapacityResult(

@@ -1,1 +1,1 @@
-"""Planners, from simple first-principle rules to column generation that proves its plans."""
+"""Planners of VMs to rent and jobs to run, from simple rules to column generation with a proof of its plans."""

@@ -1,4 +1,4 @@
-"""The planner that solves a model with HiGHS, to a proven gap."""
+"""The planner that solves a mixed-integer program with the solver HiGHS, to a proven gap."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ FORMULATIONS: Final = ("columns", "tight", "printed")
 
 
 class CapacityPlanner:
-    """Solve the joint capacity allocation and scheduling problem of Filippini et al. with HiGHS.
+    """A planner that minimises the cost of a plan with the solver HiGHS and proves how close it is to the optimum.
+
+    The problem is defined by Filippini et al.
 
     formulation: one of three models with the same optimum.
-    - `columns`: column generation over whole nodes, in milliseconds.
-    - `tight`: a compact model without big-M.
-    - `printed`: the paper's (P2). Its big-M stops open solvers from proving plans of more than a few jobs. If costs
-      differ by more than a factor of a million, results are unreliable, so the status is `heuristic`.
+    - `columns`: column generation, in which a column is a VM with its jobs; it takes milliseconds.
+    - `tight`: a compact mixed-integer program without big-M constraints.
+    - `printed`: the paper's mixed-integer program (P2). Because of its big-M, open solvers cannot prove plans of more
+      than a few jobs. If costs differ by more than a factor of a million, results are unreliable, so the status is
+      `heuristic`.
 
-    gap: relative distance (cost - bound) / cost at which a plan is good enough; the paper uses 5 %. timeout: seconds
+    gap: the planner stops at a plan with (cost - bound) / cost at most this; the paper uses 5 %. timeout: seconds
     after which the best plan of the model or of `SearchPlanner` is returned, with its bound and status `timeout`.
     """
 
@@ -52,11 +55,14 @@ class CapacityPlanner:
 
     @property
     def name(self) -> str:
-        """Return `milp`, followed by the formulation if it is not the default."""
+        """Return the planner's name: `milp`, followed by the formulation if it is not the default."""
         return "milp" if self.formulation == "columns" else f"milp-{self.formulation}"
 
     def plan(self, problem: Problem) -> Plan:
-        """Return a plan proven to be within the gap, or the best at timeout. ImportError if HiGHS is not installed."""
+        """Return a plan proven to be within the gap, or the best one found until the timeout.
+
+        Raises ImportError if HiGHS is not installed.
+        """
         _checks.instance(problem, Problem, "problem", ValueError)
         if not problem.num_jobs:
             return plan_of(problem, [], status="optimal")

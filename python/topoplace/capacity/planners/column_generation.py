@@ -1,17 +1,18 @@
-"""The tightest model: a column for each possible node, with its VM type and jobs, generated as needed.
+"""Column generation for the planning problem: a column is a rented node (VM) with its VM type and its jobs.
 
 A plan chooses `used_nodes` columns, with each job in at most one of them. Equal nodes are the same column, so there is
-no symmetry. The relaxation is solved by column generation (Gilmore and Gomory, 1961) and is close to the best plan. Its
-dual prices bound every plan from below: the sum of all job prices, plus the best node's reduced cost once per node.
+no symmetry. The linear relaxation is solved by column generation (Gilmore and Gomory, 1961) and is close to the best
+plan. Its dual prices give a lower bound on every plan's cost relative to letting all jobs wait: the sum of all jobs'
+prices, plus the least reduced cost of any node times the number of nodes.
 
 If the gap is still too large, these steps follow until it is small enough:
 1. The local search runs again, for longer.
-2. The relaxation may rent 3.7 nodes of one type and 1.3 of another, so the search branches on the number of nodes of
-   each type. The pricing of nodes does not change.
+2. The relaxation may rent 3.7 nodes of one type and 1.3 of another. Branch and bound on the number of nodes of each
+   type excludes this; the pricing of nodes does not change.
 3. The best plan from the known columns is chosen.
-4. All columns that a better plan could contain are listed. Their reduced cost exceeds the best node's by at most the
-   difference of plan and bound. The best choice of them is the optimum.
-5. If there are too many columns, for instance because jobs may equally well wait, the compact model has to prove it.
+4. All columns that a plan cheaper than the best one could contain are listed. Their reduced cost exceeds the least one
+   by at most the difference between the best plan's cost and the bound. The best choice of them is the optimum.
+5. If there are too many such columns, for instance because jobs may equally well wait, the compact model is solved.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ _MAX_BRANCHES = 300
 
 
 class ColumnGeneration:
-    """The solution process of one problem. `best` is always a plan with a valid bound."""
+    """The solver of one problem by column generation; `best` is the best plan so far, with a valid lower bound.
+
+    gap: stop once (cost - bound) / cost is at most this. timeout: seconds.
+    """
 
     def __init__(self, problem: Problem, gap: float, timeout: float, seed: int) -> None:
         self._asked = problem
@@ -58,7 +62,7 @@ class ColumnGeneration:
         self._least = self._tightest = -math.inf
 
     def solve(self) -> Plan:
-        """Improve plan and bound until the gap is reached or time is up, and return the plan."""
+        """Improve the plan and its bound until the gap is reached or time is up, and return the plan."""
         for improve in (
             self._relax,
             self._search_on,
@@ -83,7 +87,7 @@ class ColumnGeneration:
         return max(self._deadline - time.monotonic(), 0.0)
 
     def _relax(self) -> None:
-        """Solve the relaxation without limits, as far as the gap requires."""
+        """Solve the linear relaxation, until it proves the gap or no further column improves it."""
         nodes = [(self._cost(node), node) for node in to_native(self.best.nodes)]
         dear = 2 * (self._waiting + sum(abs(cost) for cost, _ in nodes) + 1)
         self._master = Master(self.problem, nodes, dear)
@@ -93,7 +97,11 @@ class ColumnGeneration:
         return ((0, self.problem.used_nodes),) * len(self.problem.catalogue)
 
     def _generate(self, limits: Limits, note: Callable[[Floats, Floats], None] | None = None) -> float:
-        """Solve the relaxation under limits, as far as the gap requires, and return its bound."""
+        """Solve the linear relaxation with limits on the number of nodes of each VM type; return its lower bound.
+
+        It stops early once the bound proves the gap. note: is called with the jobs' prices and each VM type's least
+        reduced cost after every round.
+        """
         self._master.limit(limits)
         highest = -math.inf
         while highest < self._target() and not self._late():
@@ -119,11 +127,14 @@ class ColumnGeneration:
         return highest
 
     def _target(self) -> float:
-        """Return the bound at which the best plan is within the gap."""
+        """Return the lower bound in the problem's unit of money that would prove the best plan within the gap."""
         return self.best.cost.total * (1 - max(self.gap, _ROUNDING))
 
     def _note(self, prices: Floats, least: Floats) -> None:
-        """Keep the prices with the highest bound on all plans. least: each VM type's least reduced cost."""
+        """Update the lower bound on all plans, and keep the jobs' dual prices that gave the highest bound.
+
+        least: least reduced cost of any node, by VM type.
+        """
         reduced = float(least.min())
         bound = self._waiting + float(prices.sum()) + self.problem.used_nodes * reduced
         if bound > self._tightest:
@@ -131,7 +142,7 @@ class ColumnGeneration:
         self.best = self.best.with_bound(bound)
 
     def _branch(self) -> None:
-        """Branch on the number of nodes of each type, lowest bound first, until every open branch is within the gap."""
+        """Raise the lower bound by branch and bound on the number of nodes of each VM type, lowest bound first."""
         left = [(self._tightest, 0, self._no_limits())]
         closed = math.inf
         for number in range(1, _MAX_BRANCHES):
@@ -155,7 +166,7 @@ class ColumnGeneration:
         self._master.limit(self._no_limits())
 
     def _search_on(self) -> None:
-        """Search for a better plan with twenty times as many rounds, and add its nodes as columns."""
+        """Run the local search again with twenty times as many rounds, and add the nodes of its plan as columns."""
         timeout = None if self._deadline == math.inf else self._left()
         rounds = 1000 * self.problem.used_nodes
         seed = (self._seed + 1) % (1 << 60)  # other random draws than in the first search
@@ -165,11 +176,14 @@ class ColumnGeneration:
         self._master.add([(self._cost(node), node) for node in to_native(plan.nodes)])
 
     def _choose(self) -> None:
-        """Choose the best plan from the known columns."""
+        """Solve for the cheapest plan that consists of known columns, and keep it if it is the best so far."""
         self._offer(self._master.choose(self._left()))
 
     def _enumerate_columns(self) -> None:
-        """List all columns of plans better than the best one, and choose from them, which proves the optimum."""
+        """List all columns that a plan cheaper than the best one could contain, and solve for the cheapest choice.
+
+        This choice is a proven optimum. Nothing happens if there are too many columns.
+        """
         slack = max(self.best.cost.total * (1 + _ROUNDING) - self._tightest, 0.0)
         listed = _core.list_nodes(
             self._tables, self._prices, self._least + slack, _MAX_LISTED, min(self._left(), 1e9)
@@ -182,7 +196,7 @@ class ColumnGeneration:
             self.best = self.best.with_bound(self._waiting + proven)
 
     def _compact(self) -> None:
-        """Solve the compact model, starting from the best plan."""
+        """Solve the compact mixed-integer model, starting from the best plan so far."""
         compact = CompactModel(self.problem)
         solution = solve(compact.model, self.gap, self._left(), compact.values(self.best.nodes))
         if solution.values is not None:
@@ -190,7 +204,10 @@ class ColumnGeneration:
         self.best = replace(self.best.with_bound(solution.bound), num_variables=compact.model.num_columns)
 
     def _offer(self, chosen: tuple[list[Node], float] | None) -> float | None:
-        """Keep the chosen nodes if their plan is better, and return the bound of the choice."""
+        """Keep the plan of the chosen nodes if it is the best so far; return the lower bound on choices of columns.
+
+        chosen: (nodes, lower bound), or None, for which the result is None.
+        """
         if chosen is None:
             return None
         nodes, bound = chosen
@@ -199,18 +216,24 @@ class ColumnGeneration:
         return bound
 
     def _keep(self, plan: Plan) -> None:
-        """Replace the best plan by a cheaper one."""
+        """Make `plan` the best plan if it is cheaper; the known lower bound stays."""
         if plan.cost.total < self.best.cost.total:
             self.best = plan.with_bound(self.best.bound)
 
     def _cost(self, node: NativeNode) -> float:
-        """Return the cost of a plan with only this node, less the cost of letting all jobs wait."""
+        """Return the objective coefficient of a column.
+
+        It is the cost of the plan with only this node, minus the cost of the plan in which all jobs wait.
+        """
         plan = plan_of(self.problem, from_native([node]))
         return plan.cost.total - self._waiting
 
 
 def cheapest(count: int, limits: Limits, least: Floats) -> float:
-    """Return the least sum of `least` over `count` nodes whose types respect the limits; infinite if impossible."""
+    """Return the least total reduced cost of `count` nodes with numbers of each VM type within `limits`.
+
+    least: least reduced cost of a node, by VM type. The result is infinite if the limits do not allow `count` nodes.
+    """
     rest = count - sum(low for low, _ in limits)
     total = sum(low * float(least[vm_type]) for vm_type, (low, _) in enumerate(limits) if low)
     order: list[int] = np.argsort(least, kind="stable").tolist()

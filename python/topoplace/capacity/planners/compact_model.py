@@ -1,4 +1,7 @@
-"""A compact model without big-M: its relaxation is tighter than (P2)'s, and equal nodes have a fixed order."""
+"""A compact mixed-integer model of the planning problem, without the big-M constraints of the paper's model (P2).
+
+Its linear relaxation is tighter than that of (P2), and nodes are sorted by VM type to avoid symmetric solutions.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class CompactModel:
-    """The compact model of one problem.
+    """The compact mixed-integer model of one planning problem, as columns (variables) and rows (constraints).
 
-    x[n, w] = 1 if node n runs option w (job, type, GPUs). first[n, w] ≤ x[n, w] selects the job that ends first, whose
-    deployment cost is the node's. y[n, v] = 1 if node n has type v. Each job has one more column for waiting.
+    x[n, w] = 1 if node n runs option w, which is a job with a VM type and a number of GPUs. first[n, w] ≤ x[n, w]
+    selects the node's option that ends first, which determines the node's price. y[n, v] = 1 if node n has VM type v.
+    Each job has one more column, which is 1 if the job waits.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -38,11 +42,11 @@ class CompactModel:
         model.add(once[ways.job], self._x)
 
     def nodes(self, values: Floats) -> list[Node]:
-        """Return the nodes of the plan that the column values encode."""
+        """Return the rented nodes and their jobs that the values of all columns stand for."""
         return self.ways.nodes(values[self._x] > 0.5)
 
     def values(self, nodes: Sequence[Node]) -> Floats:
-        """Return the column values that encode a plan with `used_nodes` nodes, in the order the model requires."""
+        """Return the values of all columns that stand for a plan with these nodes; `used_nodes` nodes are needed."""
         rows = zip(self.ways.job.tolist(), self.ways.vm_type.tolist(), self.ways.gpus.tolist(), strict=True)
         way_of = {row: way for way, row in enumerate(rows)}
         values = np.zeros(self.model.num_columns)

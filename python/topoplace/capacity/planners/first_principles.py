@@ -1,13 +1,13 @@
-"""First-principle planners: jobs in a simple order, each in its best configuration (baselines of Filippini et al.).
+"""First-principle planners, the baselines of Filippini et al.: they place jobs one by one in a simple order.
 
-The paper only names them: first in first out, earliest deadline first, priority. We follow the authors' later
-publication. A configuration is a VM type and a number of GPUs. A job gets the cheapest one that meets its due date, or
-else the fastest one. A node runs one job until it ends, and a job without a free node waits. Run these planners without
-preemption, which is the default of `simulate_online` for them.
+The paper only names the orders: first in first out, earliest deadline first, priority. We follow the authors' later
+publication. A configuration is a VM type and a number of GPUs. A job gets the cheapest configuration that meets its due
+date, or else the fastest configuration. A node (VM) runs one job until the job ends; a job without a free node waits.
+Run these planners without preemption, which is the default of `simulate_online` for them.
 
-`sharing=True` is our stronger variant: jobs share nodes, and a configuration costs its share of the node's price. If no
-new node can be rented, a job gets its best configuration among the free GPUs of rented nodes. Each event plans all jobs
-again.
+`sharing=True` is our stronger variant: several jobs share a node, and a configuration costs its GPUs' fraction of the
+node's price. If no new node can be rented, a job gets its best configuration among the free GPUs of rented nodes. Every
+decision plans all jobs again.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ ORDERS: Final[Mapping[str, Callable[[Problem], NDArray[np.intp]]]] = MappingProx
         "ps": lambda problem: np.argsort(-problem.weight, kind="stable"),
     }
 )
-"""Functions that sort the jobs of a problem: by submission, by due date, by decreasing weight."""
+"""Functions that return a problem's jobs sorted by submission, by due date, or by decreasing weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPrinciplePlanner:
-    """A planner that places jobs one by one in a fixed order, each in its best configuration.
+    """A planner that places jobs one by one in a simple order, each on its best VM type and number of GPUs.
 
-    order: `fifo`, `edf` (earliest due date first) or `ps` (priority: highest tardiness weight first). sharing: jobs may
-    share nodes.
+    Best is the cheapest that meets the due date, or else the fastest. order: `fifo` (submission), `edf` (earliest due
+    date first) or `ps` (priority: highest cost of tardiness per hour first). sharing: several jobs may share a node.
     """
 
     order: str
@@ -52,16 +52,16 @@ class FirstPrinciplePlanner:
 
     @property
     def name(self) -> str:
-        """Return the order, with the suffix `-sharing` if jobs share nodes."""
+        """Return the planner's name: its order, with the suffix `-sharing` if jobs share nodes."""
         return f"{self.order}-sharing" if self.sharing else self.order
 
     @property
     def preemptive(self) -> bool:
-        """Return True if the planner may move running jobs, which it does only with `sharing`."""
+        """Return True if plans may stop, move or resize running jobs; this is so only with `sharing`."""
         return self.sharing
 
     def plan(self, problem: Problem) -> Plan:
-        """Place the jobs in the planner's order until no node has room; the others wait."""
+        """Return the plan that places jobs in the planner's order until no node has free GPUs; other jobs wait."""
         _checks.instance(problem, Problem, "problem", ValueError)
         rented = _RentedNodes(problem, self.sharing)
         for job in ORDERS[self.order](problem).tolist():
@@ -80,7 +80,7 @@ class _Opened:
 
 
 class _RentedNodes:
-    """The nodes that a plan under construction rents."""
+    """The nodes (VMs) rented so far by a plan under construction, with their jobs."""
 
     def __init__(self, problem: Problem, sharing: bool) -> None:
         self.problem = problem
@@ -89,7 +89,7 @@ class _RentedNodes:
         gpus = np.arange(1, problem.catalogue.max_gpus + 1)
         share = gpus / problem.num_gpus[:, None] if sharing else 1.0
         self.cost = problem.deployment * share
-        """(jobs, types, max GPUs) price in $ until the job ends: of the whole node, or with sharing of its GPUs."""
+        """(jobs, types, max GPUs): price in $ until a job ends: of the whole node or, with sharing, of its GPUs."""
 
     @property
     def full(self) -> bool:
@@ -99,7 +99,7 @@ class _RentedNodes:
         return not (self.sharing and any(opened.free for opened in self.opened))
 
     def place(self, job: int) -> None:
-        """Place a job in its best configuration, or nowhere if no node has room for it."""
+        """Place a job on its best VM type and number of GPUs, on a rented or new node; if impossible, the job waits."""
         types, most = range(len(self.problem.catalogue)), self.problem.num_gpus.tolist()
         vm_type, gpus = self._best(job, zip(types, most, strict=True))
         node = self._with_room(vm_type, gpus) or self._new(vm_type)
@@ -112,10 +112,11 @@ class _RentedNodes:
             node.free -= gpus
 
     def _best(self, job: int, rooms: Iterable[tuple[int, int]]) -> tuple[int, int]:
-        """Return the cheapest configuration (type, GPUs) that meets the due date, or else the fastest one.
+        """Return the VM type and number of GPUs that is cheapest for a job among those that meet its due date.
 
-        rooms: (type, free GPUs) to choose from. Returns 0 GPUs if the job can run in none. Ties go to the faster or
-        cheaper one, then to the first type in the catalogue, then to fewer GPUs.
+        If none meets the due date, the fastest is returned. rooms: (VM type, most GPUs) to choose from. Returns 0 GPUs
+        if the job can run on none. Ties between costs go to the faster, ties between times to the cheaper. Remaining
+        ties go to the first type in the catalogue, then to fewer GPUs.
         """
         ways: list[tuple[bool, float, float, int, int]] = []
         for vm_type, most in rooms:
@@ -128,7 +129,10 @@ class _RentedNodes:
         return min(finite)[3:] if finite else (0, 0)
 
     def _with_room(self, vm_type: int, gpus: int) -> _Opened | None:
-        """Return the fullest rented node of this type with enough free GPUs; None if there is none, or no `sharing`."""
+        """Return the rented node of this VM type with the fewest free GPUs, but at least `gpus`; None if none.
+
+        Without `sharing` the result is always None.
+        """
         fits = [opened for opened in self.opened if opened.vm_type == vm_type and opened.free >= gpus]
         return min(fits, key=lambda opened: opened.free) if fits and self.sharing else None
 

@@ -1,4 +1,4 @@
-"""Build mixed-integer linear models from arrays, and solve them with HiGHS."""
+"""Build mixed-integer linear programs from arrays, and solve them with the solver HiGHS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Ints = NDArray[np.int64]
 
 
 class Model:
-    """A model under construction. Columns are binary or continuous, and not negative."""
+    """A mixed-integer linear program under construction: minimise the cost of columns subject to bounds on rows.
+
+    Columns are variables: binary, or continuous and not negative. Rows are constraints.
+    """
 
     def __init__(self) -> None:
         self._cost: list[Floats] = []
@@ -32,7 +35,10 @@ class Model:
         """Constant added to the objective."""
 
     def add_columns(self, shape: tuple[int, ...], cost: ArrayLike = 0.0, *, binary: bool) -> Ints:
-        """Add columns, and return their numbers as an array of this shape. `cost` is broadcast to it."""
+        """Add columns (variables) and return their numbers as an array of this shape.
+
+        cost: objective coefficients, broadcast to the shape. binary: 0 or 1; otherwise any number from 0.
+        """
         count = math.prod(shape)
         numbers = np.arange(self.num_columns, self.num_columns + count).reshape(shape)
         self._cost.append(np.broadcast_to(np.asarray(cost, dtype=np.float64), shape).ravel())
@@ -42,7 +48,7 @@ class Model:
         return numbers
 
     def add_rows(self, count: int, *, at_least: ArrayLike = -math.inf, at_most: ArrayLike = math.inf) -> Ints:
-        """Add `count` rows with these bounds, and return their numbers."""
+        """Add `count` rows (constraints) with these lower and upper bounds, and return their numbers."""
         numbers = np.arange(self.num_rows, self.num_rows + count)
         self._row_lower.append(np.broadcast_to(np.asarray(at_least, dtype=np.float64), count))
         self._row_upper.append(np.broadcast_to(np.asarray(at_most, dtype=np.float64), count))
@@ -50,12 +56,12 @@ class Model:
         return numbers
 
     def add(self, rows: ArrayLike, columns: ArrayLike, coefficients: ArrayLike = 1.0) -> None:
-        """Add entries to the matrix. The arguments are broadcast together; no entry may be added twice."""
+        """Set coefficients of columns in rows. The arguments are broadcast together; an entry may be set only once."""
         row, column, value = np.broadcast_arrays(rows, columns, coefficients)
         self._entries.append((row.ravel(), column.ravel(), value.ravel().astype(np.float64)))
 
     def to_highs(self) -> Any:
-        """Convert the model to a `highspy.HighsLp`."""
+        """Return the model as a `highspy.HighsLp`, the input of HiGHS."""
         import highspy
 
         lp = highspy.HighsLp()
@@ -78,7 +84,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The answer of HiGHS."""
+    """The solver's answer: the best solution found, and a lower bound."""
 
     values: Floats | None = field(repr=False)
     """Values of the columns; None if no solution was found."""
@@ -89,7 +95,7 @@ class Solution:
 
 
 def highs() -> Any:
-    """Create a silent, single-threaded solver. ImportError names the package to install if HiGHS is missing."""
+    """Return a new HiGHS solver, silent and single-threaded; raise ImportError if HiGHS is not installed."""
     try:
         import highspy
     except ImportError:
@@ -102,7 +108,10 @@ def highs() -> Any:
 
 
 def solve(model: Model, gap: float, seconds: float, start: Floats | None = None) -> Solution:
-    """Minimise the model to a relative gap, for at most `seconds`. start: column values of a known solution."""
+    """Minimise the model with HiGHS, to a relative gap or for at most `seconds`.
+
+    start: values of all columns in a known solution, from which HiGHS starts.
+    """
     import highspy
 
     solver = highs()
@@ -118,7 +127,7 @@ def solve(model: Model, gap: float, seconds: float, start: Floats | None = None)
 
 
 def run(solver: Any) -> Solution:
-    """Solve the model that was passed to `solver`, and return its solution."""
+    """Solve the model that was passed to the HiGHS `solver`, and return its solution."""
     import highspy
 
     _run_interruptibly(solver)
@@ -130,7 +139,7 @@ def run(solver: Any) -> Solution:
 
 
 def _run_interruptibly(solver: Any) -> None:
-    """Run the solver so that Ctrl-C stops it soon.
+    """Run the solver in such a way that Ctrl-C stops it within about 0.1 s and raises KeyboardInterrupt.
 
     highspy's own handler would print the interrupt, swallow it, and finally exit the process.
     """

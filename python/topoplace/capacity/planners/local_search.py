@@ -1,4 +1,4 @@
-"""A fast planner by local search: it takes a few milliseconds and also returns a bound."""
+"""A fast planner by local search in C++, which takes milliseconds and also gives a lower bound on the cost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _LIMIT = 1 << 60
 
 
 class SearchPlanner:
-    """Plan by large neighbourhood search in C++, guided by prices of jobs. The same seed gives the same plan.
+    """A planner by large neighbourhood search in C++; the same seed gives the same plan.
 
-    price_steps: steps of the volume algorithm, whose prices guide the search and bound the cost of any plan. None means
-    8 per job, at least 400. rounds: how often nodes are emptied and filled again; None means 50 per node. A round
-    solves a few knapsacks, in microseconds. timeout: seconds in total; a plan is returned in any case.
+    price_steps: steps of the volume algorithm, which computes a dual price per job. The prices guide the search and
+    give a lower bound on any plan's cost. None means 8 per job, at least 400. rounds: how often the search empties some
+    nodes (VMs) and fills them again, in microseconds each; None means 50 per node. timeout: seconds in total; a plan is
+    returned in any case.
     """
 
     name = "search"
@@ -45,7 +46,7 @@ class SearchPlanner:
         self.timeout = None if timeout is None else _checks.real(timeout, "timeout", ValueError)
 
     def plan(self, problem: Problem) -> Plan:
-        """Return the best plan found; its `bound` is valid."""
+        """Return the best plan found, with a valid lower bound on the cost of any plan."""
         _checks.instance(problem, Problem, "problem", ValueError)
         _, unit, _, plan = search_conditioned(problem, self)
         return in_dollars(problem, plan, unit)
@@ -54,10 +55,11 @@ class SearchPlanner:
 def search_conditioned(
     problem: Problem, planner: SearchPlanner
 ) -> tuple[Problem, float, _core.CapacityTables, Plan]:
-    """Search for a plan, and rescale the problem until its costs are comparable with the plan's.
+    """Search for a plan, and rescale the problem if some of its costs are far larger than the plan's cost.
 
-    Returns the rescaled problem, its unit of money in $, its tables and the plan. Almost always no rescaling is needed.
-    Otherwise the search is repeated, as a better plan allows lower caps.
+    Rescaling caps large costs (see `rescale`); it is rarely needed. The search is then repeated, as a better plan
+    allows lower caps. Returns the rescaled problem, its unit of money in $, its cost tables for the C++ search, and the
+    plan.
     """
     deadline = math.inf if planner.timeout is None else time.monotonic() + planner.timeout
     easier, unit, tables = problem, 1.0, tables_of(problem)
@@ -75,13 +77,19 @@ def search_conditioned(
 
 
 def in_dollars(problem: Problem, plan: Plan, unit: float) -> Plan:
-    """Convert a plan of the rescaled problem, whose unit of money is `unit` $, to a plan of `problem`."""
+    """Return a plan of a rescaled problem as a plan of the original `problem`, with cost and bound in $.
+
+    unit: the rescaled problem's unit of money in $.
+    """
     same = plan_of(problem, plan.nodes, status=plan.status, num_variables=plan.num_variables)
     return same.with_bound(plan.bound * unit)
 
 
 class Found(NamedTuple):
-    """The answer of the native search. `status` is `heuristic`, or `timeout` if time ran out."""
+    """The answer of the C++ search: the nodes of its plan, and a lower bound on the cost of any plan.
+
+    status: `heuristic`, or `timeout` if time ran out.
+    """
 
     nodes: list[NativeNode]
     bound: float
@@ -91,7 +99,10 @@ class Found(NamedTuple):
 def search(
     problem: Problem, tables: _core.CapacityTables, planner: SearchPlanner, start: Sequence[Node] = ()
 ) -> Plan:
-    """Return the best plan found with existing tables. start: nodes of a plan to begin with."""
+    """Run the C++ search and return the best plan found.
+
+    tables: cost tables of the problem. planner: options of the search. start: nodes of a plan to begin with.
+    """
     found = found_by(planner, tables, problem, start)
     return plan_of(problem, from_native(found.nodes), status=found.status).with_bound(found.bound)
 
@@ -99,7 +110,10 @@ def search(
 def found_by(
     planner: SearchPlanner, tables: _core.CapacityTables, problem: Problem, start: Sequence[Node] = ()
 ) -> Found:
-    """Run the native search for `used_nodes` nodes that are cheapest by the costs in `tables`."""
+    """Run the C++ search for the `used_nodes` nodes, with their jobs, that are cheapest by the costs in `tables`.
+
+    planner: options of the search. start: nodes of a plan to begin with.
+    """
     found = _core.search_capacity(
         tables,
         problem.used_nodes,

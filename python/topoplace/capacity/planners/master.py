@@ -1,4 +1,4 @@
-"""The master problem of column generation in HiGHS, with a column for each known way to rent and fill a node."""
+"""The master problem of column generation in HiGHS; a column is a rented node (VM) with its VM type and its jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ _WHOLE = 1e-6
 
 
 class Duals(NamedTuple):
-    """Dual prices of the relaxation: of jobs (at most 0), of the limit on nodes, of the limit on each VM type."""
+    """Dual prices of the linear relaxation's constraints.
+
+    jobs: each job runs at most once (at most 0). node: the number of rented nodes. types: the number of nodes of each
+    VM type.
+    """
 
     jobs: Floats
     node: float
@@ -30,15 +34,16 @@ class Duals(NamedTuple):
 
 
 class Master:
-    """The relaxation, and the choice of whole columns.
+    """The master problem: choose columns, which are nodes (VMs) with their jobs, of least total cost.
 
-    Rows: each job runs at most once; the number of nodes; the number of nodes of each type.
+    It is solved as a linear relaxation for dual prices, or in integers for a plan. Rows (constraints): each job runs at
+    most once; the number of nodes is `used_nodes`; the number of nodes of each VM type is within limits.
     """
 
     def __init__(self, problem: Problem, nodes: Sequence[tuple[float, NativeNode]], dear: float) -> None:
-        """Start with the (cost, node) pairs of a plan.
+        """Create the problem with the columns of a plan, given as (cost, node) pairs.
 
-        dear: a cost above that of any plan. Dummy nodes without jobs have this cost and keep the relaxation feasible.
+        dear: a cost above that of any plan, for dummy nodes without jobs that keep the relaxation feasible.
         """
         self._jobs, self._types = problem.num_jobs, len(problem.catalogue)
         self._solver = highs()
@@ -53,11 +58,11 @@ class Master:
 
     @property
     def num_columns(self) -> int:
-        """Return the number of columns."""
+        """Return the number of columns (nodes to choose from) added so far."""
         return len(self._columns)
 
     def add(self, nodes: list[tuple[float, NativeNode]]) -> bool:
-        """Add the (cost, node) pairs that are new; return True if there was one."""
+        """Add columns given as (cost, node) pairs, except known ones; return True if any was new."""
         new: list[tuple[float, NativeNode]] = []
         for cost, (vm_type, jobs) in nodes:
             key = vm_type, tuple(jobs)
@@ -86,21 +91,21 @@ class Master:
         self._columns += [node for _, node in new]
 
     def limit(self, limits: Limits) -> None:
-        """Limit the number of nodes of each type from now on."""
+        """Set the smallest and largest number of nodes of each VM type, replacing earlier limits."""
         for vm_type, (low, high) in enumerate(limits):
             self._solver.changeRowBounds(self._jobs + 1 + vm_type, low, high)
 
     def prices(self) -> Duals:
-        """Solve the relaxation with the current columns, and return its dual prices."""
+        """Solve the linear relaxation with the current columns and limits, and return its dual prices."""
         self._solver.run()
         duals = np.array(self._solver.getSolution().row_dual)
         count = self._jobs
         return Duals(np.minimum(duals[:count], 0.0), float(duals[count]), duals[count + 1 :])
 
     def split(self) -> tuple[int, int] | None:
-        """Return the VM type to branch on and its number of nodes, rounded down.
+        """Return the VM type to branch on, and its number of nodes in the last relaxation, rounded down.
 
-        It is the type whose number of nodes in the last relaxation is furthest from an integer; None if all are whole.
+        It is the type whose number of nodes is furthest from an integer; None if all numbers are integers.
         """
         counts = np.array(self._solver.getSolution().row_value)[self._jobs + 1 :]
         vm_type = int(np.argmax(np.abs(counts - np.round(counts))))
@@ -108,9 +113,10 @@ class Master:
         return None if abs(count - round(count)) <= _WHOLE else (vm_type, math.floor(count))
 
     def choose(self, seconds: float) -> tuple[list[Node], float] | None:
-        """Return the best whole choice of columns found within `seconds`, and a lower bound on the cost of any choice.
+        """Solve the master problem in integers; return the nodes of the cheapest plan found, and a lower bound.
 
-        None if no choice was found.
+        seconds: time limit. The bound holds for plans of the known columns, relative to the cost of all jobs waiting.
+        Returns None if no plan was found.
         """
         import highspy
 

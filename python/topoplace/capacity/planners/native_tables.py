@@ -1,4 +1,4 @@
-"""Convert problems and nodes to and from the form of the native kernel."""
+"""Convert planning problems and nodes (VMs) to and from the form that the C++ kernel uses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats, Problem
 
 NativeNode = tuple[int, list[tuple[int, int]]]
-"""A node: its VM type, and (job, GPUs) of its jobs."""
+"""A rented node as the C++ kernel represents it: its VM type, and (job, number of GPUs) of its jobs."""
 
 
 def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floats, Floats]:
-    """Return the cost tables (gpus, open, run, pay, wait) of the kernel.
+    """Return a problem's cost tables for the C++ kernel: (gpus, open, run, pay, wait).
 
-    Opening a node pays for all its GPUs as idle; each running job refunds the GPUs it uses.
+    gpus: GPUs of each VM type. open: idle cost of all GPUs of a node of each type. run: tardiness cost of each job by
+    type and number of GPUs, minus the idle cost of the GPUs that it uses. pay: price of a node until a job ends. wait:
+    cost of letting each job wait. Costs are in the problem's unit of money.
     """
     most: int = problem.hours.shape[2]
     used: Floats = problem.idle * np.arange(1.0, most + 1)
@@ -37,15 +39,15 @@ def arrays_of(problem: Problem) -> tuple[NDArray[np.int32], Floats, Floats, Floa
 
 
 def tables_of(problem: Problem) -> _core.CapacityTables:
-    """Build the cost tables of a problem as a handle that several calls can share."""
+    """Return a problem's cost tables as an object of the C++ kernel, which several calls can share."""
     return _core.CapacityTables(*arrays_of(problem))
 
 
 def from_native(nodes: Iterable[NativeNode]) -> list[Node]:
-    """Convert nodes of the kernel to nodes of a plan."""
+    """Return nodes in the form of the C++ kernel as nodes of a `Plan`."""
     return [Node(vm_type, tuple(jobs)) for vm_type, jobs in nodes]
 
 
 def to_native(nodes: Iterable[Node]) -> list[NativeNode]:
-    """Convert nodes of a plan to nodes of the kernel."""
+    """Return nodes of a `Plan` in the form of the C++ kernel."""
     return [(node.vm_type, list(node.jobs)) for node in nodes]

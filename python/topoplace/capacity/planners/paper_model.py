@@ -1,4 +1,4 @@
-"""The model (P2) of Filippini et al. as printed: constraints (P1b) to (P1r) and (P2b) to (P2g)."""
+"""The mixed-integer program (P2) of Filippini et al. as printed: constraints (P1b) to (P1r) and (P2b) to (P2g)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class PaperModel:
-    """The model (P2) of one problem, with the paper's names; x also has the index g, which the paper omits.
+    """The paper's mixed-integer program (P2) of one planning problem; attributes are variables with the paper's names.
 
-    The printed objective counts the delay that jobs already have 1 + ρ times (see `Problem`). `offset` removes it.
+    x[n, w] = 1 if node n runs option w, which is a job with a VM type and a number of GPUs. The printed objective also
+    counts tardiness that jobs already have (see `Problem`); `model.offset` subtracts it.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -45,11 +46,14 @@ class PaperModel:
         self._totals()
 
     def nodes(self, values: Floats) -> list[Node]:
-        """Return the nodes of the plan that the column values encode."""
+        """Return the rented nodes and their jobs that the values of all variables stand for."""
         return self.ways.nodes(values[self.x] > 0.5)
 
     def _types(self, n: int) -> None:
-        """Add constraints (P1b), (P1c) and (P1g)."""
+        """Add node n's constraints: one VM type if it is rented, options of this type only, and enough GPUs.
+
+        In the paper these are (P1b), (P1c) and (P1g).
+        """
         model, ways, y = self.model, self.ways, self.y[n]
         one = model.add_rows(1, at_least=0.0, at_most=0.0)
         model.add(one, y)
@@ -59,7 +63,10 @@ class PaperModel:
         model.add(room[ways.vm_type], self.x[n], ways.gpus)
 
     def _jobs(self, n: int) -> None:
-        """Add constraints (P1d), (P1e), (P1k) and (P1l)."""
+        """Add node n's constraints: an option only for jobs assigned to the node, and one of them as the first to end.
+
+        In the paper these are (P1d), (P1e), (P1k) and (P1l).
+        """
         model, ways = self.model, self.ways
         self._less(self.x[n], self.z[n][ways.job])
         once = model.add_rows(self.problem.num_jobs, at_most=0.0)
@@ -71,7 +78,10 @@ class PaperModel:
         self._less(self.alpha[n], self.z[n])
 
     def _costs(self, n: int) -> None:
-        """Add constraints (P1j) and (P2b) to (P2e)."""
+        """Add node n's constraints on its price: that of the node until its first job ends, linearised with big-M.
+
+        In the paper these are (P1j) and (P2b) to (P2e).
+        """
         model, ways, jobs = self.model, self.ways, self.problem.num_jobs
         dearest = np.zeros(jobs)
         np.maximum.at(dearest, ways.job, ways.deployment)
@@ -89,7 +99,10 @@ class PaperModel:
         model.add(least, self.gamma[n], -1.0)
 
     def _due_dates(self) -> None:
-        """Add constraints (P1h) and (P1i)."""
+        """Add the constraints that define the tardiness of running jobs and the worst-case tardiness of waiting jobs.
+
+        In the paper these are (P1h) and (P1i).
+        """
         model, ways, problem = self.model, self.ways, self.problem
         tardy = model.add_rows(problem.num_jobs, at_most=problem.due)
         model.add(tardy[ways.job], self.x, ways.hours)
@@ -102,7 +115,10 @@ class PaperModel:
         model.add(postponed, self.tau_hat, -1.0)
 
     def _totals(self) -> None:
-        """Add constraints (P1f), (P1m) and (P1n)."""
+        """Add the constraints that assigned jobs run, a job has at most one node, and `used_nodes` nodes are rented.
+
+        In the paper these are (P1f), (P1m) and (P1n).
+        """
         model, problem = self.model, self.problem
         runs = model.add_rows(problem.num_jobs, at_least=0.0, at_most=0.0)
         model.add(runs[self.ways.job], self.x)
@@ -113,7 +129,7 @@ class PaperModel:
         model.add(used, self.w)
 
     def _less(self, left: Ints, right: Ints, factor: Floats | float = 1.0) -> None:
-        """Add a row left ≤ factor * right for each pair of columns."""
+        """Add a constraint left ≤ factor * right for each pair of variables (column numbers) in `left` and `right`."""
         rows = self.model.add_rows(len(left), at_most=0.0)
         self.model.add(rows, left)
         self.model.add(rows, right, -np.asarray(factor))

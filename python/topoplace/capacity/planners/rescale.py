@@ -1,8 +1,8 @@
-"""Rescale problems whose costs differ by many orders of magnitude, so that sums keep their digits.
+"""Rescaling of planning problems whose costs differ by many orders of magnitude.
 
-Once a plan is known, no better plan contains a waiting job, node or idle GPU that costs more than that whole plan.
-Costs above the plan's can therefore be capped at twice its cost. Uncapped, they would swamp double precision, and
-solvers would treat the rest as zero.
+Once a plan is known, no better plan contains a waiting job, node or idle GPU that costs more than the whole known plan.
+Such costs can therefore be capped at twice the known plan's cost. Without caps, sums would lose small costs to rounding
+in double precision, and solvers would treat them as zero.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats, Problem
 
 _MAX_RATIO: Final = 1e6
-"""Largest well-conditioned ratio of any cost to that of a plan."""
+"""Largest ratio of any cost in a problem to the cost of a plan that needs no rescaling."""
 _USUAL: Final = (1e-3, 1e9)
-"""Costs of plans, in $, for which the tolerances of solvers are suitable."""
+"""Range of plan costs in $ for which the tolerances of solvers are suitable."""
 _DIGITS: Final = 7
 
 
 def well_conditioned(problem: Problem, cost: float) -> bool:
-    """Return True if all costs of the problem are comparable with `cost`, the cost of a plan ($)."""
+    """Return True if the problem needs no rescaling: no cost is too large relative to `cost`, a plan's cost in $."""
     low, high = _USUAL
     return not cost or (low <= cost <= high and _largest(problem) <= _MAX_RATIO * cost)
 
 
 def conditioned(problem: Problem, cost: float) -> tuple[Problem, float]:
-    """Rescale the problem to another unit of money and cap its costs at twice `cost`, the cost of a plan.
+    """Return the problem in another unit of money, with its costs capped at twice `cost`, and this unit in $.
 
-    Returns the new problem and its unit in $. Plans that cost at most `cost` keep their cost, and no other plan becomes
-    as cheap.
+    cost: the cost in $ of a known plan. Plans that cost at most this keep their cost; no other plan becomes as cheap.
     """
     unit = math.ldexp(1.0, max(math.frexp(cost)[1] - _DIGITS, -1000))
     most = 2 * cost

@@ -1,4 +1,4 @@
-"""All options to run the jobs of a problem, as columns: a row for each possible job, VM type and number of GPUs."""
+"""All options to run the jobs of a planning problem; an option is a job with a VM type and a number of GPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunOptions:
-    """Columns with one entry per option, sorted by job, VM type and GPUs. Times are in hours, costs in $."""
+    """All options to run jobs (a job, a VM type, a number of GPUs) as arrays with one entry per option.
+
+    Options are sorted by job, VM type and GPUs. hours: run time. tardiness: tardiness cost. deployment: price of the
+    node until the job ends. Costs are in $.
+    """
 
     job: Ints
     vm_type: Ints
@@ -28,7 +32,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, problem: Problem) -> RunOptions:
-        """List the options of the problem that have a finite time."""
+        """Return the options of a problem: each job with every VM type and number of GPUs on which it can run."""
         job, vm_type, gpus = np.nonzero(np.isfinite(problem.hours))
         at = job, vm_type, gpus
         return cls(job, vm_type, gpus + 1, problem.hours[at], problem.tardiness[at], problem.deployment[at])
@@ -37,7 +41,10 @@ class RunOptions:
         return len(self.job)
 
     def nodes(self, chosen: NDArray[np.bool_]) -> list[Node]:
-        """Return the nodes that have a job. chosen: (nodes, options), True if the node runs that option."""
+        """Return the nodes that run at least one option, as nodes of a plan.
+
+        chosen: (nodes, options) array, True if the node runs the option.
+        """
         nodes: list[Node] = []
         for row in chosen:
             ways = np.flatnonzero(row)

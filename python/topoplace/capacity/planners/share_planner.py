@@ -1,11 +1,11 @@
-"""A planner with our own objective, which looks beyond the first job that ends.
+"""A planner with an objective of our own: every job pays for its GPUs until its own end.
 
-(P1a) charges a node only until its first job ends, and (P1n) rents as many nodes as there are jobs. A job left on a
-cheap, slow node for weeks is then free in the model but expensive in the end.
+The paper's objective (P1a) charges a node (VM) only until its first job ends, and its (P1n) rents as many nodes as
+there are jobs. A job left on a cheap, slow node for weeks is then free in the model but expensive in the end.
 
-Here every job is charged its tardiness and, until its own end, its GPUs' share of the node's price. Every rented but
-unused GPU costs `idle`, and only nodes that pay are rented. A waiting job costs its penalty (P1i), its least cost once
-it runs, and twice the idle cost of the largest node's GPUs. So no job waits while a node is free.
+Here a job costs its tardiness and, until its own end, its GPUs' fraction of the node's price. Every rented but unused
+GPU costs `idle`. A node is rented only if that lowers the total cost. A waiting job costs the paper's penalty (P1i),
+its least cost once it runs, and twice the idle cost of the largest node's GPUs. So no job waits while a node is free.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats
 
 _WAIT_MARGIN = 1e-6
-"""Relative margin by which waiting costs more than running despite rounding; without it a job might wait for ever."""
+"""Relative margin by which waiting costs more than running, despite rounding; without it, a job might never start."""
 
 
 class SharePlanner:
-    """Plan by native search for the cheapest shares of nodes; compare its plans by their cost online.
+    """A planner by C++ search in which every job pays for its GPUs until its own end, plus its tardiness.
 
-    idle: $ per rented but unused GPU, instead of the problem's μ. rounds, seed, timeout: as for `SearchPlanner`. The
-    cost of its plans is still computed by (P1a), which it does not minimise, and their bound is 0.
+    idle: $ per rented but unused GPU, instead of `Problem.idle`. rounds, seed, timeout: as for `SearchPlanner`. The
+    `cost` of its plans is still that of the paper (P1a), which it does not minimise, and their bound is 0. So compare
+    its plans by the cost of whole simulations.
     """
 
     name = "shares"
@@ -44,14 +45,17 @@ class SharePlanner:
         self.search = SearchPlanner(rounds=rounds, seed=seed, timeout=timeout)
 
     def plan(self, problem: Problem) -> Plan:
-        """Return the best plan found; it may rent fewer than `num_nodes` nodes."""
+        """Return the best plan found by our own objective; it may rent fewer nodes than the paper requires."""
         _checks.instance(problem, Problem, "problem", ValueError)
         found = found_by(self.search, self._tables(problem), problem)
         rented = [node for node in from_native(found.nodes) if node.vm_type < len(problem.catalogue)]
         return plan_of(problem, rented, status=found.status)
 
     def _tables(self, problem: Problem) -> _core.CapacityTables:
-        """Build cost tables with one more VM type for nodes that are not rented; each runs a dummy job of its own."""
+        """Return the cost tables for the C++ search, with one more VM type that stands for not renting a node.
+
+        Each node that is not rented runs a dummy job of cost 0.
+        """
         jobs, types, most = problem.hours.shape
         not_rented = problem.used_nodes
         run = np.full((jobs + not_rented, types + 1, most), math.inf)
@@ -69,7 +73,7 @@ class SharePlanner:
         )
 
     def _shares(self, problem: Problem) -> Floats:
-        """Return the cost in $ of running each job to its end, (jobs, types, max GPUs)."""
+        """Return each job's cost in $ until its own end, (jobs, types, max GPUs): tardiness, and price of its GPUs."""
         most: int = problem.hours.shape[2]
         part: Floats = np.arange(1.0, most + 1) / problem.num_gpus[:, None]
         return problem.tardiness + problem.deployment * part

@@ -1,1 +1,1 @@
-"""The tables of a capacity problem: VM types, jobs with due dates, plans and their cost."""
+"""The data of a capacity planning problem: VM types, jobs with due dates, plans and their cost."""

@@ -40,7 +40,7 @@ class Catalogue(Sequence[VMType]):
     __slots__ = ("_index", "_types")
 
     def __init__(self, types: Iterable[VMType]) -> None:
-        """Check the types; ValueError if there is none, or if a name occurs twice."""
+        """Create a catalogue of these types; raise ValueError if there are none, or if a name occurs twice."""
         self._types: tuple[VMType, ...] = _checks.sequence(types, "types", ValueError)
         self._index: dict[str, int] = {}
         for row, vm_type in enumerate(self._types):
@@ -74,11 +74,11 @@ class Catalogue(Sequence[VMType]):
 
     @property
     def max_gpus(self) -> int:
-        """Return the number of GPUs of the largest type."""
+        """Return the number of GPUs of the VM type with most GPUs."""
         return max(vm_type.num_gpus for vm_type in self._types)
 
     def index_of(self, name: str) -> int:
-        """Return the index of the type `name`; ValueError lists the known names if it is unknown."""
+        """Return the position of the VM type called `name`; raise ValueError with the known names if it is unknown."""
         if name not in self._index:
             raise ValueError(f"VM type {_checks.shown(name)} is not one of {', '.join(self._index)}")
         return self._index[name]
@@ -97,7 +97,7 @@ class Catalogue(Sequence[VMType]):
         return cls(types)
 
     def to_csv(self) -> str:
-        """Write the catalogue as CSV, which `from_csv` can read."""
+        """Return the catalogue as CSV text that `from_csv` can read."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(_COLUMNS)

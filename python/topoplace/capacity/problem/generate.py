@@ -1,20 +1,21 @@
-"""Generate jobs like those of the paper's experiments (Filippini et al., section V-A) from a seed.
+"""Generator of random jobs like those of Filippini et al. (section V-A).
 
-The paper states the following. Networks are AlexNet, ResNet, VGG and DeepSpeech in PyTorch and TensorFlow, with varied
+The paper states the following. Jobs train AlexNet, ResNet, VGG and DeepSpeech in PyTorch and TensorFlow, with varied
 epochs and batch sizes. VGG depends on compute power, AlexNet and DeepSpeech on the disk and on the GPU's memory, ResNet
-on both alike. Due dates are U[min t, 2 max t] after submission, weights U[0.36, 1.08] $/h. Inter-arrival times follow a
-Poisson distribution with a mean of 45,000 s for one node and 45,000/N s for N nodes (450 s for 100, section V-B). Every
-job takes longer than 45,000 s even in its fastest configuration, and jobs run for hours or days.
+on both alike. A due date is uniform between a job's shortest run time and twice its longest, counted from submission.
+The weight (cost of being late) is uniform in 0.36..1.08 $/h. Inter-arrival times follow a Poisson distribution with a
+mean of 45,000 s for one node and 45,000/N s for N nodes (450 s for 100, section V-B). Every job takes longer than
+45,000 s even in its fastest configuration (VM type and number of GPUs), and jobs run for hours or days.
 
-The paper does not state the execution times, so we model them. On one GTX 1080Ti, a job divides its time between
-computing, accessing memory, and waiting for disk and CPU. Another GPU scales the first two by the figures of its data
-sheet. Several GPUs divide them, the third stays as it is, and the exchange of gradients is added. So more GPUs always
-help, but less than proportionally.
+The paper does not state the run times, so we model them. On one GTX 1080Ti, a job divides its time between computing,
+accessing GPU memory, and waiting for disk and CPU. On another GPU, computing and memory time scale with the speeds in
+its data sheet. Several GPUs divide computing and memory time; disk and CPU time stays, and time to exchange gradients
+is added. So more GPUs always help, but less than proportionally.
 
-The shares reproduce the ratios of single-GPU times that the authors published with a later scheduler. There a Quadro
-P600 takes 3.1 times as long as a GTX 1080Ti for AlexNet, 3.5 to 4.0 for ResNet and 4.7 for VGG. A K80 or M60 takes 1.1
-to 1.5 times as long. The numbers of epochs make jobs take one to five days on one GTX 1080Ti. In the published times,
-the fastest configuration of a job takes 12 to 45 hours.
+The fractions of computing, memory and disk time reproduce ratios of single-GPU times that the authors published with a
+later scheduler. There a Quadro P600 takes 3.1 times as long as a GTX 1080Ti for AlexNet, 3.5 to 4.0 for ResNet and 4.7
+for VGG. A K80 or M60 takes 1.1 to 1.5 times as long. The numbers of epochs make jobs take one to five days on one
+GTX 1080Ti. In the published times, the fastest configuration of a job takes 12 to 45 hours.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from topoplace.capacity.problem.job import CapacityJob, checked_hours
 MEAN_ARRIVAL_SECONDS: Final = 45_000.0
 """Mean time between two jobs for one node, in seconds (section V-A)."""
 WEIGHTS: Final = (0.36, 1.08)
-"""Range of weights, $ per hour of tardiness (section V-A)."""
+"""Range of weights: cost in $ per hour by which a job misses its due date (section V-A)."""
 BATCH_SIZES: Final = (32, 64, 128, 256)
 MAX_JOBS: Final = 1 << 20
 _REFERENCE: Final = "GTX 1080Ti"
@@ -66,7 +67,11 @@ GPU_SPEEDS: Final[Mapping[str, GpuSpeed]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A neural network to train, with its time per epoch on one GTX 1080Ti and the parts of that time."""
+    """A neural network to train, with its time per epoch on one GTX 1080Ti.
+
+    epochs: smallest and largest number of epochs of a job. compute, memory: fractions of the time spent on computing
+    and on accessing GPU memory.
+    """
 
     name: str
     hours_per_epoch: float
@@ -77,7 +82,7 @@ class Network:
     disk: float
     """Fraction of the time spent on disk and CPU; `compute`, `memory` and `disk` sum to 1."""
     exchange: float
-    """Time to exchange gradients among many GPUs, as a fraction of the same time."""
+    """Extra time to exchange gradients among many GPUs, as a fraction of the time on one GTX 1080Ti."""
 
     def relative_time(self, gpu: GpuSpeed, gpus: int) -> float:
         """Return the time per epoch on `gpus` GPUs of this speed, relative to one GTX 1080Ti."""
@@ -94,7 +99,7 @@ NETWORKS: Final = (
     Network("deepspeech", 5.0, (5, 20), compute=0.06, memory=0.28, disk=0.66, exchange=0.05),
 )
 FRAMEWORKS: Final[Mapping[str, float]] = MappingProxyType({"pytorch": 1.0, "tensorflow": 1.1})
-"""Execution time relative to PyTorch, by framework."""
+"""Run time by framework, relative to PyTorch."""
 
 
 def generate_jobs(
@@ -109,9 +114,9 @@ def generate_jobs(
 ) -> tuple[CapacityJob, ...]:
     """Generate `num_jobs` jobs for `num_nodes` nodes, in order of submission; the first arrives at time 0.
 
-    gpu_speeds: speeds of the GPU models in the catalogue; ValueError names a VM type whose GPU model is missing.
-    tables: measured times to draw jobs from instead, each as `CapacityJob.hours`. mean_arrival_seconds: mean time
-    between two jobs, multiplied by the number of nodes.
+    Run times are for the VM types in `catalogue`. gpu_speeds: speeds of their GPU models; raises ValueError for a VM
+    type whose GPU model is missing. tables: measured run times to draw from instead, each like `CapacityJob.hours`.
+    mean_arrival_seconds: mean time between two jobs for one node; it is divided by `num_nodes`.
     """
     _checks.integer(num_jobs, "num_jobs", ValueError, low=0, high=MAX_JOBS)
     _checks.integer(num_nodes, "num_nodes", ValueError, low=1, high=MAX_JOBS)
@@ -129,9 +134,10 @@ def generate_jobs(
 def relative_times(
     network: Network, catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed] = GPU_SPEEDS
 ) -> NDArray[np.float64]:
-    """Return the times of `network` relative to one GTX 1080Ti, (types, max GPUs).
+    """Return the training times of `network` by VM type (row) and number of GPUs (column), relative to one GTX 1080Ti.
 
-    A time is infinite if the type has fewer GPUs. ValueError names a type whose GPU model has no speed.
+    Column k stands for k + 1 GPUs; a time is infinite if the type has fewer GPUs. Raises ValueError for a type whose
+    GPU model is not in `gpu_speeds`.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     times = np.full((len(catalogue), catalogue.max_gpus), math.inf)
@@ -146,7 +152,7 @@ def relative_times(
 
 
 Draw = Callable[[np.random.Generator], tuple[str, NDArray[np.float64]]]
-"""A function that draws a job's name and its table of times."""
+"""A function that draws a job's name and its run times in hours, by VM type and number of GPUs minus 1."""
 
 
 def _modelled(catalogue: Catalogue, gpu_speeds: Mapping[str, GpuSpeed]) -> Draw:

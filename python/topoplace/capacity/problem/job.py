@@ -1,4 +1,4 @@
-"""Jobs with due dates, and their execution times on each number of GPUs of each VM type."""
+"""Jobs with due dates, and their run times by VM type and number of GPUs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ MAX_HOURS = 1e9
 
 @dataclass(frozen=True, eq=False)
 class CapacityJob:
-    """A job with a due date. Times of day and durations are in hours.
+    """A job with a due date; all times are in hours.
 
-    hours: (types, max GPUs) float64, the execution time t_jvg on type v with g + 1 GPUs. It is infinite if the job
-    cannot run there or the type has fewer GPUs. weight: cost of tardiness, ω in $ per hour past `due`.
+    hours: (types, max GPUs) float64 array of run times; entry [v, g] is for g + 1 GPUs of VM type v. It is infinite if
+    the job cannot run there or the type has fewer GPUs. weight: cost in $ per hour of ending after `due` (ω in the
+    paper). submit: submission time.
     """
 
     job_id: str
@@ -33,7 +34,7 @@ class CapacityJob:
     submit: float = 0.0
 
     def __init__(self, job_id: str, due: float, weight: float, hours: ArrayLike, submit: float = 0.0) -> None:
-        """Check the job; ValueError names an entry of `hours` that is NaN, 0 or less, or a job that can run nowhere."""
+        """Create a job; raise ValueError if an entry of `hours` is not above 0, or if the job can run nowhere."""
         what = f"job {_checks.shown(_checks.text(job_id, 'job_id', ValueError))}"
         object.__setattr__(self, "job_id", job_id)
         for name, value, low in (("due", due, -MAX_HOURS), ("weight", weight, 0.0), ("submit", submit, 0.0)):
@@ -43,15 +44,16 @@ class CapacityJob:
 
     @cached_property
     def gpu_hours(self) -> float:
-        """Return the least GPUs times hours of the job over all types and numbers of GPUs."""
+        """Return the job's size: its least GPU hours (GPUs times run time) over all VM types and numbers of GPUs."""
         gpus = np.arange(1.0, self.hours.shape[1] + 1)
         return float(np.min(self.hours * gpus))
 
 
 def checked_hours(hours: ArrayLike, what: str, *, dimensions: int) -> NDArray[np.float64]:
-    """Check execution times, whose last two axes are one job's table, and return a read-only copy.
+    """Check an array of run times in hours and return a read-only copy.
 
-    Every job must be able to run somewhere. ValueError names the entry at fault; `what` names the argument.
+    Its last two axes are VM type and number of GPUs; there is one more axis, the job, if `dimensions` is 3. Raises
+    ValueError that names a wrong entry, or a job that can run nowhere. what: name of the array in messages.
     """
     times = _checks.numbers_of(hours, what, ValueError)
     if times.ndim != dimensions or 0 in times.shape[-2:]:
@@ -70,9 +72,9 @@ def checked_hours(hours: ArrayLike, what: str, *, dimensions: int) -> NDArray[np
 def time_table(
     times: Mapping[tuple[str, int], float], catalogue: Catalogue, what: str = "times"
 ) -> NDArray[np.float64]:
-    """Build the table `CapacityJob.hours` from hours by (name of the VM type, number of GPUs).
+    """Return the array for `CapacityJob.hours` from run times in hours by (name of the VM type, number of GPUs).
 
-    ValueError names an invalid key or time; `what` names the argument.
+    Raises ValueError that names an invalid key or time. what: name of `times` in messages.
     """
     _checks.instance(times, Mapping, what, ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
@@ -90,11 +92,11 @@ def time_table(
 
 
 def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[CapacityJob, ...]:
-    """Read jobs, in the order of their lines, from two CSV texts with headers.
+    """Read jobs from two CSV texts with headers, one of jobs and one of their run times; keep the order of `jobs`.
 
     jobs: columns job_id, due (hours), weight ($/h), and optionally submit (hours). times: columns job_id, vm_type, gpus
-    and hours, with a line for each configuration in which a job can run. ValueError names the line of a time that is
-    not above 0, an unknown type, too many GPUs, a job in only one of the texts, or a repeated entry.
+    and hours, with one line for each VM type and number of GPUs on which a job can run. Raises ValueError that names
+    the line of a time not above 0, an unknown type, too many GPUs, a job in only one text, or a repeated entry.
     """
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
     with _errors_of("times"):
@@ -107,7 +109,7 @@ def jobs_from_csv(jobs: str, times: str, catalogue: Catalogue) -> tuple[Capacity
 
 
 Tables = dict[str, tuple[int, NDArray[np.float64]]]
-"""For each job, its first line and its table of times."""
+"""For each job id, the first line of its run times, and its array of run times (`CapacityJob.hours`)."""
 
 
 @contextmanager
@@ -119,7 +121,7 @@ def _errors_of(text: str) -> Generator[None]:
 
 
 def _jobs(text: str, tables: Tables) -> Iterator[CapacityJob]:
-    """Yield the jobs of a CSV text, each with its table of times, which is removed from `tables`."""
+    """Yield the jobs of a CSV text; each job's run times are taken out of `tables`."""
     line_of: dict[str, int] = {}
     for line, row in records(text, ("job_id", "due", "weight"), ("submit",)):
         job_id = row["job_id"].strip()
@@ -153,7 +155,7 @@ def _tables(text: str, catalogue: Catalogue) -> Tables:
 
 
 def same_shape(jobs: Sequence[CapacityJob], catalogue: Catalogue) -> None:
-    """Check that the tables of all jobs have the catalogue's shape; ValueError names the first that does not."""
+    """Raise ValueError if a job's array of run times does not have the catalogue's shape (types, max GPUs)."""
     shape = (len(catalogue), catalogue.max_gpus)
     for i, job in enumerate(jobs):
         _checks.instance(job, CapacityJob, f"jobs[{i}]", ValueError)

@@ -1,4 +1,4 @@
-"""Plans of a capacity problem, their cost, and the protocol of planners."""
+"""Plans (which VMs to rent and what runs there), their cost, and the interface of planners."""
 
 from __future__ import annotations
 
@@ -14,72 +14,75 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A rented virtual machine."""
+    """A rented virtual machine of a plan, with the jobs that run there."""
 
     vm_type: int
-    """Index of its type in the catalogue."""
+    """Index of the machine's VM type in the catalogue."""
     jobs: tuple[tuple[int, int], ...]
-    """(index of the job, its number of GPUs) of the jobs that run there, ascending."""
+    """(job index, number of GPUs) of each job that runs there, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The parts of the objective (P1a), in $."""
+    """The four parts of a plan's cost in $: rented VMs, late jobs, waiting jobs, and unused GPUs.
+
+    Their sum is the objective (P1a) of Filippini et al.
+    """
 
     vm: float
-    """Price of each node until the first of its jobs ends."""
+    """Price of each rented node until the first of its jobs ends."""
     tardiness: float
-    """Tardiness of the jobs that run."""
+    """Penalty for running jobs that will end after their due dates."""
     postponement: float
-    """Worst-case tardiness of the jobs that wait."""
+    """Penalty for jobs that wait, by how late they would be in the worst case."""
     idle: float
-    """Penalty for rented but unused GPUs."""
+    """Penalty for GPUs of rented nodes that no job uses."""
 
     @property
     def total(self) -> float:
-        """Return the sum of all parts, which planners minimise."""
+        """Return the sum of the four parts in $, which planners minimise."""
         return self.vm + self.tardiness + self.postponement + self.idle
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The nodes to rent and their jobs until the next decision. Create a plan with `plan_of`."""
+    """A planner's decision: the nodes (VMs) to rent and the jobs that run there. Create a plan with `plan_of`."""
 
     nodes: tuple[Node, ...]
     postponed: tuple[int, ...]
-    """The jobs that wait, ascending."""
+    """Indices of the jobs that wait, ascending."""
     cost: Cost
     bound: float = 0.0
-    """Lower bound on the cost of any plan; 0 if nothing better is known."""
+    """Lower bound in $ on the cost of any plan of the problem; 0 if nothing better is known."""
     status: str = "heuristic"
-    """`optimal` (proven to the requested gap), `timeout` (the best plan until then), or `heuristic`."""
+    """`optimal` (proven to the requested gap), `timeout` (the best plan found in time), or `heuristic`."""
     num_variables: int = 0
-    """Number of variables of the largest model solved."""
+    """Number of variables of the largest optimisation model solved; 0 if none was solved."""
 
     @property
     def gap(self) -> float:
-        """Return (cost - bound) / cost, the largest share of the cost that a better plan could save.
+        """Return the largest fraction of this plan's cost that a better plan could save: (cost - bound) / cost.
 
-        It is 0 if the cost equals the bound.
+        It is 0 for a plan that is proven optimal.
         """
         return (self.cost.total - self.bound) / self.cost.total if self.cost.total > self.bound else 0.0
 
     def with_bound(self, bound: float) -> Plan:
-        """Return the plan with its bound raised to `bound`, capped at its own cost because of rounding."""
+        """Return the plan with its lower bound raised to `bound`, but not above the plan's cost."""
         return replace(self, bound=max(self.bound, min(bound, self.cost.total)))
 
 
 @runtime_checkable
 class Planner(Protocol):
-    """A planner of one decision at a time. The same problem must give the same plan."""
+    """The interface of planners, which turn one problem into one plan; equal problems must give equal plans."""
 
     @property
     def name(self) -> str:
-        """Name the planner in tables."""
+        """Return the planner's name, as printed in tables."""
         ...
 
     def plan(self, problem: Problem) -> Plan:
-        """Choose which nodes to rent and which jobs run there."""
+        """Return a plan for the problem: which nodes (VMs) to rent, and which jobs run there on how many GPUs."""
         ...
 
 
@@ -91,10 +94,11 @@ def plan_of(
     status: str = "heuristic",
     num_variables: int = 0,
 ) -> Plan:
-    """Build the plan that rents these nodes; jobs on none of them wait.
+    """Return the plan that rents `nodes`, with its cost; jobs that are on none of these nodes wait.
 
-    There may be fewer nodes than (P1n) requires, but not more than `num_nodes`. ValueError names a node without a job,
-    with too few GPUs for its jobs, or with a job that also runs elsewhere or cannot run there.
+    There may be at most `problem.num_nodes` nodes. There may be fewer than `used_nodes`, although the paper's (P1n)
+    forbids this. Raises ValueError for a node without a job, with too few GPUs for its jobs, or with a job that also
+    runs elsewhere or cannot run there. bound, status, num_variables: as in `Plan`.
     """
     given: tuple[Node, ...] = _checks.sequence(nodes, "nodes", ValueError)
     for i, node in enumerate(given):

@@ -1,4 +1,4 @@
-"""The problem of one decision: which VM types to rent, and on how many GPUs of which node each job runs."""
+"""The planning problem of one decision: which VMs to rent, and on how many GPUs of which VM each job runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ MAX_NODES = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The input of a local controller (Filippini et al., Table I), with jobs in order of submission.
+    """The input of one planning decision: VM types, the number of nodes (VMs) to rent at most, and jobs.
 
-    due: (jobs,) hours from now, negative if the due date has passed. weight: (jobs,) ω, $ per hour of tardiness.
-    hours: (jobs, types, max GPUs) remaining execution time, as in `CapacityJob`. interval: H, most hours until the next
-    decision. postponement: factor ρ. idle: μ, $ per rented but unused GPU.
+    Jobs are in order of submission. due: (jobs,) hours from now, negative if the due date has passed. weight: (jobs,)
+    cost in $ per hour of tardiness. hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`. interval:
+    longest time in hours until the next decision. postponement: factor on the worst-case tardiness cost of a waiting
+    job. idle: $ per rented but unused GPU. Filippini et al. (Table I) call weight, interval, postponement and idle
+    ω, H, ρ and μ.
 
-    The objective is (P1a) less a constant. The delay that a job already has costs the same in every plan, so it is not
-    counted. As printed, (P1h) charges ω times this delay to a waiting job, and (P1i) charges ρ ω times it to a running
-    one. The text, however, states that a running job has no worst-case tardiness. So both pay 1 + ρ times the delay,
-    and a past due date is equivalent to one now.
+    The cost of a plan is the paper's objective (P1a) without a constant: tardiness that a job already has costs the
+    same in every plan, so it is not counted, and a past due date is equivalent to one now. As printed, the paper
+    charges this tardiness to waiting jobs too (P1h) and, times ρ, to running jobs (P1i), so every job pays for it
+    alike. Its text, however, states that a running job has no worst-case tardiness.
     """
 
     catalogue: Catalogue
@@ -52,7 +54,7 @@ class Problem:
         postponement: float = 100.0,
         idle: float = 1.0,
     ) -> None:
-        """Check and copy the arguments; ValueError names argument, index and value of an entry out of range."""
+        """Check and copy the arguments; raise ValueError that names the first entry out of range."""
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         columns = {
             "due": _column(due, "due", -MAX_HOURS),
@@ -91,7 +93,11 @@ class Problem:
         postponement: float = 100.0,
         idle: float = 1.0,
     ) -> Problem:
-        """Build the problem of `jobs` at time `now` (hours). left: (jobs,) fraction of each still to do; 1 if None."""
+        """Return the planning problem for `jobs` at time `now` (hours).
+
+        left: (jobs,) fraction of each job's work still to do, above 0; None means all of it. num_nodes: most nodes that
+        may be rented. interval, postponement, idle: as in `Problem`.
+        """
         jobs = _checks.sequence(jobs, "jobs", ValueError)
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         same_shape(jobs, catalogue)
@@ -114,36 +120,44 @@ class Problem:
 
     @property
     def used_nodes(self) -> int:
-        """Return the number of nodes that (P1n) requires a plan to rent."""
+        """Return how many nodes a plan has to rent by the paper's (P1n): one per job, but at most `num_nodes`."""
         return min(self.num_nodes, self.num_jobs)
 
     @cached_property
     def num_gpus(self) -> NDArray[np.int32]:
-        """Return G_v (types,), the number of GPUs of each VM type."""
+        """Return the number of GPUs of each VM type, as an array (types,)."""
         return _gpus(self.catalogue)
 
     @cached_property
     def price(self) -> Floats:
-        """Return c_v (types,), the price of each VM type in $ per hour."""
+        """Return the price of each VM type in $ per hour, as an array (types,)."""
         return np.array([vm_type.cost_per_hour for vm_type in self.catalogue])
 
     @cached_property
     def tardiness(self) -> Floats:
-        """Return ω τ (jobs, types, max GPUs), the cost of tardiness in $; infinite if the job cannot run there."""
+        """Return each job's tardiness cost in $ by VM type and number of GPUs minus 1, (jobs, types, max GPUs).
+
+        It is the cost of ending after the due date if the job starts now, and infinite if the job cannot run there.
+        """
         return self._weighted(np.maximum(self.hours - np.maximum(self.due, 0.0)[:, None, None], 0.0))
 
     @cached_property
     def deployment(self) -> Floats:
-        """Return π = t c (jobs, types, max GPUs), the price in $ of the node until the job ends.
+        """Return the price in $ of renting a node until a job ends, (jobs, types, max GPUs).
 
-        It is infinite if the job cannot run there.
+        It is the job's run time on a VM type and number of GPUs, times the type's price (π in the paper). It is
+        infinite if the job cannot run there.
         """
         runs = np.isfinite(self.hours)
         return np.where(runs, np.where(runs, self.hours, 0.0) * self.price[:, None], math.inf)
 
     @cached_property
     def waiting(self) -> Floats:
-        """Return ρ ω max(0, H + M - d) (jobs,), the cost in $ of postponing a job with longest time M (P1i)."""
+        """Return the cost in $ of letting each job wait, (jobs,).
+
+        It is the job's worst-case tardiness, times its `weight` and `postponement` (the paper's P1i). In the worst
+        case, the job starts after `interval` hours on its slowest VM type and number of GPUs.
+        """
         longest = np.where(np.isfinite(self.hours), self.hours, 0.0).max(axis=(1, 2), initial=0.0)
         late = np.maximum(self.interval + longest - np.maximum(self.due, 0.0), 0.0)
         cost: Floats = self.postponement * self.weight * late
@@ -159,7 +173,7 @@ def _gpus(catalogue: Catalogue) -> NDArray[np.int32]:
 
 
 def _check_gpus(hours: Floats, catalogue: Catalogue) -> None:
-    """Refuse times on more GPUs than a type has."""
+    """Raise ValueError if `hours` has a finite run time on more GPUs than the VM type has."""
     for v, vm_type in enumerate(catalogue):
         beyond: NDArray[np.bool_] = np.isfinite(hours[:, v, vm_type.num_gpus :])
         for j, g in np.argwhere(beyond)[:1].tolist():

@@ -1,8 +1,8 @@
-"""DRMaestro (Amaral's thesis, chapter 5): disaggregated GPUs and the network, in the sizes of its experiments.
+"""Reproduction of DRMaestro (Amaral's thesis, chapter 5): scheduling GPUs attached over the network.
 
-`rodinia` lists our assumptions about jobs and machines, `policies.DRMaestro` those about the policy. Experiment 2 of
-the thesis repeats experiment 1 in its simulator; we simulate both. Makespans are those of Rodinia's jobs, without the
-long jobs that hold CPUs at first: the makespans of table 9 are shorter than the long jobs.
+`rodinia` lists our assumptions about jobs and machines, `policies.DRMaestro` our assumptions about the policy.
+Experiment 2 of the thesis repeats experiment 1 in a simulator; we simulate both. Makespans count the jobs of the
+Rodinia suite only, not the long CPU jobs that start first: the thesis' table 9 has makespans shorter than a long job.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SEEDS = 3
 
 
 def reproduce(*, quick: bool = False, seed: int = 0, output: Path | None = None) -> list[Claim]:
-    """Return all rows, in the order of the thesis.
+    """Compare the thesis' numbers with our simulations; return one row per quantity, in the order of the thesis.
 
-    quick: one list of jobs instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decisions on at
-    most 1,000 machines. seed: seed of the first list. output: an existing directory for plots.
+    quick: one random job list instead of three, 512 jobs on 16 machines instead of 4,096 on 128, and decision times
+    on at most 1,000 machines. seed: seed of the first job list. output: an existing directory for plots.
     """
     seeds = range(seed, seed + (1 if quick else _SEEDS))
     small, first = Study(64, 4, seeds), Study(512, 4, seeds)

@@ -1,18 +1,20 @@
 """The jobs of the thesis' experiments (sections 3.3 and 5.6), and the machines they run on.
 
-The thesis states the applications of the Rodinia suite, and for seven of them the share of time spent in the network,
-alone and beside iperf. It also states that their run times are similar, that the type of a job is uniform, and the rate
-of arrival. Long jobs that need only CPUs and memory hold parts of some machines at first, for about 800 s.
+The thesis names the applications of the Rodinia suite. For seven applications it states the share of time spent in the
+network, alone and beside iperf (a program that saturates the network). It also states that run times are similar, that
+each job's application is drawn uniformly, and how often jobs arrive. For the first 800 s or so, long jobs that need
+only CPUs and memory hold parts of some machines.
 
 Our assumptions where the thesis is silent:
 - A job needs one GPU, as the programs of the suite do, and 9 to 12 of a machine's 160 logical CPUs.
 - Run times are 50 to 74 s, 62 s on average. Experiment 1 without disaggregation implies this mean: 512 jobs take
   2,486 s on 6 GPUs for 800 s and on 16 after that, (6 * 800 + 16 * 1,686) / 512 s.
-- Of four machines, the long jobs hold two completely, one except for 24 CPUs (two jobs), and one not at all. So 6 GPUs
-  have local CPUs, as in figure 23, and the remaining CPUs are enough for 16 jobs. All experiments begin like that.
-- Hotspot, whose shares are unknown, has the medians of the others.
-- With local GPUs, a job spends half as much of its time in the network. The thesis' jobs lose time to their neighbours
-  without disaggregation, too (figures 29 and 31), so they must use the network.
+- Of every four machines, long jobs hold all CPUs of two, and all but 24 of a third, which leaves enough for two jobs.
+  The fourth machine is free. So 6 GPUs have local CPUs, as in figure 23, and the remaining CPUs are enough for 16 jobs.
+  All experiments begin like that.
+- Hotspot, whose network times are unknown, has the medians of the other applications.
+- With a local GPU, a job spends half as much of its time in the network as with a remote one. In the thesis, jobs also
+  slow each other down without disaggregation (figures 29 and 31), so they must use the network.
 """
 
 from __future__ import annotations
@@ -29,21 +31,25 @@ from topoplace.simulate import Workload
 from topoplace.topology.topology import Topology
 
 ARRIVALS_PER_SECOND: Final = 16.0
-"""Section 5.6.1."""
+"""Jobs submitted per second (section 5.6.1)."""
 WARM_UP_SECONDS: Final = 800.0
-"""Section 5.6.1: "approximately"; drawn within 2 % of it."""
+"""Approximate run time of the long jobs (section 5.6.1); each is drawn within 2 % of it."""
 MACHINE: Final = HostResources(cpus=160, memory_gb=512.0)
-"""Table 6: two sockets of ten cores with eight threads each."""
+"""CPUs and memory of a machine (table 6): two sockets of ten cores with eight threads each."""
 GPUS: Final = 4
 """K80 boards per machine, section 3.3.1."""
 WARM_UP_CPUS: Final = (160, 160, 136)
-"""CPUs of the long jobs on every four machines."""
+"""CPUs held by the long jobs: three machines of every four run one long job each."""
 LOCAL_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One program: seconds alone, logical CPUs, GB of memory, and its shares of time in the network in percent."""
+    """A program of the Rodinia suite with its needs; it uses one GPU.
+
+    seconds: run time alone. cpus: logical CPUs. alone, contended: percent of the run time spent in the network with a
+    remote GPU, on an idle network and beside iperf.
+    """
 
     seconds: float
     cpus: int
@@ -52,7 +58,7 @@ class Application:
     contended: float
 
     def profile(self) -> NetworkProfile:
-        """Return the network profile of the application."""
+        """Return the shares of time in the network, as fractions: remote GPU alone and contended, local GPU alone."""
         return NetworkProfile(self.alone / 100, self.contended / 100, self.alone / 100 * LOCAL_SHARE)
 
 
@@ -71,7 +77,7 @@ PROFILES: Final = {name: application.profile() for name, application in APPLICAT
 
 
 def machines(count: int) -> Topology:
-    """Return `count` machines of the testbed on 10 Gbit/s Ethernet, each with four K80 on PCIe."""
+    """Return a cluster of `count` machines like the thesis' testbed: four K80 on PCIe each, 10 Gbit/s Ethernet."""
     machine = Topology.from_links(
         GPUS, [], 12.0, sockets=[0, 0, 1, 1], model="K80", memory_gb=12.0, name="firestone"
     )
@@ -79,7 +85,10 @@ def machines(count: int) -> Topology:
 
 
 def workload(num_jobs: int, num_machines: int, seed: int) -> Workload:
-    """Return the long jobs at time 0, then `num_jobs` jobs of Rodinia; `num_machines` is a multiple of four."""
+    """Return a random workload: long CPU jobs submitted at time 0, and `num_jobs` Rodinia jobs that arrive afterwards.
+
+    There are three long jobs per four machines; `num_machines` is a multiple of four.
+    """
     random = np.random.default_rng(seed)
     long = [
         JobGraph.without_gpus(cpus=cpus, memory_gb=2.5 * cpus)

@@ -1,4 +1,4 @@
-"""The claims of chapter 5 of the thesis, each with a verdict by the rule in its `why`."""
+"""Comparisons of the numbers in the thesis' chapter 5 with our simulations, each with a verdict."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from topoplace.papers.drmaestro import rodinia
 from topoplace.papers.drmaestro.study import Run, Study
 
 _NEAR: Final = 0.05
-"""Ratios of makespans that differ by at most this are the same."""
+"""Ratios of makespans that differ by at most this count as equal."""
 _MIN_EFFECT: Final = 0.01
-"""A ratio must be further from 1 to show an order, even with a single seed."""
+"""A ratio must differ from 1 by more than this to count as a speed-up or slowdown, even with a single seed."""
 _BUSY: Final = (100.0, 700.0)
 """Interval in seconds: all jobs have been submitted, and no long job has finished."""
 _LONGEST_DECISION: Final = 1.0
 """Limit in seconds; the thesis' decisions are "in the order of sub-seconds"."""
 Makespans = tuple[float, float]
-"""Seconds without and with disaggregation."""
+"""Makespans in seconds: with local GPUs only, and with GPUs attached over the network."""
 EXPERIMENT_1: Final[Makespans] = (2486.0, 2191.0)
 TABLE_9: Final[Mapping[bool, Makespans]] = {False: (413.08, 261.77), True: (418.83, 300.07)}
-"""Makespans by network awareness, like TABLE_10."""
+"""Makespans with the network-aware policy off (False) and on (True); TABLE_10 has the same form."""
 TABLE_10: Final[Mapping[bool, Makespans]] = {False: (1087.73, 972.20), True: (959.21, 862.15)}
 _ORDER: Final = (
     f"order only on the same side of 1 by more than {_MIN_EFFECT} and than the ratios are apart, else differs"
@@ -31,7 +31,7 @@ _ORDER: Final = (
 
 
 def shares() -> Iterator[Claim]:
-    """Yield the row of section 3.3.3: run times implied by the measured shares."""
+    """List the time that programs spend in the network (section 3.3.3), and the slowdowns that this implies."""
     known = {name: app for name, app in rodinia.APPLICATIONS.items() if name != "hotspot"}
     full = {name: rodinia.PROFILES[name].slowdown(1.0, remote=True) for name in known}
     yield Claim(
@@ -45,7 +45,11 @@ def shares() -> Iterator[Claim]:
 
 
 def experiment_1(study: Study) -> Iterator[Claim]:
-    """Yield the rows of section 5.6.2: four machines, 512 jobs, a policy that ignores the network."""
+    """Compare experiment 1 (section 5.6.2) with our results: makespans, busy GPUs and decision times.
+
+    Each is measured without and with remote GPUs. study: 512 jobs on four machines. The policy ignores network
+    contention.
+    """
     off, on = study.runs(disaggregate=False), study.runs(disaggregate=True)
     yield _speedup("5.2", f"experiment 1, {study.where}", EXPERIMENT_1, off, on)
     busy = [_mean([run.busy_gpus(*_BUSY) for run in runs]) for runs in (off, on)]
@@ -61,7 +65,10 @@ def experiment_1(study: Study) -> Iterator[Claim]:
 
 
 def overhead(number: str, study: Study, *, slower: bool) -> Iterator[Claim]:
-    """Yield the rows of figures 24 and 27: times of decisions, with and without disaggregation."""
+    """Compare decision times with figures 24 and 27: the longest, and the ratio of means with to without remote GPUs.
+
+    number: prefix of the claims' ids. slower: True if the thesis' decisions take longer with remote GPUs.
+    """
     off, on = (
         [seconds for run in study.runs(disaggregate=way) for seconds in run.seconds] for way in (False, True)
     )
@@ -93,7 +100,10 @@ def _overhead_ratio(number: str, study: Study, *, slower: bool) -> Claim:
 
 
 def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterator[Claim]:
-    """Yield the rows of tables 9 and 10: disaggregation and network awareness, each without and with the other."""
+    """Compare table 9 or 10 with our results: makespan ratios due to remote GPUs, a network-aware policy, and both.
+
+    number: prefix of the claims' ids. paper: the table's makespans, by whether the policy is network-aware.
+    """
     for aware in (False, True):
         off, on = (study.runs(disaggregate=way, network_aware=aware) for way in (False, True))
         title = f"{study.where}, network-aware policy {'on' if aware else 'off'}"
@@ -104,7 +114,11 @@ def table(number: str, study: Study, paper: Mapping[bool, Makespans]) -> Iterato
 
 
 def slowdowns(number: str, study: Study) -> Iterator[Claim]:
-    """Yield the rows of figures 29 and 31: execution time over that alone, and postponements."""
+    """Compare figures 29 and 31 with our results: job slowdowns without and with a network-aware policy.
+
+    A slowdown is run time over run time alone. The last row counts postponements of a job. number: prefix of the
+    claims' ids.
+    """
     for way in (False, True):
         off, aware = (study.runs(disaggregate=way, network_aware=value) for value in (False, True))
         means = [_mean([run.mean_slowdown for run in runs]) for runs in (off, aware)]
@@ -168,7 +182,10 @@ def _ratio(number: str, title: str, theirs: float, ratios: Sequence[float]) -> C
 def _ratios(
     off: Sequence[Run], on: Sequence[Run], of: Callable[[Run], float] = lambda run: run.makespan
 ) -> list[float]:
-    """Return the ratio of each seed, whose two runs have the same jobs."""
+    """Return, for each seed, the ratio of a quantity in its run of `off` to that in its run of `on`.
+
+    of: the quantity, by default the makespan. Both runs of a seed have the same jobs.
+    """
     return [of(before) / of(after) for before, after in zip(off, on, strict=True)]
 
 
@@ -178,7 +195,10 @@ def _verdict(ratios: Sequence[float], theirs: float) -> str:
 
 
 def _order(ratios: Sequence[float], *, above: bool) -> str:
-    """Return `order only` if the mean is on the paper's side of 1 by more than the ratios differ, else `differs`."""
+    """Return `order only` if the mean ratio is clearly on the paper's side of 1, else `differs`.
+
+    above: True if the paper's ratio is above 1. Clearly: further from 1 than the largest ratio is from the smallest.
+    """
     mean = _mean(ratios)
     clear = abs(mean - 1) > max(_MIN_EFFECT, max(ratios) - min(ratios))
     return ORDER_ONLY if clear and (mean > 1) == above else DIFFERS

@@ -1,9 +1,11 @@
-"""The time of a decision on 128 to 12,500 machines. The thesis has no such figure; the sizes are from Firmament's.
+"""Decision times of the DRMaestro policy on 128 to 12,500 machines.
 
-Two things are measured. The first is one plan of the policy, whose phases contain only places that a minimum may need:
-two thirds of the GPUs have a job, and 256 jobs wait. The second is phase 2 as in figure 22, with all tasks and an arc
-from the aggregator to every machine. Its tasks need two thirds of the GPUs, or 256 more than there are. Between two
-decisions, 1 % of the tasks leave and as many arrive; phase 2 is then solved from scratch, or updated and re-solved.
+The thesis has no such figure; the cluster sizes are those of the Firmament paper. Two things are measured:
+- A plan: one call of the policy with 256 waiting jobs, while two thirds of the GPUs run a job. Its flow networks leave
+  out machines that no optimum needs.
+- The full flow network of phase 2 (figure 22), which gives tasks GPUs: all tasks, and an arc to every machine. The
+  tasks need two thirds of the GPUs, or 256 more GPUs than exist. Between two decisions, 1 % of the tasks leave and as
+  many arrive; the network is then solved from scratch, or updated and re-solved.
 """
 
 from __future__ import annotations
@@ -35,12 +37,16 @@ _REPEATS: Final = 5
 
 _CHURN: Final = 0.01
 _NO_LIMIT: Final = -(1 << 31)
-"""Supply of the sink; it demands more than all tasks, so that it need not follow their number."""
+"""Supply of the sink (negative: a demand); it exceeds any number of tasks, so it stays when tasks come and go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Milliseconds for the whole graph with `tasks` tasks: solved from scratch, updated, and re-solved."""
+    """Median times in milliseconds for the full flow network of the policy's phase 2, which gives tasks GPUs.
+
+    tasks: number of tasks. cold: solving from scratch. update: applying the changes between two decisions. again:
+    re-solving after these changes.
+    """
 
     tasks: int
     cold: float
@@ -50,7 +56,11 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Median times at one size: milliseconds for a plan, and the graphs with two thirds and with all GPUs busy."""
+    """Median times on a cluster of `machines` machines.
+
+    plan: milliseconds for one call of the policy. busy, full: times for the full flow network of phase 2, which gives
+    tasks GPUs. Its tasks need two thirds of the GPUs (busy) or 256 GPUs more than exist (full).
+    """
 
     machines: int
     plan: float
@@ -59,12 +69,15 @@ class Cost:
 
 
 def measure(machines: Sequence[int], seed: int) -> list[Cost]:
-    """Return the costs at each number of machines, multiples of four."""
+    """Measure the decision times for each given number of machines, a multiple of four."""
     return [_cost(count, seed) for count in machines]
 
 
 def rows(costs: Sequence[Cost]) -> Iterator[Claim]:
-    """Yield five rows per size, one for each number."""
+    """Yield the measured decision times as rows, five per cluster size.
+
+    They are one plan of the policy, and two full flow networks, each solved from scratch and re-solved after changes.
+    """
     for cost in costs:
         yield _row(
             f"{cost.machines} plan",
@@ -78,7 +91,7 @@ def rows(costs: Sequence[Cost]) -> Iterator[Claim]:
 
 
 def series(costs: Sequence[Cost]) -> list[tuple[str, list[int], list[float]]]:
-    """Return the costs as lines of a plot: name, machines, milliseconds."""
+    """Return the decision times as lines of a plot, each with its name, numbers of machines, and milliseconds."""
     sizes = [cost.machines for cost in costs]
     return [
         ("a plan", sizes, [cost.plan for cost in costs]),
@@ -133,7 +146,7 @@ def _plan(machines: int, seed: int) -> float:
 
 
 def _loaded(machines: int, seed: int) -> Cluster:
-    """Return a cluster with local jobs of all kinds on two thirds of its GPUs."""
+    """Return a cluster with single-GPU Rodinia jobs on a random two thirds of its GPUs, using local CPUs."""
     random = np.random.default_rng(seed)
     cluster = Cluster(rodinia.machines(machines), rodinia.MACHINE)
     jobs = {job.profile: job for job in rodinia.workload(_WAITING, 4, seed).jobs if job.num_tasks}
@@ -163,7 +176,7 @@ def _graph(machines: int, tasks: int, seed: int) -> Graph:
 
 
 class _UpdatedNetwork:
-    """A network of phase 2 with all its arcs, updated between decisions."""
+    """The full flow network of phase 2, which gives tasks GPUs; it is updated and re-solved between decisions."""
 
     def __init__(self, machines: int, tasks: int, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -183,18 +196,18 @@ class _UpdatedNetwork:
         number = np.arange(tasks)
         self.aggregator, self.first_machine, self.machines = 2 * tasks, 2 * tasks + 1, machines
         self.columns = np.stack([number, number + tasks, number + 2 * tasks, cost[2 * tasks : 3 * tasks]])
-        """(4, tasks): node of the task, its unscheduled node, the arc between them and its cost."""
+        """(4, tasks): each task's node, the node that keeps it unscheduled, the arc between these two, and its cost."""
         self.cost = 0
 
     def solve(self) -> NDArray[np.bool_]:
-        """Solve the network and return the mask of the tasks that wait."""
+        """Solve the network and return, per task, True if it gets no GPU and waits."""
         solution = self.network.solve()
         self.cost = solution.cost
         waits: NDArray[np.bool_] = solution.flow[self.columns[2]] > 0
         return waits
 
     def change(self, waiting: NDArray[np.bool_]) -> None:
-        """Apply one second of changes: waiting tasks become dearer, some tasks leave, as many arrive."""
+        """Change the network as in one second: leaving `waiting` tasks unscheduled costs more; replace 1 % of tasks."""
         costs, count = Costs(), self.columns.shape[1]
         self.columns[3, waiting] += units(np.array([costs.impatience]))
         self.network.set_cost(self.columns[2, waiting], self.columns[3, waiting])
@@ -216,7 +229,10 @@ class _UpdatedNetwork:
         return np.stack([task, unscheduled, arcs[:count], wait]).astype(np.int64)
 
     def cold(self) -> float:
-        """Return the milliseconds to solve the current network from scratch."""
+        """Solve the current network from scratch and return the milliseconds.
+
+        Raises RuntimeError if the minimum cost differs from that of the last call of `solve`.
+        """
         columns = self.network.columns()
         begin = time.thread_time()
         found = kernels.min_cost_flow(
@@ -229,7 +245,11 @@ class _UpdatedNetwork:
 
 
 def _phase(free: Ints, load: np.ndarray, host: Ints, waited: np.ndarray) -> Phase:
-    """Return phase 2 of figure 22: each GPU prefers the machine of its process, the aggregator offers all machines."""
+    """Return the policy's phase 2 (figure 22), a flow network that gives each task a GPU or lets it wait.
+
+    free, load: free GPUs and network load of each machine. host: machine of each task's process, where a GPU costs
+    less than on other machines. waited: seconds that each task has waited.
+    """
     costs, tasks = Costs(), np.arange(len(host), dtype=np.int64)
     one = np.zeros(1, dtype=np.int64)
     local = np.repeat(costs.place(np.ones(1), LOCAL), len(host))
@@ -247,7 +267,7 @@ def _phase(free: Ints, load: np.ndarray, host: Ints, waited: np.ndarray) -> Phas
 
 
 def _milliseconds(change: Callable[[], Callable[[], object]]) -> float:
-    """Return the median time of the calls that `change` returns; the time of `change` itself is not counted."""
+    """Call `change`, then the function that it returns; repeat, and return that function's median milliseconds."""
     times: list[float] = []
     for _ in range(_REPEATS):
         step = change()

@@ -1,4 +1,4 @@
-"""Simulations of one experiment of the thesis in all its settings, over several seeds."""
+"""Simulations of one experiment of the thesis, without and with remote GPUs and network awareness, per seed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Timed(DRMaestro):
-    """The policy DRMaestro, recording the CPU seconds of each plan."""
+    """The policy DRMaestro, which also records the CPU seconds of each call of `plan`."""
 
     def __init__(self, *, disaggregate: bool, network_aware: bool) -> None:
         super().__init__(disaggregate=disaggregate, network_aware=network_aware, profiles=rodinia.PROFILES)
         self.seconds: list[float] = []
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return the plan of DRMaestro and record its CPU time."""
+        """Return DRMaestro's plan for the queue and record its CPU time."""
         begin = time.thread_time()
         plan = super().plan(queue, cluster, now)
         self.seconds.append(time.thread_time() - begin)
@@ -35,7 +35,7 @@ class Timed(DRMaestro):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One simulation; times in seconds, of Rodinia's jobs only."""
+    """One simulation's figures, in seconds; jobs of the Rodinia suite count, the initial CPU-only jobs do not."""
 
     result: Result
     seconds: list[float] = field(repr=False)
@@ -43,26 +43,26 @@ class Run:
 
     @property
     def makespan(self) -> float:
-        """Return the time from the first submission to the last end."""
+        """Return the seconds from the first submission to the last end of a job."""
         jobs = self._jobs()
         return max(record.end for record in jobs) - min(record.submitted.submit_time for record in jobs)
 
     @property
     def mean_slowdown(self) -> float:
-        """Return the mean of run time over run time alone."""
+        """Return the mean slowdown of the jobs: run time over run time alone."""
         return float(np.mean(self.slowdowns()))
 
     def slowdowns(self) -> list[float]:
-        """Return the slowdown of every job, worst first, as in figures 29 and 31."""
+        """Return the slowdown of every job (run time over run time alone), largest first, as in figures 29 and 31."""
         return sorted((r.run_time / r.submitted.base_time for r in self._jobs()), reverse=True)
 
     @property
     def most_postponements(self) -> int:
-        """Return the most postponements of any job."""
+        """Return how often the most postponed job was postponed by the policy."""
         return max(record.postponed for record in self._jobs())
 
     def busy_gpus(self, begin: float, end: float) -> float:
-        """Return the mean number of GPUs that jobs held between two times."""
+        """Return the mean number of GPUs held by jobs between two times in seconds."""
         held = sum(max(0.0, min(record.end, end) - max(record.start, begin)) for record in self._jobs())
         return held / (end - begin)
 
@@ -71,7 +71,7 @@ class Run:
 
 
 class Study:
-    """One size of experiment in all its settings, over several seeds; runs are made on first use."""
+    """One experiment: a number of jobs and machines, simulated for several seeds; a run is made on first use."""
 
     def __init__(self, num_jobs: int, num_machines: int, seeds: Sequence[int]) -> None:
         self.num_jobs = num_jobs
@@ -81,11 +81,14 @@ class Study:
 
     @property
     def where(self) -> str:
-        """Return the experiment's size, for titles."""
+        """Return the experiment's size as text for titles, such as "64 jobs on 4 machines"."""
         return f"{self.num_jobs} jobs on {self.num_machines} machines"
 
     def runs(self, *, disaggregate: bool, network_aware: bool = False) -> tuple[Run, ...]:
-        """Return one run per seed; all settings have the same jobs."""
+        """Return one simulation per seed, with the same jobs whatever the two settings are.
+
+        disaggregate: allow remote GPUs. network_aware: let the policy avoid network contention.
+        """
         key = disaggregate, network_aware
         if key not in self._runs:
             self._runs[key] = tuple(self._run(seed, *key) for seed in self.seeds)

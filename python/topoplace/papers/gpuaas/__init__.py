@@ -1,9 +1,10 @@
-"""GPU as a service (Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems").
+"""Reproduction of Filippini et al., "Hierarchical Scheduling in on-demand GPU-as-a-Service Systems".
 
-Jobs are those of `capacity.generate_jobs`, or drawn from a given file of the times that the authors published with a
-later scheduler. Decisions are made when jobs arrive and finish, but not every hour: the paper counts its solver's work
-the same way (section V-B). First-principle methods are as their authors published them later, with all nodes in one
-pool. Compared costs are those that the simulation paid: for nodes while they were rented, and for tardiness.
+The paper's schedulers rent VMs (nodes) and give their GPUs to jobs with due dates. Jobs come from
+`capacity.generate_jobs`, with run times of our own or from a file that the authors published with a later scheduler.
+A scheduler decides whenever a job arrives or finishes, but not every hour, as in the paper's section V-B. The methods
+to beat (first in first out, earliest due date, priorities) are as the authors published them later, with one
+controller for all nodes. Costs are those paid in the simulation: rent of nodes, and penalties for finishing late.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from topoplace.papers.gpuaas.study import Study
 __all__ = ["reproduce"]
 
 _SEEDS = 3
-"""Section V-A."""
+"""Number of job lists per cluster size (section V-A)."""
 
 
 def reproduce(
@@ -31,11 +32,11 @@ def reproduce(
     times: str | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Return all rows.
+    """Compare the paper's numbers with our simulations; return one row per quantity.
 
-    nodes: cluster sizes, multiples of 5; by default 5, 10 and 20. quick: by default 5 and 10 nodes, and half a second
-    per decision instead of ten. seed: seed of the first of three lists of jobs per size. times: text of a table of
-    measured times to draw jobs from. output: an existing directory for plots.
+    nodes: cluster sizes, multiples of 5; by default 5, 10 and 20, or 5 and 10 if `quick`. quick: also limit a decision
+    to half a second instead of ten. seed: seed of the first of three job lists per size. times: CSV text of measured
+    run times to draw jobs from. output: an existing directory for plots.
     """
     sizes = tuple(nodes or ((5, 10) if quick else (5, 10, 20)))
     for i, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Reader of the run times that the paper's authors published with a later scheduler."""
+"""Reader of the measured run times that the authors of the GPU-as-a-service paper published with a later scheduler."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _MOST_GPUS: Final = 1024
 
 
 def tables_of(text: str) -> list[NDArray[np.float64]]:
-    """Return a table of hours for each job, by type of Table II and number of GPUs; infinite where unknown.
+    """Return one array per job: its run time in hours, by VM type of Table II (row) and number of GPUs (column).
 
-    text: CSV with the columns Jobs (a name), GpuType, GpuNumber and ExecutionTime (seconds), and any others. Raises
-    ValueError for a time that is not above 0, naming the line, and for a job without a time on any of those types.
+    Column k stands for k + 1 GPUs; unknown times are infinite. text: CSV with the columns Jobs (a name), GpuType,
+    GpuNumber and ExecutionTime (seconds); others are ignored. Raises ValueError that names a line with a bad value,
+    such as a time of 0, or a job without a time on any type of Table II.
     """
     tables: dict[str, NDArray[np.float64]] = {}
     for line, row in records(text, _NEEDED, None):

@@ -1,4 +1,4 @@
-"""The claims of the paper's section V, each with a verdict by the rule in its `why`."""
+"""Comparisons of the numbers in the GPU-as-a-service paper's section V with our simulations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from topoplace.papers.claims import DIFFERS, NOT_COMPARABLE, ORDER_ONLY, REPRODU
 from topoplace.papers.gpuaas.study import FIRST_PRINCIPLES, MOST_CENTRALISED, NODES_PER_CONTROLLER, Study
 
 SAVING: Final = (0.45, 0.80)
-"""Savings over first-principle methods in section VI (50 to 70 % in the abstract)."""
+"""Range of cost savings over first-in-first-out, due-date and priority order in section VI (abstract: 50 to 70 %)."""
 HIERARCHY: Final = 0.03
-"""Mean saving of hierarchical over centralised planning in section V-B."""
+"""Mean cost saving of many small controllers over one for all nodes, in section V-B."""
 VARIABLES: Final = 5000
 SOLVE_SECONDS: Final = 40.0
 RESPONSE_SECONDS: Final = 48.65
@@ -23,13 +23,16 @@ RESPONSE_SECONDS: Final = 48.65
 DECISIONS_PER_SECOND: Final = 2 / 450
 """Decisions at 100 nodes: two per submission, one submission every 450 s."""
 CENTRALISED: Final = (40, 300_000)
-"""Nodes and variables of the centralised model for which the paper's solver ran out of memory."""
+"""Nodes and variables of the one-controller model for which the paper's solver ran out of memory."""
 
 Series = list[tuple[str, list[int], list[float]]]
 
 
 def savings(study: Study) -> Iterator[Claim]:
-    """Yield the rows of figure 3 and the conclusion: costs of the proposal and of first-principle methods."""
+    """Compare figure 3 and section VI with our results: the cost that the paper's proposal saves over simple methods.
+
+    The simple (first-principle) methods order jobs by arrival, due date or priority.
+    """
     for size in study.sizes:
         yield _saving(study, size)
     yield _saving_over_each(study)
@@ -96,7 +99,7 @@ def _saving_over_sharing(study: Study) -> Claim:
 
 
 def hierarchy(study: Study) -> Claim:
-    """Return the row of figure 3: many small controllers against one large controller."""
+    """Compare figure 3 with our results: the cost that many controllers of five nodes save over one for all nodes."""
     at = [(size, seed) for size in study.centralised_sizes for seed in study.seeds]
     saved = [1 - study.hierarchical(*one).total_cost / study.centralised(*one).total_cost for one in at]
     mean = float(np.mean(saved)) if at else float("nan")
@@ -116,7 +119,7 @@ def hierarchy(study: Study) -> Claim:
 
 
 def controllers(study: Study) -> Iterator[Claim]:
-    """Yield the rows of figure 2: sizes of models and times of decisions."""
+    """Compare figure 2 with our results: variables of a controller's optimisation model, and seconds per decision."""
     jobs, seconds = (_decisions(study, column) for column in ("jobs", "seconds"))
     variables = [printed_variables(int(count), NODES_PER_CONTROLLER) for count in jobs]
     mean = float(np.mean(variables))
@@ -149,7 +152,10 @@ def controllers(study: Study) -> Iterator[Claim]:
 
 
 def server(study: Study) -> Iterator[Claim]:
-    """Yield the rows of section V-B: the server that decides for 20 controllers, as a queue."""
+    """Compare section V-B with our results: mean response time of one server that solves the models of 20 controllers.
+
+    The server is modelled as an M/G/1 queue.
+    """
     ours = response(SOLVE_SECONDS, 2 * SOLVE_SECONDS**2, DECISIONS_PER_SECOND)
     yield Claim(
         "4.8",
@@ -173,7 +179,7 @@ def server(study: Study) -> Iterator[Claim]:
 
 
 def heuristic(study: Study) -> Claim:
-    """Return the row of our native search instead of the MILP."""
+    """Compare our local search with the paper's mixed-integer program, by cost and decision time."""
     ratio = [
         study.hierarchical(*at, "search").total_cost / study.hierarchical(*at).total_cost
         for at in _all(study)
@@ -190,7 +196,7 @@ def heuristic(study: Study) -> Claim:
 
 
 def shares(study: Study) -> Claim:
-    """Return the row of our own objective instead of the MILP."""
+    """Compare the cost under `SharePlanner`, whose objective is our own, with the cost under the paper's methods."""
     runs = {at: study.hierarchical(*at, "shares").total_cost for at in _all(study)}
     milp = np.mean([cost / study.hierarchical(*at).total_cost for at, cost in runs.items()])
     sharing = np.mean([cost / study.best(*at, sharing=True) for at, cost in runs.items()])
@@ -207,7 +213,10 @@ def shares(study: Study) -> Claim:
 
 
 def dispatch(study: Study) -> Iterator[Claim]:
-    """Yield the rows of dispatch rules other than round robin, future work in section VI."""
+    """Compare rules that send new jobs to controllers with round robin, by cost; yield one row per rule.
+
+    The paper leaves rules other than round robin to future work (section VI).
+    """
     at = [(size, seed) for size in study.large_sizes for seed in study.seeds]
     for rule in RULES[1:]:
         ratio = [
@@ -226,7 +235,10 @@ def dispatch(study: Study) -> Iterator[Claim]:
 
 
 def printed_variables(jobs: int, nodes: int) -> int:
-    """Return the number of variables of (P2): w, y, z, x, τ, τ̂, π, α, ξ and γ, in the order of Table I."""
+    """Return the number of variables in the paper's optimisation model (P2) with these numbers of jobs and nodes (VMs).
+
+    It counts the variables as the paper's Table I lists them.
+    """
     types, ways = len(TABLE_II), sum(vm_type.num_gpus for vm_type in TABLE_II)
     return (
         nodes * (1 + types) + jobs * nodes * (1 + ways) + 2 * jobs + jobs * nodes * 2 + nodes + jobs * nodes
@@ -234,7 +246,7 @@ def printed_variables(jobs: int, nodes: int) -> int:
 
 
 def response(mean: float, square: float, rate: float) -> float:
-    """Return the seconds that a request spends in an M/G/1 queue, by Pollaczek and Khinchine.
+    """Return the mean seconds that a request spends waiting and served in an M/G/1 queue (Pollaczek-Khinchine).
 
     mean, square: mean and mean square of the service time in seconds; rate: arrivals per second.
     """
@@ -242,7 +254,7 @@ def response(mean: float, square: float, rate: float) -> float:
 
 
 def seconds_by_size(study: Study) -> Series:
-    """Return the times of decisions as lines of figure 2."""
+    """Return CPU seconds per decision by number of nodes, as lines of figure 2: many controllers, and one."""
     return [
         ("hierarchical", *_by_size(study, study.sizes, study.hierarchical, _seconds)),
         ("centralised", *_by_size(study, study.centralised_sizes, study.centralised, _seconds)),
@@ -250,7 +262,10 @@ def seconds_by_size(study: Study) -> Series:
 
 
 def costs_by_size(study: Study) -> Series:
-    """Return the costs over those of the best first-principle method, as lines of figure 3."""
+    """Return costs by number of nodes, as lines of figure 3.
+
+    Each cost is relative to the best method that orders jobs by arrival, due date or priority.
+    """
 
     def relative(run: CapacityResult, at: tuple[int, int]) -> float:
         return run.total_cost / study.best(*at)

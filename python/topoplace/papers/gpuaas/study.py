@@ -1,4 +1,4 @@
-"""Simulations of clusters of several sizes, each with several lists of jobs, under several planners."""
+"""Simulations of renting VMs for jobs with due dates: several cluster sizes, job lists and planners."""
 
 from __future__ import annotations
 
@@ -24,16 +24,20 @@ from topoplace.capacity import (
 )
 
 JOBS_PER_NODE: Final = 10
-"""Section V-A."""
+"""Jobs of a simulation per node (section V-A)."""
 NODES_PER_CONTROLLER: Final = 5
-"""Section V-A: K = N/5."""
+"""Nodes of each controller in the paper's proposal (section V-A)."""
 MOST_CENTRALISED: Final = 20
-"""Most nodes for which one controller of all nodes is compared; it decides often, about hundreds of jobs."""
+"""Largest cluster simulated with one controller for all nodes; larger ones take too long to decide."""
 FIRST_PRINCIPLES: Final = ("fifo", "edf", "ps")
 
 
 class Study:
-    """Simulations by size, seed, planner, controllers and dispatch rule; each runs on first use and is cached."""
+    """Simulations by cluster size, seed, planner, number of controllers and dispatch rule.
+
+    A simulation runs when its result is first needed and is cached. sizes: numbers of nodes (VMs) of the clusters.
+    tables: measured run times to draw jobs from, or None. timeout: seconds per decision of the planner "milp".
+    """
 
     def __init__(
         self,
@@ -52,35 +56,44 @@ class Study:
 
     @property
     def large_sizes(self) -> tuple[int, ...]:
-        """Return the sizes with more than one controller, or all sizes if there is none."""
+        """Return the cluster sizes that need more than one controller of five nodes; all sizes if none does."""
         return tuple(size for size in self.sizes if size > NODES_PER_CONTROLLER) or self.sizes
 
     @property
     def centralised_sizes(self) -> tuple[int, ...]:
-        """Return the sizes at which one controller of all nodes is compared with several."""
+        """Return the cluster sizes for which a run with one controller for all nodes is also simulated."""
         return tuple(size for size in self.large_sizes if size <= MOST_CENTRALISED)
 
     def hierarchical(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
-        """Return the run of the paper's proposal: controllers of five nodes that get jobs in turn."""
+        """Return the result of the paper's proposal: controllers of five nodes each, which get new jobs in turn.
+
+        size: nodes of the cluster. planner: name of the planner that every controller uses.
+        """
         return self.run(size, seed, planner, size // NODES_PER_CONTROLLER, RoundRobin())
 
     def centralised(self, size: int, seed: int, planner: str = "milp") -> CapacityResult:
-        """Return the run with all nodes under one controller."""
+        """Return the result with one controller for all `size` nodes; planner: the name of its planner."""
         return self.run(size, seed, planner, 1, RoundRobin())
 
     def best(self, size: int, seed: int, *, sharing: bool = False) -> float:
-        """Return the lowest total cost in $ of the first-principle methods, under one controller."""
+        """Return the lowest total cost in $ of ordering jobs by arrival, due date or priority, with one controller.
+
+        sharing: use the variants of these methods that put several jobs on a node and preempt jobs.
+        """
         ending = "-sharing" if sharing else ""
         return min(self.centralised(size, seed, name + ending).total_cost for name in FIRST_PRINCIPLES)
 
     def jobs(self, size: int, seed: int) -> tuple[CapacityJob, ...]:
-        """Return the jobs of a run: ten per node (section V-A)."""
+        """Return the generated jobs for a cluster of `size` nodes: ten jobs per node (section V-A)."""
         return generate_jobs(JOBS_PER_NODE * size, size, seed, tables=self.tables)
 
     def run(
         self, size: int, seed: int, planner: str, num_controllers: int, rule: DispatchRule
     ) -> CapacityResult:
-        """Return the simulation of the jobs of `seed` under the planner of that name."""
+        """Return the simulation's result for a cluster of `size` nodes and the jobs of `seed`; cached.
+
+        planner: name of the planner of every controller. rule: how new jobs are sent to controllers.
+        """
         key = (size, seed, planner, num_controllers, rule.name)
         if key not in self._runs:
             self._runs[key] = simulate_online(

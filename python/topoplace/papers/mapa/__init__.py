@@ -1,12 +1,13 @@
-"""MAPA (Ranganath et al., SC'21): its artifact's logs job by job, and the claims of its text.
+"""Reproduction of MAPA (Ranganath et al., SC'21): the logs of its published code, and the numbers of its text.
 
-Readings taken where the paper contradicts itself or its code:
-- Links and PCIe speed: the paper's (12 GB/s, machines as drawn) for its examples; the artifact's (10 GB/s, a torus
-  without one edge, other weights in the cube mesh) for its simulations.
+The paper contradicts itself or its published code (the artifact) in some points. Our choices:
+- Links and PCIe speed: as in the paper (12 GB/s, machines as drawn) for its examples. As in the artifact (10 GB/s, a
+  torus without one edge, other weights in the cube mesh) for the simulations.
 - Queue: strictly first in, first out, as the text says; the artifact ignores arrival times and skips waiting jobs.
-- Preserve never refuses free GPUs, as in Algorithm 1; the artifact refuses predictions up to 12.335 GB/s. Rows marked
-  "threshold" show that, because the claim about the minimum on 16 GPUs holds only with it.
-- Topo-aware: first fit inside a socket, which is what the artifact does, not recursive bipartitioning.
+- The policy Preserve never refuses free GPUs, as in Algorithm 1. In the artifact, Preserve lets a job wait if its
+  predicted bandwidth is at most 12.335 GB/s. Rows marked "threshold" do the same: the paper's claim about the minimum
+  on 16 GPUs holds only with this rule.
+- The policy Topo-aware: first fit inside a socket, as in the artifact, not recursive bipartitioning.
 - Table 3 disagrees with the seconds quoted in section 4.1; we use the table.
 """
 
@@ -47,10 +48,10 @@ _LOG_NAME: Final = re.compile(r"results-(?P<machine>.+)-(?P<policy>[A-Za-z]+)-(?
 def reproduce(
     *, quick: bool = False, seed: int = 0, artifact: Path | None = None, output: Path | None = None
 ) -> list[Claim]:
-    """Return all rows: those of the artifact's logs, if given, then the paper's claims in its order.
+    """Compare the published code's logs, if given, and the MAPA paper's numbers with our results, a row per quantity.
 
-    quick: 3 job lists instead of 6. seed: seed of the first list. artifact: directory of the artifact's logs; raises
-    ValueError if it has none. output: an existing directory for plots.
+    quick: 3 job lists instead of 6. seed: seed of the first list. artifact: directory of the published logs; raises
+    ValueError if it contains no log. output: an existing directory for plots.
     """
     seeds = range(seed, seed + (_QUICK_SEEDS if quick else _SEEDS))
     claims = list(match_artifact(artifact)) if artifact else []
@@ -67,7 +68,11 @@ def reproduce(
 
 
 def match_artifact(directory: Path) -> Iterator[Claim]:
-    """Yield a row per log `results-MACHINE-POLICY-JOBS.txt`, compared line by line with our run of `jobs-JOBS.txt`."""
+    """Compare each published log `results-MACHINE-POLICY-JOBS.txt` in `directory` with our results, line by line.
+
+    Our log is the output of `run_artifact` for `jobs-JOBS.txt`, and for `topology-MACHINE.txt` if that file exists.
+    Yields one row per log, with the number of equal lines.
+    """
     logs = [
         (path, found)
         for path in sorted(directory.glob("results-*.txt"))

@@ -1,7 +1,7 @@
-"""MAPA's published artifact, job by job: it reads job lines and writes log lines, on the artifact's topologies.
+"""Emulation of MAPA's published simulator (the artifact): reads its job lines and writes its log lines.
 
-The reference is the artifact with its queue repaired to match the paper's text: first in, first out, arrivals honoured,
-no refusal while enough GPUs are free. Links are those of the code, not those of the paper's drawings.
+The queue is as the paper describes it, not as published: first in, first out, jobs wait until they arrive, and none is
+refused while enough GPUs are free. Links are those of the published code, not of the paper's drawings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MACHINES: Final[Mapping[str, str]] = {
     "torus-2d": "torus2d-16",
     "cubeMesh-16": "cubemesh-16",
 }
-"""Our name of each machine, by the artifact's name."""
+"""Name of each machine in our catalogue, by its name in MAPA's published code."""
 PCIE_GB_PER_S: Final = 10.0
 """GB/s of PCIe in the artifact; the paper's Table 1 has 12."""
 POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
@@ -67,13 +67,19 @@ HEADER: Final = (
 
 
 def machine_named(name: str) -> str | None:
-    """Return the artifact's name of the machine that it or we call `name`; None if the name is unknown."""
+    """Return the name that MAPA's published code has for a machine; None for an unknown machine.
+
+    name: the machine's name in the published code or in our catalogue.
+    """
     return next((theirs for theirs, ours in MACHINES.items() if name in (theirs, ours)), None)
 
 
 @cache
 def topology_of(name: str) -> Topology:
-    """Return the machine that the artifact calls `name`, with its links; raise ValueError for an unknown name."""
+    """Return a machine with the links that it has in MAPA's published code.
+
+    name: the machine's name in that code, a key of `MACHINES`. Raises ValueError for an unknown name.
+    """
     if name not in MACHINES:
         raise ValueError(f"topology = {name!r}: the artifact has {', '.join(MACHINES)}")
     drawn = machines.get(MACHINES[name])
@@ -87,9 +93,10 @@ def topology_of(name: str) -> Topology:
 
 
 def parse_topology(text: str) -> Topology:
-    """Read a topology from the artifact's edge lines `u v gb_per_s Single|Double|PCIe`, with GPUs from 1.
+    """Read a topology from lines `u v gb_per_s Single|Double|PCIe`, the format of MAPA's published code.
 
-    Unlisted pairs are PCIe. Raises TopologyError naming the line that cannot be read.
+    u and v are GPUs, numbered from 1; pairs without a line are joined by PCIe. Raises TopologyError for a line that
+    cannot be read, naming the line.
     """
     pairs: dict[tuple[int, int], tuple[int, float]] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -104,12 +111,12 @@ def parse_topology(text: str) -> Topology:
 
 
 def run_artifact(jobs_text: str, topology_text: str, policy: str) -> str:
-    """Return the artifact's log for its job lines on a topology under a policy.
+    """Simulate jobs under one of MAPA's policies and return the log that MAPA's published code would write.
 
-    topology_text: the artifact's edge lines, or the name of a machine in `MACHINES`, the artifact's or ours.
-    policy: baseline, topoAware, greedy or preserve, or our name of one of these.
-    Raises ValueError for an unknown policy, a line that cannot be read, a pattern or size whose order in the artifact
-    is unknown, and a job larger than the topology, for which the artifact would wait without end.
+    jobs_text: job lines in the published format. topology_text: edge lines as for `parse_topology`, or the name of a
+    machine in `MACHINES` (a key or a value). policy: baseline, topoAware, greedy or preserve, or our name for one.
+    Raises ValueError for an unknown policy, an unreadable line, and a job larger than the topology. It is also raised
+    for a pattern or size of job for which we do not know in which order the published code tries GPU sets.
     """
     machine = machine_named(topology_text)
     topology = topology_of(machine) if machine else parse_topology(topology_text)
@@ -154,12 +161,15 @@ def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _Ideal
 
 @dataclass(frozen=True)
 class _IdealScores:
-    """The divisors of normLastScore: the artifact's table for its own machines, else the optimum when idle."""
+    """Ideal aggregated bandwidths by job size, by which the log's column normLastScore is divided.
+
+    They come from the published code's table for its own machines; else each is the best on the idle machine.
+    """
 
     topology: Topology
 
     def share(self, job: JobGraph, aggregated: float) -> float:
-        """Return AggBW over the ideal of the job's size; 0 for a job without links, as the artifact prints it."""
+        """Return the aggregated bandwidth (GB/s) over the ideal for the job's size; 0 for a job without edges."""
         if not job.edges:
             return 0.0
         table = self._table()
@@ -180,7 +190,10 @@ def _same_links(a: Topology, b: Topology) -> bool:
 
 
 def _edge_line(line: str, number: int) -> tuple[tuple[int, int], int, float]:
-    """Return the pair (from 0, ascending), its lanes and its GB/s."""
+    """Parse one edge line; return its two GPUs (numbered from 0, ascending), the link's NVLink lanes, and its GB/s.
+
+    number: the line's number, for error messages. PCIe has 0 lanes.
+    """
     try:
         first, second, gb_per_s, label = line.split()
         u, v = sorted((int(first) - 1, int(second) - 1))

@@ -1,4 +1,4 @@
-"""The claims of MAPA, one function per passage of the paper; each computes its verdict by the rule in its `why`."""
+"""Comparisons of the MAPA paper's numbers with our results, one function per passage of the paper."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NEAR: Final = 0.1
 
 
 def wiring() -> Iterator[Claim]:
-    """Yield the rows of sections 2 and 3.2 about the machines."""
+    """Compare sections 2 and 3.2 with our results: link bandwidths of example allocations, and machine sizes."""
     dgx = machines.get("dgx1-v100")
     ring = JobGraph.ring(3)
     fragmented = aggregated_bandwidth(ring, (0, 1, 4), dgx)
@@ -74,7 +74,7 @@ def wiring() -> Iterator[Claim]:
 
 
 def model() -> Iterator[Claim]:
-    """Yield the rows of section 3.4 about eq. 2 and its fit."""
+    """Check section 3.4: the formula that predicts effective bandwidth from link counts (eq. 2), and its fit."""
     cut = tuple(math.trunc(value * 1000) / 1000 for value in MAPA_COEFFICIENTS)
     yield Claim(
         "3.5",
@@ -115,7 +115,7 @@ def model() -> Iterator[Claim]:
 
 
 def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Yield the row of fig. 4: the quality of allocations by lowest ids."""
+    """Compare fig. 4 with our results: bandwidth of 3-GPU jobs over the best one, if GPUs are taken by lowest id."""
     study = Study("dgx-v", seeds, num_jobs=100, like_artifact=False, slowdown=True)
     quality = study.aggregated_quality("Baseline", 3, 125.0)
     p25, p75 = (float(np.quantile(quality, q)) for q in (0.25, 0.75))
@@ -131,14 +131,17 @@ def fragmentation(seeds: Sequence[int]) -> Iterator[Claim]:
 
 
 def real_machine(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Yield the rows of section 4: a DGX-1V whose run times follow the shape of fig. 16."""
+    """Compare section 4 with our results: effective bandwidths and speed-ups on a DGX-1V under MAPA's four policies.
+
+    The simulated run times depend on bandwidth as in fig. 16.
+    """
     study = Study("dgx-v", seeds, slowdown=True)
     yield from _bandwidths(study)
     yield from _speedups(study)
 
 
 def _bandwidths(study: Study) -> Iterator[Claim]:
-    """Yield the rows of fig. 13c."""
+    """Compare fig. 13c with our results: quantiles of bandwidth-sensitive jobs' effective bandwidth, by policy."""
     greedy, preserve = (study.quantile(policy, 0.5) for policy in ("Greedy", "Preserve"))
     baselines = max(study.quantile(policy, 0.75) for policy in _BASELINES)
     yield Claim(
@@ -175,7 +178,7 @@ def _bandwidths(study: Study) -> Iterator[Claim]:
 
 
 def _speedups(study: Study) -> Iterator[Claim]:
-    """Yield the rows of table 3."""
+    """Compare table 3 with our results: each policy's speed-up over the policy Baseline in throughput and run times."""
     for claim_id, quantity, paper, ours in (
         ("3.12", "throughput", _TABLE_3_THROUGHPUT, [study.throughput(policy) for policy in FOUR]),
         (
@@ -220,7 +223,11 @@ def _about(paper: float, ours: float) -> str:
 
 
 def novel_machines(seeds: Sequence[int]) -> Iterator[Claim]:
-    """Yield the rows of fig. 18: the two 16-GPU machines with fixed run times, like the artifact, then in our way."""
+    """Compare fig. 18 with our results: effective bandwidths on two 16-GPU machines, with fixed run times.
+
+    This is done twice: with the links and tie-breaking of MAPA's published code, then with the paper's links and our
+    tie-breaking.
+    """
     for like_artifact in (True, False):
         yield from _torus(Study("torus-2d", seeds, like_artifact=like_artifact))
         yield from _cubemesh(Study("cubeMesh-16", seeds, like_artifact=like_artifact))
@@ -265,7 +272,11 @@ def _cubemesh(study: Study) -> Iterator[Claim]:
 
 
 def _minimum(study: Study, claim_id: str) -> Iterator[Claim]:
-    """Yield Preserve's minimum against the others' 25th percentile, without and with the artifact's threshold."""
+    """Compare the policy Preserve's lowest effective bandwidth with the other policies' 25th percentile.
+
+    The paper claims that these are equal.
+    The second row is for Preserve with the published code's threshold: a job waits if its bandwidth would be lower.
+    """
     others = [study.quantile(policy, 0.25) for policy in _OTHERS]
     for policy, suffix in _PRESERVES.items():
         least = study.quantile(policy, 0.0)
@@ -297,7 +308,10 @@ _ENOUGH_SECONDS: Final = 0.02
 
 
 def overhead() -> tuple[list[Claim], list[tuple[str, list[int], list[float]]]]:
-    """Return the rows and the series to plot of fig. 19: times of Preserve's decisions on idle machines."""
+    """Measure the time of Preserve's decisions on idle machines, by job size (fig. 19).
+
+    Returns the rows, and the lines to plot: machine name, job sizes in GPUs, milliseconds.
+    """
     claims: list[Claim] = []
     series: list[tuple[str, list[int], list[float]]] = []
     for name in OVERHEAD_MACHINES:
@@ -321,7 +335,7 @@ def overhead() -> tuple[list[Claim], list[tuple[str, list[int], list[float]]]]:
 
 
 def _decision_ms(job: JobGraph, cluster: Cluster) -> float:
-    """Return the median CPU milliseconds of a decision, after a first one that fills the caches."""
+    """Return the median CPU milliseconds that Preserve needs to place `job`, after a first call that fills caches."""
     policy = Preserve()
     policy.place(job, cluster)
     samples: list[float] = []

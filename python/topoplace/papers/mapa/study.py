@@ -1,4 +1,4 @@
-"""Simulations of MAPA's job mix under its four policies, and under Preserve with the artifact's threshold."""
+"""Simulations of the MAPA paper's job mix on one machine, under its four policies and a variant of Preserve."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FOUR: Final = tuple(POLICIES)[:4]
 
 
 class Study:
-    """MAPA's job mix under its policies on one machine, over several seeds; runs are made on first use.
+    """Simulations of MAPA's job mix on one machine, by policy and seed; a simulation runs on first use.
 
-    machine: the artifact's name. like_artifact: use its links and tie-breaking, else ours on the machine as drawn.
-    slowdown: run times that depend on bandwidth (the real machine of section 4) instead of fixed ones (section 5).
+    machine: its name in MAPA's published code. like_artifact: use that code's links and tie-breaking; otherwise the
+    paper's links and our tie-breaking. slowdown: run times depend on bandwidth (section 4); else they are fixed.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Study:
 
     @cached_property
     def topology(self) -> Topology:
-        """Return the machine, with the artifact's links or as drawn."""
+        """Return the machine's topology, with the links of MAPA's published code or of the paper."""
         return topology_of(self.machine) if self.like_artifact else machines.get(MACHINES[self.machine])
 
     def results(self, policy: str) -> tuple[Result, ...]:
-        """Return one result per seed."""
+        """Return the simulation results under the policy of that name, one per seed."""
         if policy not in self._runs:
             chosen = POLICIES[policy]("artifact" if self.like_artifact else "lexicographic")
             self._runs[policy] = tuple(
@@ -74,25 +74,28 @@ class Study:
         return self._runs[policy]
 
     def effective(self, policy: str) -> NDArray[np.float64]:
-        """Return the predicted effective bandwidth in GB/s of every sensitive job, for all seeds together."""
+        """Return the predicted effective bandwidth (GB/s) of every bandwidth-sensitive job, all seeds together."""
         return np.concatenate(
             [score_of(result.sensitive, "effective_bandwidth") for result in self.results(policy)]
         )
 
     def quantile(self, policy: str, q: float) -> float:
-        """Return the quantile `q` of `effective`."""
+        """Return the quantile `q` (0 to 1) of the bandwidth-sensitive jobs' effective bandwidth in GB/s."""
         return float(np.quantile(self.effective(policy), q))
 
     def throughput(self, policy: str) -> float:
-        """Return the throughput over all seeds relative to Baseline's."""
+        """Return the throughput over all seeds, relative to that of the policy Baseline."""
         return self._makespan("Baseline") / self._makespan(policy)
 
     def speedup(self, policy: str, q: float) -> float:
-        """Return Baseline's quantile `q` of the sensitive jobs' run times over that of `policy`."""
+        """Return the speed-up over the policy Baseline at quantile `q` (0 to 1) of run times.
+
+        It is Baseline's quantile over that of `policy`, among bandwidth-sensitive jobs; above 1 is faster.
+        """
         return self._run_time("Baseline", q) / self._run_time(policy, q)
 
     def aggregated_quality(self, policy: str, num_gpus: int, ideal: float) -> NDArray[np.float64]:
-        """Return AggBW over `ideal` of every job of `num_gpus` GPUs, for all seeds together."""
+        """Return aggregated link bandwidth over `ideal` (GB/s) of each job with `num_gpus` GPUs, all seeds together."""
         rows = np.concatenate([result.jobs[["num_gpus", "scores"]] for result in self.results(policy)])
         quality: NDArray[np.float64] = (
             rows["scores"]["aggregated_bandwidth"][rows["num_gpus"] == num_gpus] / ideal

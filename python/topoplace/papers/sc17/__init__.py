@@ -1,12 +1,14 @@
-"""SC'17 (Amaral et al.): the authors' measurements, their published simulator job by job, and the claims of the paper.
+"""Reproduction of Amaral et al., SC'17: the authors' measurements, their published simulator, and the paper's numbers.
 
-Readings taken where the paper, the thesis that repeats it and the published code contradict each other:
-- Jobs: Table 1 of the paper has six, the text five, and the published list differs from it in jobs 1 and 2.
-- Interference: pairs of 2-GPU jobs were run spread over both sockets; what they lose by spreading is not interference.
-- Simulated seconds are the published profile's, which was measured later than the paper's figures.
-- Scenario 2 has one job per 10 s in the published generator, and 10 per minute in the paper. Neither makes jobs wait
-  on 1,000 machines.
-- The published TOPO-AWARE may give a GPU to two jobs; we repeat this, and a row counts such cases.
+The paper, the thesis that repeats it and the published code contradict each other in some points. Our choices:
+- Jobs: Table 1 of the paper has six, the text five. The list published with the code differs from Table 1 in jobs 1
+  and 2.
+- Interference: pairs of 2-GPU jobs were measured with each job spread over both sockets; time lost by spreading is not
+  interference.
+- Simulated run times are those published with the code, which were measured later than the paper's figures.
+- Scenario 2 (10,000 jobs on 1,000 machines) has one job per 10 s in the published generator, and 10 per minute in the
+  paper. With neither does a job wait.
+- The published code of the policy TOPO-AWARE may give a GPU to two jobs; our port repeats this and counts such cases.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from topoplace.simulate import Workload
 __all__ = ["authors_profile", "published_list", "reproduce"]
 
 _LISTS: Final = {100: 5, 1000: 20}
-"""Number of machines for a published list, by its number of jobs."""
+"""Number of machines on which a published job list is simulated, by the list's number of jobs."""
 
 
 def reproduce(
@@ -37,12 +39,12 @@ def reproduce(
     lists: Path | None = None,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Return all rows: the measurements, the published simulator, and the experiments in our simulator.
+    """Compare the paper's numbers with measurements, the published simulator and our simulator, a row per quantity.
 
-    quick: one generated list of jobs instead of three, ten instead of 120 for averages, and no scenario 2.
-    seed: seed of the first list.
-    profile: replaces the published profile; raises ValueError naming the first measurement it lacks.
-    lists: directory of published lists of jobs to run as well; raises ValueError if it has none.
+    quick: one generated job list instead of three, ten instead of 120 for averages, and none of the largest clusters.
+    seed: seed of the first generated list.
+    profile: measured run times that replace the published ones; raises ValueError naming the first one missing.
+    lists: directory of published job lists to simulate as well; raises ValueError if it contains none.
     output: an existing directory for plots.
     """
     measured = profile or authors_profile()
@@ -78,7 +80,10 @@ def _published(directory: Path, measured: PerformanceProfile) -> Iterator[tuple[
 
 
 def published_list(directory: Path, size: int, measured: PerformanceProfile) -> Workload | None:
-    """Return the published list of `size` jobs from JSON, or CSV for `Workload.from_trace`; None without a file."""
+    """Read the published list of `size` jobs from the file `workloads-SIZE.json` or `sc17-workload-SIZE.csv[.gz]`.
+
+    measured: run times by application, which give each job's run time alone. Returns None if there is no such file.
+    """
     manifests = directory / f"workloads-{size}.json"
     if manifests.exists():
         return Workload.from_manifests(manifests.read_bytes(), measured)

@@ -1,8 +1,8 @@
-"""The profile that SC'17's authors published with their code: seconds of 4,000 iterations, measured on their machine.
+"""Run times that SC'17's authors published with their code: seconds of 4,000 training iterations, alone and in pairs.
 
 Source: `prof_from_experiments` of github.com/HiEST/gpu-topo-aware at commit 8125c28, rounded to milliseconds. The
-machine has two sockets with two P100 each. A name is a network and its batch size. Two jobs measured together both
-spanned the sockets if they could.
+machine has two sockets with two P100 each. A name is a neural network and its batch size. In a pair of jobs measured
+together, each job with several GPUs had GPUs on both sockets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from topoplace.jobs.performance_profile import Pair, PerformanceProfile, Solo
 NAMES: Final = tuple(
     f"{model}/{batch}" for model in ("bvlc_alexnet", "bvlc_googlenet") for batch in (1, 4, 64, 128)
 )
-"""Names of the rows of the tables below, and of the columns of tables of pairs."""
+"""Neural networks and batch sizes: the rows of the tables below; in tables of pairs also the columns."""
 _SOLO_CLASSES: Final = ((1, "intra-socket"), (2, "intra-socket"), (2, "inter-socket"), (3, "intra-socket"))
 _SOLO: Final = (
     (69.165, 127.415, 159.115, 170.36),
@@ -60,11 +60,11 @@ _PAIRS: Final = (
     (2, 2, _TWO_GPUS_BESIDE_TWO),
     (3, 1, _THREE_GPUS_BESIDE_ONE),
 )
-"""GPUs of the first job, GPUs of the second, and the seconds of the first."""
+"""Measured pairs of jobs: GPUs of the first job, GPUs of the second, and the run times of the first in seconds."""
 
 
 def check_complete(profile: PerformanceProfile) -> None:
-    """Raise ValueError naming the first measurement that the rows need and `profile` lacks."""
+    """Raise ValueError if `profile` lacks a run time that the reproduction needs, naming the first one missing."""
     needed = [(name, *place) for name in NAMES for place in _SOLO_CLASSES]
     for name, num_gpus, placement in needed:
         if (name, num_gpus, placement) not in profile.solo:
@@ -76,7 +76,7 @@ def check_complete(profile: PerformanceProfile) -> None:
 
 @cache
 def authors_profile() -> PerformanceProfile:
-    """Return the published measurements as a profile."""
+    """Return the run times published with the SC'17 code, of jobs alone and in pairs."""
     return PerformanceProfile(dict(_solo()), dict(_pairs()))
 
 

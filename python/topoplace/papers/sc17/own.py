@@ -1,7 +1,8 @@
-"""The experiments of SC'17 in our simulator under our policies: results that do not depend on the paper's code.
+"""Comparisons of the SC'17 paper's experiments with our own simulator and policies, without the authors' code.
 
-Running jobs slow down and speed up as neighbours come and go (`ProfiledTime`), by the published measurements. Utility
-is eq. 1 as in `objectives.utility`. Times are not rounded to steps, and no GPU has two jobs.
+Running jobs slow down and speed up as jobs beside them start and end (`ProfiledTime`), by the published measurements.
+Utility is eq. 1 as in `objectives.utility`. Unlike in the authors' simulator, time is not rounded to steps, and no GPU
+has two jobs.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def _runs(topology: Topology, workload: Workload, profile: PerformanceProfile) -
 
 
 def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of section 5.2: both lists of jobs, and the place of job 2 that gives the paper's makespan."""
+    """Compare section 5.2 with our results: six jobs on one machine, from the published list and the paper's Table 1.
+
+    The last row has the makespan if job 2 is forced onto job 1's socket.
+    """
     for name, jobs in _LISTS.items():
         runs = _runs(machines.get("minsky"), five_jobs(jobs, profile), profile)
         yield _speedups(name, runs)
@@ -76,7 +80,7 @@ def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
 
 
 def draw(profile: PerformanceProfile, output: Path) -> None:
-    """Draw fig. 8 for the published list: a Gantt chart per policy of the jobs on each GPU."""
+    """Draw fig. 8 for the published list of six jobs: one Gantt chart per policy, with a line per GPU."""
     for run in _runs(machines.get("minsky"), five_jobs(profile=profile), profile):
         run.gantt(output / f"sc17-five-jobs-{run.policy}.png")
 
@@ -97,19 +101,22 @@ def _speedups(name: str, runs: Sequence[Result]) -> Claim:
 
 
 def _freed_by(run: Result) -> str:
-    """Return the jobs that finish when job 3 starts, as a clause."""
+    """Return a clause for messages that names the jobs that end when job 3 starts, such as "job 0 ends"."""
     jobs = run.jobs
     ended = [str(job) for job in np.flatnonzero(np.abs(jobs["end"] - jobs["start"][3]) < _SAME_TIME_S)]
     return f"job {' and '.join(ended)} ends" if ended else "it arrives"
 
 
 def _sockets(run: Result, job: int) -> set[int]:
-    """Return the sockets that a job of the prototype ran on."""
+    """Return the CPU sockets (0 or 1) whose GPUs the job ran on; the machine has two GPUs per socket."""
     return {gpu // 2 for gpu in run.jobs["gpus"][job]}
 
 
 def _apart(name: str, runs: Sequence[Result]) -> Claim:
-    """Return the row of fig. 8 on jobs 0 and 1, which policies aware of interference put on different sockets."""
+    """Compare fig. 8 with our results: whether each policy puts jobs 0 and 1 on different sockets.
+
+    name: name of the job list. runs: one result per policy.
+    """
     apart = [_sockets(run, 0).isdisjoint(_sockets(run, 1)) for run in runs]
     return Claim(
         f"1.9 own, {name}, sockets",
@@ -122,7 +129,10 @@ def _apart(name: str, runs: Sequence[Result]) -> Claim:
 
 
 def _postponed(name: str, runs: Sequence[Result]) -> Claim:
-    """Return the row on job 3, which waits for a pair on one socket only under TOPO-AWARE-P."""
+    """Compare the start of job 3 under each policy with the paper's, and check if both its GPUs are on one socket.
+
+    In the paper, only TOPO-AWARE-P lets job 3 wait for two GPUs of one socket. name: name of the job list.
+    """
     starts = [float(run.jobs["start"][3]) for run in runs]
     together = [len(_sockets(run, 3)) == 1 for run in runs]
     waits = together == [False, False, False, True] and starts[3] > max(starts[:3])
@@ -156,7 +166,10 @@ def _losses(name: str, runs: Sequence[Result], profile: PerformanceProfile) -> C
 
 
 def _most_lost(run: Result, profile: PerformanceProfile) -> float:
-    """Return the largest measured loss of jobs 1, 3, 4 beside another job, relative to their best times alone."""
+    """Return the largest measured slowdown (0.5: 50 % longer) of jobs 1, 3 and 4 beside any other job.
+
+    It is relative to the best run time alone, and 0 if `profile` has no such pair.
+    """
     kinds = {(run.jobs["profile"][job], int(run.jobs["num_gpus"][job])) for job in (1, 3, 4)}
     return max(
         (
@@ -169,10 +182,10 @@ def _most_lost(run: Result, profile: PerformanceProfile) -> float:
 
 
 class _BesideJob1(TopoAwareP):
-    """TOPO-AWARE-P, except that job 2 goes beside job 1."""
+    """The policy TOPO-AWARE-P, except that it always places job 2 on the same socket as job 1."""
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start job 2 beside job 1 if it waits, else plan as TOPO-AWARE-P."""
+        """Start job 2 on the other GPU of job 1's socket if job 2 waits, else plan as TOPO-AWARE-P."""
         if any(entry.job_id == "2" for entry in queue):
             (there,) = cluster.allocations["1"]
             return Plan(start=(("2", Placement(gpus=(there ^ 1,), topology=cluster.topology)),))
@@ -203,9 +216,9 @@ def _beside_job_1(profile: PerformanceProfile) -> Claim:
 
 
 def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Yield the rows of section 5.5.1 for each list.
+    """Compare section 5.5.1 with our results, for each job list: slowdowns, waits and missed service levels by policy.
 
-    lists: the jobs and the number of machines, by the name of the list.
+    lists: the jobs and the number of machines of each job list, by the list's name.
     """
     for name, (workload, count) in lists.items():
         topology = Topology.cluster(machines.get("minsky"), count=count)
@@ -213,7 +226,10 @@ def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, 
 
 
 def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> Iterator[Claim]:
-    """Yield the rows of section 5.5.1 averaged over many lists, as the order of policies on one list is chance."""
+    """Compare section 5.5.1 (slowdown and wait by policy) with averages over one random job list per seed.
+
+    On a single list, the order of the policies is chance.
+    """
     topology = Topology.cluster(machines.get("minsky"), count=5)
     lists = [Workload.sc17(100, seed, profile=profile) for seed in seeds]
     summaries = [
@@ -238,9 +254,11 @@ def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> 
 
 
 def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -> Iterator[Claim]:
-    """Yield the rows of section 5.5.2: 10,000 jobs on 1,000 machines as generated, and on 200, where they queue.
+    """Compare section 5.5.2 with our results: slowdowns, waits and decision times for 10,000 jobs in three settings.
 
-    On 200 machines, arrivals have the mean gap of the published list of 5,000 jobs, or one that overloads the machines.
+    The settings are 1,000 machines with arrivals as in the published generator, where no job waits, and 200 machines
+    with faster arrivals. The latter have the mean gap of the published list of 5,000 jobs, or a gap that overloads the
+    machines.
     """
     for name, count, gap in (
         ("1000 machines", 1000, 10.0),
@@ -290,9 +308,9 @@ def _orders(name: str, runs: Sequence[Result]) -> Iterator[Claim]:
 
 
 def _service_levels(name: str, what: str, summaries: Sequence[Sequence[Mapping[str, float]]]) -> Claim:
-    """Return the row on missed service levels.
+    """Check the paper's claim on service levels: TOPO-AWARE-P rejects no job and starts none below its `min_utility`.
 
-    what: whose jobs the row counts. summaries: for each policy, the summaries of its runs.
+    what: text for the row that says which jobs are counted. summaries: for each policy, the summaries of its runs.
     """
     missed = [sum(map(_missed, runs)) for runs in summaries]
     return Claim(
@@ -307,17 +325,17 @@ def _service_levels(name: str, what: str, summaries: Sequence[Sequence[Mapping[s
 
 
 def _bound(milliseconds: float) -> int:
-    """Return the next power of ten, at least 1, which is coarse enough to be the same in every run."""
+    """Return the next power of ten, at least 1: a bound coarse enough to be equal each time it is measured."""
     return 10 ** max(0, math.ceil(math.log10(milliseconds))) if milliseconds else 1
 
 
 def _missed(summary: Mapping[str, float]) -> int:
-    """Return the number of jobs below their min_utility plus those that never ran."""
+    """Return the number of jobs in a run that started below their `min_utility` or were rejected."""
     return int(summary["slo_violations"] + summary["rejected"])
 
 
 def _by_size(runs: Sequence[Result]) -> str:
-    """Compare the waits of small and large jobs under BF and TOPO-AWARE, in words."""
+    """Return a clause that compares the mean waits of 1-GPU and 3-GPU jobs under Best Fit and TOPO-AWARE."""
     waits = [[_mean_wait(run, num_gpus) for num_gpus in (1, 3)] for run in runs[1:3]]
     means = [run.summary()["mean_wait"] for run in runs[1:3]]
     ahead = means[0] < means[1] and waits[0][0] < waits[1][0]
@@ -334,13 +352,16 @@ def _mean_wait(run: Result, num_gpus: int) -> float:
 
 
 def _order(values: Sequence[float], tolerance: float, *, idle: bool) -> str:
-    """Return the verdict on values that should fall; if nothing waits (`idle`), they are not comparable."""
+    """Return the verdict on values by policy that should descend, apart from rises of at most `tolerance`.
+
+    idle: True if no job waits, which gives `not comparable`.
+    """
     if idle:
         return NOT_COMPARABLE
     return ORDER_ONLY if holds_order([-value for value in values], tolerance) else DIFFERS
 
 
 def _pairs_apart(run: Result) -> int:
-    """Return the number of jobs with two GPUs that run on two sockets."""
+    """Return the number of 2-GPU jobs whose GPUs are on different sockets."""
     pairs = (record.placement for record in run.records if record.submitted.job.num_tasks == 2)
     return sum(placement is not None and placement_class(placement) != "intra-socket" for placement in pairs)

@@ -1,4 +1,4 @@
-"""The claims of SC'17 that its published profile and simulator can check; each `why` states the verdict's rule."""
+"""Comparisons of the SC'17 paper's numbers with the run times and the simulator that its authors published."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from topoplace.simulate import Workload
 _ALEXNET: Final = NAMES[:4]
 # Makespans of the published simulator under CPython 2.7 with its own list of jobs, in seconds.
 _FIVE_JOBS: Final = (440.0, 440.0, 433.4, 396.0)
-# The same by number of machines, of its list of 100 jobs.
+# Its makespans for its list of 100 jobs, by number of machines.
 _HUNDRED_JOBS: Final = {
     1: (6737.5, 5910.3, 5891.6, 5164.5),
     2: (3818.1, 3320.9, 2839.1, 2641.1),
     5: (1666.5, 1653.3, 1512.5, 1540.0),
     10: (1158.3, 1262.8, 1179.2, 1179.2),
 }
-# Two GPUs on two sockets over two on one, published profile: AlexNet, then GoogLeNet, batch 1, 4, 64, 128.
+# Run time on two GPUs of two sockets over two of one socket: AlexNet, then GoogLeNet, batch 1, 4, 64, 128.
 _SPREAD: Final = (1.249, 1.230, 1.019, 1.009, 1.028, 1.021, 0.996, 1.009)
 # Slowdown in % of AlexNet (row: batch 1, 4, 64, 128) beside AlexNet (column), 2 GPUs each, over packed GPUs alone ...
 _OVER_PACK: Final = (
@@ -54,7 +54,10 @@ _FIG_6_TOLERANCE: Final = 5.0
 
 
 def profile(measured: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of sections 3.2 and 3.3: locality and interference in the published measurements."""
+    """Compare sections 3.2 and 3.3 with the published run times: slowdown by spreading over sockets and by other jobs.
+
+    measured: the published run times, alone and in pairs.
+    """
     ratios = [_spread_over_pack(measured, name) for name in NAMES]
     yield Claim(
         "1.12",
@@ -110,7 +113,7 @@ def _longer(measured: PerformanceProfile, name: str, other: str, placement: str)
 
 
 def prototype() -> Iterator[Claim]:
-    """Yield the row of section 5.2 on the paper's own measurements."""
+    """Check the paper's speed-ups in section 5.2 against its own makespans; nothing is simulated."""
     ratios = [seconds / MAKESPANS[3] for seconds in MAKESPANS[:3]]
     yield Claim(
         "1.8",
@@ -124,7 +127,10 @@ def prototype() -> Iterator[Claim]:
 
 
 def five_jobs_on_one_machine(measured: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of section 5: jobs of the published list and of Table 1 in the published simulator."""
+    """Compare section 5.2 with the published simulator: six jobs on one machine, from two job lists.
+
+    The lists are the one published with the code and the paper's Table 1; the paper's text speaks of five jobs.
+    """
     runs = _runs(five_jobs(profile=measured), measured, 1)
     makespans = [round(run.makespan, 1) for run in runs.values()]
     yield Claim(
@@ -171,9 +177,10 @@ def _third_starts(run: Run) -> Claim:
 
 
 def third_ends(claim_id: str, jobs: str, ends: Sequence[float], measured: PerformanceProfile) -> Claim:
-    """Return the row on the end of job 3.
+    """Compare the time at which job 3 ends under each policy with the paper's.
 
-    ends: seconds by policy, infinite if the job never ran.
+    claim_id: the claim's id. jobs: name of the job list. ends: end of job 3 in seconds by policy, infinite if it never
+    ran. measured: run times alone.
     """
     others, last = THIRD_ENDS
     near = abs(ends[3] - last) <= 10 and all(abs(end - others) <= 10 for end in ends[:3])
@@ -208,9 +215,9 @@ def _losses(slowdowns: Sequence[float]) -> Claim:
 
 
 def scenarios(measured: PerformanceProfile, lists: Mapping[str, tuple[Workload, int]]) -> Iterator[Claim]:
-    """Yield the rows of sections 5.5.1 and 5.5.2 in the published simulator.
+    """Compare sections 5.5.1 and 5.5.2 with the published simulator: slowdown, wait and service levels by policy.
 
-    lists: the jobs and the number of machines, by the name of the list.
+    lists: the jobs and the number of machines of each job list, by the list's name.
     """
     for name, (workload, machines) in lists.items():
         runs = _runs(workload, measured, machines)
@@ -245,7 +252,7 @@ def _wait(job: Job) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean over the jobs that ran; NaN if none did."""
+    """Return the mean of the values that are not NaN (jobs that ran); NaN if there are none."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else math.nan
 
@@ -279,7 +286,7 @@ def _booked_twice(name: str, runs: Mapping[str, Run]) -> Claim:
 
 
 def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator[Claim]:
-    """Yield the rows of the published list of 100 jobs on several numbers of machines."""
+    """Compare our port with the original simulator: makespans of the published list, by number of machines."""
     for machines, paper in _HUNDRED_JOBS.items():
         makespans = [round(run.makespan, 1) for run in _runs(workload, measured, machines).values()]
         yield Claim(
@@ -294,7 +301,10 @@ def published_list(workload: Workload, measured: PerformanceProfile) -> Iterator
 
 
 def load(workload: Workload, machines: int) -> Claim:
-    """Return the row of section 5.5.2 that shows if jobs of scenario 2 can queue at all."""
+    """Check whether jobs queue at all in section 5.5.2, by the mean number of GPUs that they keep busy.
+
+    machines: number of machines with four GPUs each.
+    """
     work = sum(row.base_time * row.job.num_tasks for row in workload)
     busy = work / (workload.submit_time.max() - workload.submit_time.min())
     return Claim(
@@ -313,7 +323,10 @@ def _runs(workload: Workload, measured: PerformanceProfile, machines: int) -> di
 
 
 def _largest_loss(run: Run, measured: PerformanceProfile, jobs: Sequence[int]) -> float:
-    """Return the largest relative loss of some jobs over their best times alone, without the simulator's step."""
+    """Return the largest slowdown of the given jobs (0.5: 50 % longer) relative to their best run times alone.
+
+    jobs: positions of the jobs in the run. Run times are not rounded to the simulator's time steps.
+    """
     chosen = [run.jobs[job] for job in jobs]
     losses = (job.time / (measured.ideal_time(job.name, job.num_gpus) or 1.0) for job in chosen)
     return max(losses) - 1

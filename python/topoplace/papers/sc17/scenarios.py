@@ -1,4 +1,4 @@
-"""The jobs of SC'17's prototype, and the measurements with them in section 5.2 of the paper."""
+"""The jobs of the SC'17 prototype experiment, and the paper's results for these jobs (section 5.2)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from topoplace.papers.sc17.measured import authors_profile
 from topoplace.simulate import Workload
 
 POLICY_NAMES: Final = "FCFS, BF, TOPO-AWARE, TOPO-AWARE-P"
-"""Policies in the order of all figures below and of the rows."""
+"""The four policies, in the order of the tuples below and of the values in a row."""
 MAKESPANS: Final = (456.2, 461.7, 454.2, 356.9)
 """Makespans of the prototype in seconds."""
 SPEEDUPS: Final = (1.28, 1.30, 1.27)
-"""Speedups of TOPO-AWARE-P over each other policy."""
+"""Ratios of the other three policies' makespans to that of TOPO-AWARE-P."""
 THIRD_STARTS: Final = 70.0
 """Start of job 3 in seconds if it takes any two GPUs."""
 THIRD_ENDS: Final = (240.0, 120.0)
-"""End of job 3 in seconds under the others, and under TOPO-AWARE-P."""
+"""End of job 3 in seconds: under the other three policies, and under TOPO-AWARE-P."""
 NOTICED: Final = 0.005
-"""Smallest loss that counts."""
+"""Slowdowns below this (0.5 %) count as none."""
 GAIN: Final = 1.02
-"""Smallest ratio of times at which a policy is ahead of another."""
+"""Ratio of two policies' times from which on the policy with the shorter time counts as ahead."""
 FIVE_JOBS: Final = (
     ("bvlc_alexnet/1", 1, 0.3, 0.513093165250245),
     ("bvlc_alexnet/4", 1, 0.3, 15.039122037036615),
@@ -32,7 +32,7 @@ FIVE_JOBS: Final = (
     ("bvlc_alexnet/1", 2, 0.5, 29.33493641120534),
     ("bvlc_alexnet/1", 2, 0.5, 29.893741982134614),
 )
-"""Profile, GPUs, least utility and arrival in seconds: the list published with the code as `workloads-5`."""
+"""Application, GPUs, least utility and arrival in seconds: the list published with the code as `workloads-5`."""
 TABLE_1: Final = (
     ("bvlc_alexnet/1", 1, 0.3, 0.51),
     ("bvlc_googlenet/4", 1, 0.3, 15.03),
@@ -48,9 +48,10 @@ never profiled; it gets AlexNet's times, as in the published list."""
 def five_jobs(
     rows: tuple[tuple[str, int, float, float], ...] = FIVE_JOBS, profile: PerformanceProfile | None = None
 ) -> Workload:
-    """Return the prototype's jobs as a workload: cliques of weight 1 with their best run times alone.
+    """Return the six jobs of the prototype experiment ("five jobs" in the paper's text) as a workload.
 
-    profile: replaces the published profile; raises ValueError if it lacks a job.
+    The tasks of a job all communicate equally. rows: application, GPUs, least utility and arrival in seconds of each
+    job. profile: run times that replace the published ones; raises ValueError if an application is missing.
     """
     jobs = [
         JobGraph.clique(num_gpus).with_(
@@ -62,7 +63,7 @@ def five_jobs(
 
 
 def ideal_times(jobs: Iterable[JobGraph], profile: PerformanceProfile) -> list[float]:
-    """Return the best seconds of each job alone; raise ValueError naming the first that the profile lacks."""
+    """Return each job's shortest run time alone in seconds; raise ValueError for a job that the profile lacks."""
     times: list[float] = []
     for job in jobs:
         ideal = profile.ideal_time(job.profile or "", job.num_tasks)

@@ -1,6 +1,6 @@
-"""TSUBAME 2.5's GPU queue without and with remote GPUs (G queue, R queue), in the sizes of the paper's simulation.
+"""Reproduction of the simulation of TSUBAME 2.5's GPU queue without remote GPUs (G queue) and with them (R queue).
 
-The log of 2013 is not public: `generator` makes a similar one, and you can use your own instead.
+The paper's job log of 2013 is not public: `generator` makes a similar one, and you can use your own log instead.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def reproduce(
     nodes: int = NODES,
     output: Path | None = None,
 ) -> list[Claim]:
-    """Return all rows, in the order of the paper.
+    """Compare the paper's numbers with our simulations; return one row per quantity, in the order of the paper.
 
-    quick: a month instead of a year, and one list of jobs for the congested queue.
-    seed: seed of the generated log, and of the first list.
-    log: replaces the generated log; `Workload.from_pbs` reads one, for example.
-    nodes: number of nodes of the cluster; Table 3's sizes are in proportion.
+    quick: a log of a month instead of a year, and one job list instead of five for the congested queue.
+    seed: seed of the generated log, and of the first job list.
+    log: jobs that replace the generated log; `Workload.from_pbs` reads a log, for example.
+    nodes: number of nodes of the cluster; the smaller clusters of Table 3 shrink in proportion.
     output: an existing directory for plots.
     """
     workload = generator.workload(seed, _QUICK_DAYS if quick else _DAYS) if log is None else log

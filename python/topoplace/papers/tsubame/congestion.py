@@ -1,7 +1,7 @@
-"""The jobs of the abstract's "simulated congesting queue", which the paper does not describe.
+"""Random jobs for the "simulated congesting queue" of the TSUBAME paper's abstract, which the paper does not describe.
 
-We assume many jobs that are submitted at once on few nodes. Their requests are uniform within a node of Table 2: one
-to three GPUs, one to eight CPUs, one to 22 GB, on one to four nodes, for one to four hours.
+We assume 1,000 jobs submitted at once to 32 nodes. A job asks for one to four nodes. On each node it asks for one to
+three GPUs, one to eight CPUs and one to 22 GB. It runs for one to four hours. All numbers are drawn uniformly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HOURS: Final = (1, 4)
 
 
 def workload(seed: int) -> Workload:
-    """Return one list of jobs, all submitted at time 0."""
+    """Return a list of random jobs, all submitted at time 0."""
     random = seeded(seed)
     limits = (MAX_NODES, GPUS, NODE.cpus, MEMORY)
     asked = (random.integers(1, high + 1, JOBS).tolist() for high in limits)

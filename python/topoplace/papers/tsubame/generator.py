@@ -1,21 +1,22 @@
-"""A year of TSUBAME 2.5's G queue: jobs like those of 2013, whose log is not public.
+"""Generator of a job log like that of TSUBAME 2.5's GPU queue (G queue) in 2013, which is not public.
 
-The paper states 480 nodes of Table 2, jobs with equal requests on each of their nodes (Table 1), and three means under
-the G queue. These means follow from its percentages and from Table 3: a job waits 3,818 s, runs 15,148 s and lives
-18,965 s. Our assumptions where the paper is silent:
+The paper states 480 nodes as in Table 2, and jobs with equal requests on each of their nodes (Table 1). Three means
+under the G queue follow from its percentages and Table 3: a job waits 3,818 s, runs 15,148 s, and takes 18,965 s from
+submission to end (its life). Our assumptions where the paper is silent:
 - Users submit campaigns: up to some dozens of jobs within minutes, with equal requests and similar run times. The rate
-  of campaigns depends on the hour of the day, the day of the week, and a mood that lasts for days.
-- Many jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
+  of campaigns depends on the hour of the day, the day of the week, and a random factor that changes over days.
+- Most jobs have the same number of nodes; the other numbers, up to a limit, are rarer the larger they are.
 - Most jobs request so many CPUs and so much memory that no two of them fit on one node. The others request a GPU, a few
-  CPUs and some memory, so that an R queue can place them beside each other and beside some of the large jobs.
+  CPUs and some memory. The R queue can place them beside each other and beside some of the large jobs.
 - Run times are log-normal within campaigns and between them, up to a limit, and have the paper's mean.
 
-A search found the numbers in `Habits`. It drew them at random, then changed a few at a time and kept changes that
-brought the years of some seeds nearer to the paper. It compared the mean wait under G, its change under R on 480, 460
-and 450 nodes, the mean execution time under R, and the share of jobs that wait longer under R. It used a separate
-simulator of both queues, which gives a month of jobs the same waits as the policies. Finally, the daily swing was set
-so that the year of seed 0 has the paper's mean wait. Years differ by their worst weeks: those of seeds 1 to 7 have mean
-waits of 1,650 to 6,000 s, which R reduces by 20 to 26 % on 480 nodes.
+A random search found the numbers in `Habits`. It changed a few at a time and kept changes that brought the generated
+years of some seeds nearer to the paper. It compared the mean wait without remote GPUs (G queue), and how much remote
+GPUs (R queue) change this wait on 480, 460 and 450 nodes. It also compared the mean execution time under R, and the
+fraction of jobs that wait longer under R. It used a separate simulator of both queues, which gives a month of jobs the
+same waits as the policies. Finally, `day_swing` was set such that the year of seed 0 has the paper's mean wait. Years
+differ by their worst weeks: seeds 1 to 7 give mean waits of 1,650 to 6,000 s. R reduces these by 20 to 26 % on 480
+nodes.
 """
 
 from __future__ import annotations
@@ -39,40 +40,43 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """The behaviour of the users of the queue; shares are of campaigns."""
+    """Parameters of the generated log: how many jobs users submit, when, of which sizes and run times.
+
+    A campaign is a burst of equal jobs. Shares are fractions of all campaigns unless stated otherwise.
+    """
 
     jobs_per_day: float = 254.0
     mean_run_time: float = 15_148.0
     """Seconds, from the paper (959.65 / 5.06 % - 963.60 / 25.24 %)."""
 
     campaign: float = 1.8
-    """Approximate mean number of jobs per campaign, which is Pareto distributed."""
+    """Approximate mean number of jobs per campaign; the number is Pareto distributed with exponent `campaign_tail`."""
     campaign_tail: float = 1.6
     largest_campaign: int = 30
     seconds_between: float = 10.0
     """Mean time between jobs of a campaign."""
 
     day_swing: float = 0.3
-    """Relative excess of campaigns in the busiest hour of the day (15:00), and their lack in the quietest."""
+    """Daily variation of the rate of campaigns: above the mean by this fraction at 15:00, and below it at 3:00."""
     weekend: float = 0.75
-    """Campaigns of a day at the weekend over those of another day."""
+    """Campaigns on a day of the weekend, as a fraction of those on a working day."""
     mood: float = 0.35
-    """Standard deviation of the logarithm of the rate."""
+    """Standard deviation of the logarithm of the random factor on the rate of campaigns."""
     mood_days: float = 1.5
-    """Correlation time of the mood in days."""
+    """Correlation time of this random factor, in days."""
 
     usual_nodes: int = 7
     usual_share: float = 0.85
     nodes: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10, 12, 16)
     nodes_exponent: float = 0.8
-    """The share of each of `nodes` is inversely proportional to this power of it."""
+    """Campaigns that do not use `usual_nodes` draw n from `nodes` with probability proportional to 1 / n**this."""
 
     modest: float = 0.05
-    """Share of campaigns that leave much room on their nodes and need one GPU of each."""
+    """Share of modest campaigns: their jobs need one GPU per node, and few CPUs and little memory."""
     all_cpus: float = 0.7
-    """Share of the others that ask for all eight CPUs; the rest ask for six."""
+    """Share of campaigns, among those not modest, that ask for all eight CPUs of a node; the rest ask for six."""
     lending: float = 0.19
-    """Share of the others that ask for one of three GPUs only; `LENDING_TWO` ask for two."""
+    """Share of campaigns, among those not modest, that ask for one of a node's three GPUs; `LENDING_TWO`: for two."""
 
     spread: float = 1.25
     """Standard deviation of the logarithm of run times between campaigns."""
@@ -89,7 +93,11 @@ OTHER_GB: Final = (12, 16, 20, 22)
 
 
 class Log(NamedTuple):
-    """One row per job, in order of submission; GPUs, CPUs and memory (`machine.GB`) are of each node."""
+    """The generated jobs as columns, in order of submission.
+
+    submit, run_time: seconds. nodes: machines of the job. gpus, cpus, memory: what it needs on each of them; memory in
+    units of `machine.GB`.
+    """
 
     submit: Floats
     run_time: Floats
@@ -100,9 +108,9 @@ class Log(NamedTuple):
 
 
 def workload(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Workload:
-    """Return the jobs of `days` days as a workload, with Table 1's estimated transfers.
+    """Return generated jobs of `days` days as a workload, with the estimated data transfers of the paper's Table 1.
 
-    Users request one to four times the run time, rounded up to whole hours.
+    The requested time limits are one to four times the run time, rounded up to whole hours.
     """
     log = generate(seed, days, habits)
     random = seeded(seed + 1)
@@ -114,7 +122,7 @@ def workload(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Wo
 
 
 def generate(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Log:
-    """Return the jobs of `days` days as columns."""
+    """Return generated jobs of `days` days as columns, sorted by submission."""
     habits = Habits() if habits is None else habits
     days = _checks.integer(days, "days", ValueError, low=1, high=36_500)
     num_jobs = round(habits.jobs_per_day * days)
@@ -135,7 +143,7 @@ def generate(seed: int = 0, days: int = 365, habits: Habits | None = None) -> Lo
 
 
 def _campaigns(random: np.random.Generator, habits: Habits, num_jobs: int) -> Ints:
-    """Return the (k,) numbers of jobs per campaign, which add up to `num_jobs`."""
+    """Draw the number of jobs of each campaign (burst of equal jobs); they add up to `num_jobs`."""
     tail = habits.campaign_tail
     drawn = (1 - random.random(num_jobs)) ** (-1 / tail) * habits.campaign * (tail - 1) / tail
     size = np.clip(np.floor(drawn + 0.5), 1, habits.largest_campaign).astype(np.int64)
@@ -146,7 +154,7 @@ def _campaigns(random: np.random.Generator, habits: Habits, num_jobs: int) -> In
 
 
 def _begins(random: np.random.Generator, habits: Habits, count: int, days: int) -> Floats:
-    """Return the (k,) seconds at which campaigns begin, ascending."""
+    """Draw the start time of each of `count` campaigns (bursts of equal jobs), in seconds, ascending."""
     hour = np.arange(days * HOURS)
     swing = 1 + habits.day_swing * np.sin((hour % HOURS - 9) / HOURS * 2 * np.pi)
     week = np.where(hour // HOURS % 7 >= 5, habits.weekend, 1.0)
@@ -158,7 +166,10 @@ def _begins(random: np.random.Generator, habits: Habits, count: int, days: int) 
 
 
 def _mood(random: np.random.Generator, hours: int, lasts: float) -> Floats:
-    """Return an autoregressive process of standard deviation 1 and correlation time `lasts`, both in hours."""
+    """Return a random series with one value per hour, standard deviation 1, and correlation time `lasts` in hours.
+
+    It is a first-order autoregressive process.
+    """
     keep = np.exp(-1 / lasts)
     mood = random.standard_normal(hours)
     for hour in range(1, hours):
@@ -167,7 +178,7 @@ def _mood(random: np.random.Generator, hours: int, lasts: float) -> Floats:
 
 
 def _requests(random: np.random.Generator, habits: Habits, count: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return nodes of every campaign, and GPUs, CPUs and GB per node."""
+    """Draw the request of each of `count` campaigns: (nodes, GPUs per node, CPUs per node, GB per node)."""
     nodes = np.array(habits.nodes)
     weight = nodes**-habits.nodes_exponent
     drawn = random.choice(nodes, count, p=weight / weight.sum())
@@ -185,7 +196,10 @@ def _requests(random: np.random.Generator, habits: Habits, count: int) -> tuple[
 
 
 def _run_times(random: np.random.Generator, habits: Habits, campaign: Ints) -> Floats:
-    """Return (m,) whole seconds, whose mean is that of the habits up to rounding."""
+    """Draw the run time of each job in whole seconds; their mean is `habits.mean_run_time` up to rounding.
+
+    campaign: each job's campaign (burst of equal jobs), whose jobs have similar run times.
+    """
     within: Floats = random.standard_normal(len(campaign))
     between: Floats = random.standard_normal(int(campaign[-1]) + 1)
     seconds: Floats = np.exp(habits.spread * between[campaign] + habits.spread_within * within)

@@ -11,9 +11,9 @@ from topoplace.topology.topology import Topology
 GPUS: Final = 3
 MEMORY: Final = 22
 GB: Final = 2**30 / 1e9
-"""A GB of batch systems, in GB of 1e9 bytes."""
+"""A gigabyte of batch systems (2**30 bytes) in gigabytes of 1e9 bytes."""
 NODE: Final = HostResources(cpus=8, memory_gb=MEMORY * GB + 0.01)
-"""Resources of a node for GPU jobs, beside the virtual machine for CPU jobs.
+"""CPUs and memory of a node that GPU jobs may use; a virtual machine for CPU jobs holds the rest.
 
 Memory is slightly larger than 22 GB, because the requests of several jobs are each rounded up to whole MB.
 """
@@ -28,7 +28,7 @@ MODEL: Final = RemoteCopies(SPEEDS)
 
 
 def machines(count: int) -> Topology:
-    """Return a cluster of `count` nodes."""
+    """Return the topology of a cluster of `count` TSUBAME 2.5 nodes with three GPUs each."""
     node = Topology.from_links(GPUS, [], 8.0, model="K20X", memory_gb=6.0, name="node")
     return Topology.cluster(
         node, count=count, network=SPEEDS.network_gb_per_s, name=f"{count} nodes of TSUBAME 2.5"

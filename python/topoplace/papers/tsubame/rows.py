@@ -1,4 +1,7 @@
-"""The claims of the paper, each with a verdict by the rule in its `why`."""
+"""Comparisons of the numbers in the TSUBAME paper with our simulations, each with a verdict.
+
+G is the queue without remote GPUs, R the queue with them.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,17 @@ TABLE_3: Final = {
 }
 """Mean and standard deviation in seconds of G on 480 nodes minus R on 450, 460, 470 and 480."""
 _TABLE_TOLERANCE: Final = {"wait": 190.0, "execution": 4.0, "life": 190.0}
-"""Seconds: 5 % of the mean wait; for execution, the rise itself."""
+"""Largest difference from Table 3 that counts as equal, in seconds: 5 % of the mean wait, or the rise of execution."""
 _CHANGE_TOLERANCE: Final = {"wait": 0.05, "life": 0.015}
 _FACTOR: Final = 2.0
-"""Largest factor between shares of jobs, or between times, that count as alike."""
+"""Shares of jobs, or times, that differ by at most this factor count as alike."""
 _LAB_GB_PER_S: Final = 6.38
-"""Section 2.1, measured on FDR InfiniBand."""
+"""Network bandwidth of the laboratory's machines, measured on FDR InfiniBand (section 2.1)."""
 _LAB_NATIVE_GB_PER_S: Final = 172.0
 _LAB: Final = {"Jacobi": ((7, 1.01),), "LAMMPS": ((7, 1.17), (9, 1.78))}
 """(number of streams that share the network's bandwidth, slowdown), section 2.1.2."""
 _YEAR: Final = 360 * 86_400.0
-"""Seconds; the last day may have no jobs."""
+"""Seconds that a log must span to count as a year; its last days may have no jobs."""
 _CONGESTED: Final = (0.15, 0.30)
 
 
@@ -52,7 +55,7 @@ _CONGESTED: Final = (0.15, 0.30)
 
 
 def copies() -> Iterator[Claim]:
-    """Yield the rows of equations 1 and 2, and of the laboratory's slowdowns."""
+    """Compare section 2 with our results: copy times to remote GPUs (eqs. 1 and 2), and measured slowdowns."""
     streams = (1, 2, 4, 8)
     theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
     ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
@@ -89,7 +92,7 @@ def copies() -> Iterator[Claim]:
 
 
 def inputs(study: Study) -> Iterator[Claim]:
-    """Yield the rows of tables 1 and 2, and of the log."""
+    """Compare the simulation's inputs with our results: a node (Table 2), data transfers (Table 1), and the job log."""
     node = (
         *(machine.NODE.cpus, machine.GPUS, machine.MEMORY),
         *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
@@ -141,7 +144,7 @@ def _estimates(study: Study, sent: Sequence[Transfers]) -> Claim:
 
 
 def means(study: Study) -> Claim:
-    """Return the row on the means of the log, implied by the percentages."""
+    """Compare the mean wait, execution time and life (their sum) of jobs without remote GPUs with the paper's."""
     ours = {name: study.run(G_QUEUE).mean(name) for name in MEANS}
     near = all(abs(ours[name] / value - 1) <= 0.02 for name, value in MEANS.items())
     is_short = np.ptp(study.workload.submit_time) < _YEAR
@@ -159,7 +162,7 @@ def means(study: Study) -> Claim:
 
 
 def changes(study: Study) -> Iterator[Claim]:
-    """Yield the rows of section 4.2: wait, execution and life on all nodes."""
+    """Compare section 4.2 with our results: how remote GPUs change jobs' wait, execution time and life (their sum)."""
     for letter, (name, theirs) in zip("abc", CHANGES.items(), strict=True):
         ours = study.change(name)
         yield Claim(
@@ -228,7 +231,7 @@ def _hurt(study: Study, number: str, title: str, of: str, share: float, seconds:
 
 
 def table_3(study: Study) -> Iterator[Claim]:
-    """Yield the rows of Table 3: G on all nodes minus R on fewer."""
+    """Compare Table 3 with our results: job times without remote GPUs on all nodes, minus those with them on fewer."""
     where = f"R on {', '.join(map(str, study.sizes))} nodes, G on {study.nodes}"
     for number, (name, (mean, spread)) in zip(("2.9", "2.10", "2.11"), TABLE_3.items(), strict=True):
         apart = [study.difference(name, size) for size in study.sizes]
@@ -277,7 +280,10 @@ def _sums(study: Study) -> Claim:
 
 
 def saving(study: Study) -> Claim:
-    """Return the row on the nodes that R needs for G's mean life."""
+    """Compare the number of nodes that remote GPUs save, at equal mean life of jobs, with the paper's.
+
+    A job's life is its time from submission to end.
+    """
     lives = [float(study.difference("life", size).mean()) for size in study.sizes]
     nodes = _crossing(study.sizes, lives)
     share = 1 - nodes / study.nodes
@@ -293,7 +299,11 @@ def saving(study: Study) -> Claim:
 
 
 def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
-    """Return the size at which the differences are 0, or the nearest size if they do not change sign."""
+    """Return the cluster size at which remote GPUs neither shorten nor lengthen the mean life of jobs.
+
+    lives: seconds by which remote GPUs shorten the mean life, for each size; the zero is interpolated linearly. If
+    they do not change sign, the first or last size is returned.
+    """
     for (fewer, more), (low, high) in zip(pairwise(sizes), pairwise(lives), strict=True):
         if low <= 0 < high:
             return fewer + (more - fewer) * low / (low - high)
@@ -304,7 +314,7 @@ def _crossing(sizes: Sequence[int], lives: Sequence[float]) -> float:
 
 
 def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
-    """Return the row of the congested queue, in which all jobs are submitted at once."""
+    """Compare the congested queue with our results: the makespan saved by remote GPUs if all jobs arrive at once."""
     ends = [[run(workload, name, nodes).makespan for name in (G_QUEUE, R_QUEUE)] for workload in jobs]
     ours = [1 - after / before for before, after in ends]
     low, high = _CONGESTED
@@ -325,7 +335,10 @@ def congested(jobs: Sequence[Workload], nodes: int) -> Claim:
 
 
 def histograms(study: Study) -> list[tuple[str, Floats]]:
-    """Return the panels of figures 9 to 11: gains of each job in hours, and for execution its loss in minutes."""
+    """Return the panels of figures 9 to 11, each a title and a value per job.
+
+    They are the wait and the life that remote GPUs save in hours, and the execution time that they add in minutes.
+    """
     return [
         ("wait, G minus R (h)", study.difference("wait") / 3600),
         ("execution, R minus G (min)", -study.difference("execution") / 60),

@@ -1,4 +1,4 @@
-"""Simulations of one log under both queues, on clusters of different sizes."""
+"""Simulations of one job log without remote GPUs (G queue) and with them (R queue), on clusters of several sizes."""
 
 from __future__ import annotations
 
@@ -21,32 +21,35 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The (m,) times of each job in seconds; NaN for rejected jobs."""
+    """The times of every job in one simulation, in seconds; wait and execution are NaN for rejected jobs."""
 
     submit: Floats
     wait: Floats
     execution: Floats
     remote: NDArray[np.bool_]
-    """True for jobs that had GPUs of other nodes."""
+    """True for jobs that used remote GPUs."""
 
     @property
     def life(self) -> Floats:
-        """Return the time from submission to end."""
+        """Return each job's time from submission to end, in seconds."""
         return self.wait + self.execution
 
     def mean(self, of: str) -> float:
-        """Return the mean of the column named `of` over the jobs that ran."""
+        """Return the mean of `of` ("wait", "execution" or "life") over the jobs that ran, in seconds."""
         column: Floats = getattr(self, of)
         return float(np.nanmean(column))
 
     @property
     def makespan(self) -> float:
-        """Return the time from the first submission to the last end."""
+        """Return the seconds from the first submission to the last end of a job."""
         return float(np.nanmax(self.submit + self.life) - self.submit.min())
 
 
 class Study:
-    """One log in all settings; runs are made on first use."""
+    """Simulations of one job log without and with remote GPUs on several cluster sizes; each runs on first use.
+
+    nodes: size of the full cluster.
+    """
 
     def __init__(self, workload: Workload, nodes: int = NODES) -> None:
         if not len(workload):
@@ -54,20 +57,21 @@ class Study:
         self.workload = workload
         self.nodes = nodes
         self.sizes = tuple(round(nodes * size / NODES) for size in (450, 460, 470, 480))
-        """Numbers of nodes in the proportions of Table 3."""
+        """Cluster sizes in the proportions of Table 3 (450, 460, 470 and 480 nodes)."""
         self._runs: dict[tuple[str, int], Outcome] = {}
 
     def run(self, policy: str, nodes: int | None = None) -> Outcome:
-        """Return the run of the log under the policy of that name on `nodes` nodes, by default all."""
+        """Return the log's job times under the policy of that name on `nodes` nodes, by default the full cluster."""
         key = policy, self.nodes if nodes is None else nodes
         if key not in self._runs:
             self._runs[key] = run(self.workload, *key)
         return self._runs[key]
 
     def difference(self, of: str, nodes: int | None = None) -> Floats:
-        """Return the column `of` under G on all nodes minus that under R, for jobs that ran under both.
+        """Return the seconds that remote GPUs save each job that ran both without and with them.
 
-        of: "wait", "execution" or "life". nodes: number of nodes under R, by default all.
+        of: the time compared, "wait", "execution" or "life". nodes: cluster size with remote GPUs, by default the full
+        cluster; without remote GPUs it is always the full cluster.
         """
         before, after = (getattr(self.run(name, n), of) for name, n in ((G_QUEUE, None), (R_QUEUE, nodes)))
         apart: Floats = before - after
@@ -77,13 +81,16 @@ class Study:
         return known
 
     def change(self, of: str) -> float:
-        """Return the change of the mean of `of` under R relative to G on all nodes; NaN if G's mean is 0."""
+        """Return the relative change of a mean time due to remote GPUs, on the full cluster; negative is shorter.
+
+        of: "wait", "execution" or "life". NaN if the mean without remote GPUs is 0.
+        """
         apart, before = float(self.difference(of).mean()), self.run(G_QUEUE).mean(of)
         return -apart / before if before else math.nan
 
 
 def run(workload: Workload, policy: str, nodes: int) -> Outcome:
-    """Simulate `workload` under the policy of that name on `nodes` nodes."""
+    """Simulate `workload` under the policy of that name on `nodes` nodes and return every job's times."""
     result = simulate(machines(nodes), workload, policies.get(policy), performance=MODEL, hosts=NODE)
     rows = [
         (

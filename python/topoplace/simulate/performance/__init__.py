@@ -1,1 +1,1 @@
-"""Models of run times: the effect of links, neighbours and the network on a job."""
+"""Models of a job's run time: the effects of its GPUs' links, of other jobs on its machines, and of the network."""

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class PerformanceModel(Protocol):
-    """A model of a job's run time on a placement."""
+    """An interface for models that compute a job's run time from its placement."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return seconds, finite and not negative. `random` is the simulation's seeded generator."""
+        """Return the job's run time in seconds on this placement, finite and not negative.
+
+        random: the simulation's seeded random generator.
+        """
         ...
 
 
@@ -32,19 +35,19 @@ Neighbours = Sequence[tuple["SubmittedJob", "Placement"]]
 
 @runtime_checkable
 class ColocationModel(PerformanceModel, Protocol):
-    """A model that also covers how jobs on one machine slow each other down while they run together."""
+    """An interface for models in which jobs on the same machine slow each other down while they run together."""
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the run time beside `neighbours` divided by `run_time`: above 0; 1 means no effect."""
+        """Return the run time beside `neighbours` divided by `run_time`; it is above 0, and 1 means no effect."""
         ...
 
 
 class Traffic(Protocol):
-    """The flows of one running job through the links of machines; flows share a link evenly."""
+    """An interface for one running job's data flows across the machines' network links; flows share a link evenly."""
 
     @property
     def flows(self) -> Mapping[int, int]:
-        """Return the number of the job's flows across the link of each machine, by machine number."""
+        """Return the number of the job's flows across each machine's network link, by machine number."""
         ...
 
     def seconds(self, flows: Mapping[int, int]) -> float:
@@ -57,21 +60,22 @@ class Traffic(Protocol):
 
 @runtime_checkable
 class LinkModel(PerformanceModel, Protocol):
-    """A model that also covers how jobs slow each other down on links; `run_time` is the time without other flows.
+    """An interface for models in which jobs slow each other down on the machines' network links.
 
-    Only jobs whose links have other flows than before are re-timed, so jobs that send nothing cost nothing.
+    `run_time` is the time without flows of other jobs. Run times are recomputed only for jobs on whose links the number
+    of flows has changed.
     """
 
     def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
-        """Return the flows of the job on this placement."""
+        """Return the data flows that the job has across network links on this placement."""
         ...
 
 
 class FixedTime:
-    """A model in which every placement takes the job's base time, as in the simulator of MAPA's paper."""
+    """A model in which a job takes its base time on every placement, as in the simulator of MAPA's paper."""
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time."""
+        """Return the job's base time in seconds, whatever its placement."""
         return job.base_time
 
 
@@ -84,12 +88,13 @@ class MapaSlowdown:
 
         time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s))
 
-    shares: `c` by network. default_share: `c` of other networks. flat_gb_per_s: the paper's knee, 50. floor_gb_per_s:
-    10, the value of eq. 2 for a pair on PCIe; for some mixes eq. 2 is lower, but no real all-reduce is.
+    shares: `c` by the neural network that a job trains (its `profile`). default_share: `c` for other networks.
+    flat_gb_per_s: bandwidth above which the paper's curve is flat, 50. floor_gb_per_s: lowest bandwidth used, 10.
+    The paper predicts this (eq. 2) for a pair on PCIe; it predicts less for some sets, but no all-reduce is slower.
 
-    The figure prints no numbers, so the shares follow from the text. VGG-16 has a factor of 3 between PCIe and double
-    NVLink (Fig. 2b). In section 4.1, the 75th percentiles of Baseline and Topo-aware are 785 and 378 s for VGG-16, 511
-    and 374 s for AlexNet, and hardly differ for Inception.
+    The figure prints no numbers, so the shares are derived from the text. VGG-16 is 3 times as fast on double NVLink as
+    on PCIe (Fig. 2b). In section 4.1, the 75th percentiles of run times under Baseline and Topo-aware are 785 and 378 s
+    for VGG-16, 511 and 374 s for AlexNet, and hardly differ for Inception.
     """
 
     SHARES: Final[Mapping[str, float]] = {
@@ -118,7 +123,7 @@ class MapaSlowdown:
         self.floor_gb_per_s = floor_gb_per_s
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time multiplied by the slowdown at the placement's effective bandwidth."""
+        """Return the base time in seconds multiplied by a slowdown that depends on the effective bandwidth."""
         if not job.job.bandwidth_sensitive or not job.job.edges:
             return job.base_time
         share = self.shares.get((job.job.profile or "").removesuffix(".sh"), self.default_share)
@@ -131,11 +136,11 @@ class MapaSlowdown:
 
 
 class ProfiledTime:
-    """A model of measured run times (SC'17) by placement class, with slowdown by jobs on the same sockets.
+    """A model that uses measured run times (SC'17): by placement class, and beside other jobs on the same sockets.
 
-    Alone, a job takes base_time * solo_time(placement class) / ideal_time. Its base time is that of its best class,
-    which need not be the closest one. Together with other jobs, it is slowed down by its worst neighbour on a shared
-    socket, as only pairs of jobs were measured.
+    A placement class is intra-socket, inter-socket or inter-machine. Alone, a job takes its base time multiplied by
+    solo_time(placement class) / ideal_time; ideal_time is the shortest solo time over all classes. Beside other jobs,
+    only the neighbour on a shared socket that slows it down most counts, as only pairs of jobs were measured.
 
     A job without a profile takes its base time and slows no other job down. A job that was not measured takes its base
     time when alone. A pair that was not measured has the median slowdown of similar pairs
@@ -147,14 +152,17 @@ class ProfiledTime:
         self.profile = profile
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time, scaled by the measured time of the placement class over that of the best one."""
+        """Return the base time multiplied by the measured time of the placement's class over that of the best class."""
         name, size = job.job.profile or "", job.job.num_tasks
         ideal = self.profile.ideal_time(name, size)
         alone = self.profile.solo_time(name, size, placement_class(placement))
         return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the slowdown by the worst neighbour on a shared socket."""
+        """Return the factor on the run time due to the neighbour on a shared socket that slows the job most.
+
+        It is 1 without a neighbour on a shared socket.
+        """
         name, size = job.job.profile or "", job.job.num_tasks
         if not name or not neighbours:
             return 1.0
@@ -170,12 +178,14 @@ class ProfiledTime:
 
 
 class NetworkContention:
-    """A model whose run times grow with the neighbours' traffic on the network of remote GPUs (thesis, 3.3).
+    """A model in which jobs that use the same machine's network interface slow each other down (thesis, 3.3).
 
-    A job takes its base time while the networks of its machines are idle. Otherwise the most loaded network that it
-    uses slows it down (`NetworkProfile.slowdown`): the network of its process or, for remote GPUs, of their machines.
+    A job takes its base time while the network interfaces of its machines are idle. Otherwise the most loaded interface
+    that it uses slows it down (`NetworkProfile.slowdown`). A job uses the interfaces of the machines of its processes
+    and of its remote GPUs.
 
-    profiles: network profiles by the job's `profile`. A job without one sends nothing and is never slowed down.
+    profiles: network profiles by name, which is the job's `profile`. A job without a network profile sends nothing and
+    is never slowed down.
     """
 
     def __init__(self, profiles: Mapping[str, NetworkProfile]) -> None:
@@ -185,11 +195,11 @@ class NetworkContention:
         self.profiles = dict(profiles)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time, which is the run time while the network is idle."""
+        """Return the job's base time in seconds, which is its run time while the network is idle."""
         return job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
-        """Return the slowdown by the neighbours' load on the machines that the job sends from or to."""
+        """Return the factor (at least 1) on the run time due to other jobs' traffic on the job's network interfaces."""
         profile = self.profiles.get(job.job.profile or "", NEUTRAL)
         load = {machine: 0.0 for machine, own in self._traffic(job, placement) if own}
         for other, where in neighbours if load else ():
@@ -207,7 +217,7 @@ class NetworkContention:
 
 
 def placement_class(placement: Placement) -> str:
-    """Return the placement's class: `intra-socket`, `inter-socket` or `inter-machine`."""
+    """Return the placement's class: `intra-socket`, `inter-socket` (one machine) or `inter-machine`."""
     if len(_sockets(placement)) == 1:
         return "intra-socket"
     machine_of = placement.topology.machine_of
@@ -220,12 +230,12 @@ def _sockets(placement: Placement) -> set[int]:
 
 
 def machine_numbers(topology: Topology) -> list[int]:
-    """Return the machine of each GPU, as a list."""
+    """Return the machine number of each GPU, as a list."""
     numbers: list[int] = topology.machine_of.tolist()
     return numbers
 
 
 def _socket_numbers(topology: Topology) -> list[int]:
-    """Return the socket of each GPU, as a list, as reading single entries of an array is slower."""
+    """Return the socket number of each GPU as a list, whose entries are faster to read than those of an array."""
     numbers: list[int] = topology.socket_of.tolist()
     return numbers

@@ -1,6 +1,6 @@
-"""Run times of jobs with remote GPUs on shared network links (TSUBAME, sections 2.1 and 4.1).
+"""A model of run times of jobs with remote GPUs on shared network links (TSUBAME paper, sections 2.1 and 4.1).
 
-Here a *node* is the paper's: the processes of a job on one machine.
+As in the paper, a *node* is the part of a job on one machine: all processes of the job there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransferSpeeds:
-    """Speeds of transfers. The defaults are the paper's (Table 2 and the fit of eq. 1). ValueError if negative."""
+    """Bandwidths and latencies of data transfers within and between machines, with the paper's values as defaults.
+
+    They are from the TSUBAME paper's Table 2 and its fit of eq. 1. Raises ValueError for a negative value, or a
+    bandwidth of 0.
+    """
 
     network_gb_per_s: float = 10.0
     """Bandwidth of a machine's network link, GB/s."""
@@ -36,7 +40,7 @@ class TransferSpeeds:
     gpu_gb_per_s: float = 171.0
     """Bandwidth between GPUs of a machine, GB/s."""
     remote_latency: float = 3.47e-3
-    """Seconds for each copy by rCUDA. The network's own latency is negligible and omitted, as in the paper."""
+    """Seconds for each copy to a remote GPU by rCUDA, without the network's own latency, which is negligible."""
     remote_overhead: float = 1.09
     """Bytes that cross the network per byte of data. Table 2 states 0.92 of the bandwidth, nearly the same."""
 
@@ -47,25 +51,31 @@ class TransferSpeeds:
             object.__setattr__(self, field.name, value)
 
     def remote_copies(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
-        """Return the seconds of copies by rCUDA at `gb_per_s` of the network (eq. 1)."""
+        """Return the seconds that copies to remote GPUs by rCUDA take at a network bandwidth of `gb_per_s` (eq. 1).
+
+        gigabytes: total data. connections: number of copies, each with its latency.
+        """
         return connections * self.remote_latency + gigabytes * self.remote_overhead / gb_per_s
 
     def local_copies(self, gigabytes: float) -> float:
-        """Return the seconds of copies between GPUs of a machine; the paper omits their latency."""
+        """Return the seconds that copies between GPUs of one machine take, without latency, as in the paper."""
         return gigabytes / self.gpu_gb_per_s
 
     def messages(self, gigabytes: float, connections: float, gb_per_s: float) -> float:
-        """Return the seconds of transfers to other nodes at `gb_per_s` of the network."""
+        """Return the seconds that messages to other machines take at a network bandwidth of `gb_per_s`.
+
+        gigabytes: total data. connections: number of messages, each with the network's latency.
+        """
         return connections * self.network_latency + gigabytes / gb_per_s
 
     def share(self, flows: int) -> float:
-        """Return the bandwidth in GB/s of each of `flows` flows across a link, which they share evenly (eq. 2)."""
+        """Return the bandwidth in GB/s that each of `flows` flows gets on one network link, shared evenly (eq. 2)."""
         return self.network_gb_per_s / flows
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The bandwidth that one flow of a job gets on one link."""
+    """The bandwidth that one data flow of a job gets on one machine's network link."""
 
     job_id: str
     machine: int
@@ -74,10 +84,11 @@ class Share:
 
 
 class Traffic:
-    """The flows of a job on its placement.
+    """The data flows of a job across the machines' network links on its placement.
 
-    Each node of a job on several machines has a flow across its own link for messages. It also has a flow across two
-    links to each machine that lends it GPUs, and these flows share its copies evenly. Flows without data are omitted.
+    A node is the part of the job on one machine. Each node has one flow to each other machine whose GPUs it uses,
+    across both machines' links; its GPU copies are divided evenly among these flows. If there are several nodes, each
+    also has one flow for messages, across its machine's link. Flows without data are omitted.
     """
 
     def __init__(self, job: SubmittedJob, placement: Placement, speeds: TransferSpeeds) -> None:
@@ -85,13 +96,13 @@ class Traffic:
         self.speeds = speeds
         self.sent = job.transfers or Transfers()
         self.nodes = _nodes(placement)
-        """(machine of a node, machines that lend it GPUs) for each node."""
+        """For each node, its machine and the machines of its remote GPUs."""
         self.sends = len(self.nodes) > 1 and self.sent.network_gb > 0
         self._borrow = [node for node in self.nodes if node[1]]
         self._only_send = [host for host, lenders in self.nodes if not lenders] if self.sends else []
 
     def crossings(self) -> Iterator[tuple[int, ...]]:
-        """Yield, for each flow, the machines whose links it crosses."""
+        """Yield, for each of the job's flows, the machines whose network links the flow crosses."""
         for host, lenders in self.nodes:
             if self.sends:
                 yield (host,)
@@ -100,7 +111,7 @@ class Traffic:
 
     @cached_property
     def flows(self) -> Counter[int]:
-        """Return the number of the job's flows across the link of each machine; empty if the job sends nothing."""
+        """Return the number of the job's flows across each machine's network link; empty if the job sends nothing."""
         return Counter(chain.from_iterable(self.crossings()))
 
     def seconds(self, flows: Mapping[int, int]) -> float:
@@ -117,10 +128,10 @@ class Traffic:
         return self.job.base_time + max((self._lost(*load) for load in loads), default=0.0)
 
     def _lost(self, flows: int, most: int, lenders: int) -> float:
-        """Return the seconds by which a node's transfers take longer than with local GPUs and idle links.
+        """Return the extra seconds that one node's transfers take compared with local GPUs and idle links.
 
-        flows: number of flows across its link. most: number across the fullest link that its copies cross. lenders:
-        number of machines that lend it GPUs.
+        flows: number of flows across the link of the node's machine. most: number of flows across the most used link
+        that its GPU copies cross. lenders: number of machines whose GPUs it uses remotely.
         """
         sent, speeds, lost = self.sent, self.speeds, 0.0
         if self.sends:
@@ -134,19 +145,18 @@ class Traffic:
 
 
 class RemoteCopies:
-    """A model in which jobs take longer if GPUs are remote or other jobs use the links of their machines.
+    """A model in which jobs take longer if their GPUs are remote or other jobs use their machines' network links.
 
-    A job's base time T is its run time with local GPUs and idle links. Its run time is T + max over nodes of
-    (communication now - native communication), and never less than T. The flows across a link share it evenly (eq. 2),
-    and a flow across two links gets the smaller share. Shares are computed again whenever a flow starts or ends.
+    A job's base time T is its run time with local GPUs and idle links. Its run time is T plus the largest extra
+    communication time of any of its nodes (the parts of the job on one machine). Flows across a link share it evenly
+    (eq. 2); a flow across two links gets the smaller share. Shares are recomputed whenever a flow starts or ends.
 
-    The paper leaves some points open. We read them as follows:
+    The paper leaves some points open. Our choices:
     - A node with any remote GPU makes all its copies by rCUDA, as this library replaces CUDA's in the whole process.
-    - Its connections take their latency once, not once per remote GPU. So a remote job with 100,000 connections, the
-      largest number, loses 347 s; the paper's worst job loses 7 minutes.
-    - The nodes of a job communicate at the same time. All its processes on one machine are one node, so a job on one
-      machine sends no messages.
-    - Transfers that would natively take longer than the base time are not scaled down.
+    - Each connection of such a node takes its latency once, not once per remote GPU. So a job with 100,000 connections,
+      the largest number, loses 347 s; the paper's worst job loses 7 minutes.
+    - The nodes of a job communicate at the same time. A job whose processes are all on one machine sends no messages.
+    - The amount of data is not reduced if its transfer with local GPUs would take longer than the base time.
     - Jobs without `transfers` send nothing and are never slowed down.
     """
 
@@ -155,18 +165,21 @@ class RemoteCopies:
         _checks.instance(self.speeds, TransferSpeeds, "speeds", ValueError)
 
     def traffic(self, job: SubmittedJob, placement: Placement) -> Traffic:
-        """Return the flows of the job on this placement."""
+        """Return the data flows that the job has across network links on this placement."""
         return Traffic(job, placement, self.speeds)
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the run time on this placement while no other job sends data."""
+        """Return the run time in seconds on this placement while no other job sends data."""
         if job.transfers is None or not placement.remote:
             return job.base_time
         traffic = self.traffic(job, placement)
         return traffic.seconds(traffic.flows)
 
     def shares(self, running: Neighbours) -> list[Share]:
-        """Return the bandwidth of each flow on each link it crosses; the shares of a link add up to its bandwidth."""
+        """Return the bandwidth that every flow of the `running` jobs gets on each network link that it crosses.
+
+        The bandwidths of the flows across one link add up to the link's bandwidth.
+        """
         traffics = [self.traffic(job, placement) for job, placement in running]
         flows = sum((traffic.flows for traffic in traffics), Counter[int]())
         return [
@@ -178,9 +191,9 @@ class RemoteCopies:
 
 
 def _nodes(placement: Placement) -> list[tuple[int, tuple[int, ...]]]:
-    """Return (machine, machines that lend it GPUs) for each machine with processes of the job.
+    """Return (machine, machines of its remote GPUs) for each machine with processes of the job.
 
-    A placement without processes has its GPUs' machines as nodes.
+    If the placement has no host shares, the machines of its GPUs are returned, without remote GPUs.
     """
     machine_of = placement.topology.derived(machine_numbers)
     if not placement.hosts:

@@ -1,4 +1,4 @@
-"""The data that a job sends from each of its nodes: between its own GPUs, and to other nodes."""
+"""The amounts of data that a job sends: between GPUs of one machine, and between its machines."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """The data that one node of a job sends during the whole run, and its connections (TSUBAME, Table 1).
+    """The data that one node of a job sends during the whole run, and in how many transfers (TSUBAME, Table 1).
 
-    1 GB is 1e9 bytes. Raises ValueError if an amount is negative, not finite or above 1e15.
+    A node is the part of the job on one machine; 1 GB is 1e9 bytes. Raises ValueError if an amount is negative, not
+    finite or above 1e15.
     """
 
     network_gb: float = 0.0
     """GB to other nodes ("net data size")."""
     network_connections: float = 0.0
-    """Number of connections to other nodes, each with the network's latency ("net conn times")."""
+    """Number of transfers to other nodes, each with the network's latency ("net conn times")."""
     gpu_gb: float = 0.0
     """GB between GPUs of the same node ("gpu data size")."""
     gpu_connections: float = 0.0

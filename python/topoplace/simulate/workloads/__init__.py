@@ -1,1 +1,1 @@
-"""The jobs of a simulation, generated or read from traces and logs."""
+"""Job lists for simulations, generated at random or read from traces and logs of batch systems."""

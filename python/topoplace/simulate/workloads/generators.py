@@ -1,4 +1,4 @@
-"""Generate jobs: the mixes of MAPA and SC'17, and a Poisson process."""
+"""Generators of random job lists: the mixes of the MAPA and SC'17 papers, and a Poisson process."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ MAPA_NETWORKS: Final = {
     "googlenet": (272, 328, False),
 }
 SC17_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({"1": 4.0, "4": 3.0, "64": 2.0, "128": 1.0})
-"""The weight of a job's edges by its batch size, from 4 for the smallest to 1 for the largest (SC'17, section 5.1)."""
+"""The weight of a job graph's edges by batch size, from 4 for the smallest to 1 for the largest (SC'17, sec. 5.1)."""
 _SC17_OF_CODE: Final = (("1", "4", "128", "64"), ("bvlc_alexnet", "bvlc_googlenet"))
 _SC17_OF_PAPER: Final = (("1", "4", "64", "128"), ("bvlc_alexnet", "bvlc_alexnet", "bvlc_googlenet"))
-"""Batch sizes and networks in the order of the numbers drawn for them."""
+"""Batch sizes and neural networks; a binomially distributed number selects one of each by its position."""
 _MAX_JOBS: Final = 1 << 24
 
 
 class Generated(NamedTuple):
-    """The columns of generated jobs, as arguments of `Workload`."""
+    """Generated jobs as columns, which are the arguments of `Workload`."""
 
     jobs: list[JobGraph]
     submit_time: ArrayLike
@@ -44,7 +44,10 @@ class Generated(NamedTuple):
 
 
 def mapa(num_jobs: int, seed: int, pattern: str) -> Generated:
-    """Draw MAPA's job mix; see `Workload.mapa`."""
+    """Draw `num_jobs` jobs of the MAPA paper's mix, all submitted at time 0; see `Workload.mapa`.
+
+    pattern: name of the communication pattern of every job, such as ring.
+    """
     num_jobs = _num_jobs(num_jobs)
     random = seeded(seed)
     names = list(MAPA_NETWORKS)
@@ -63,7 +66,7 @@ def mapa(num_jobs: int, seed: int, pattern: str) -> Generated:
 def poisson(
     num_jobs: int, mean_gap: float, mean_time: float, sizes: Sequence[int], seed: int, pattern: str
 ) -> Generated:
-    """Draw a Poisson process of jobs; see `Workload.poisson`."""
+    """Draw jobs with exponential gaps and run times, whose means are in seconds; see `Workload.poisson`."""
     num_jobs = _num_jobs(num_jobs)
     random = seeded(seed)
     submit = np.cumsum(random.exponential(_mean(mean_gap, "mean_gap"), num_jobs))
@@ -90,7 +93,7 @@ def sc17(
     paper: bool,
     weights: Mapping[str, float],
 ) -> Generated:
-    """Draw SC'17's jobs; see `Workload.sc17`."""
+    """Draw jobs as the SC'17 paper (`paper`) or its published code does; see `Workload.sc17`."""
     num_jobs = _num_jobs(num_jobs)
     _checks.instance(profile, PerformanceProfile, "profile", ValueError)
     weights = checked_weights(weights)
@@ -120,7 +123,7 @@ def _ideal(profile: PerformanceProfile, job: JobGraph) -> float:
 
 
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
-    """Check that the weights of edges by batch size are positive, and return them as a dictionary."""
+    """Return the weights of job graph edges by batch size as a dictionary; raise ValueError unless all are positive."""
     _checks.instance(weights, Mapping, "weights", ValueError)
     return {
         size: _checks.positive(weight, f"weights[{_checks.shown(size)}]", ValueError)
@@ -133,7 +136,7 @@ def _mean(value: float, name: str) -> float:
 
 
 def seeded(seed: int) -> np.random.Generator:
-    """Create a random generator from a seed; ValueError unless the seed is 0 or above."""
+    """Return a random generator with this seed; raise ValueError if the seed is negative."""
     return np.random.default_rng(_checks.integer(seed, "seed", ValueError, low=0, high=1 << 128))
 
 

@@ -1,4 +1,4 @@
-"""Build job graphs from the columns of a job list. Equal rows share one object, which policies can cache by."""
+"""Job graphs of the rows of a job list; equal rows get the same object, for which policies can cache results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from topoplace.jobs.job_graph import PATTERNS, JobGraph
 
 @lru_cache(maxsize=4096)
 def job_of(pattern: str, size: int, sensitive: bool, profile: str | None, weight: float = 1.0) -> JobGraph:
-    """Build the job graph of a row. weight: weight of every edge."""
+    """Return the job graph for one row of a job list, cached.
+
+    pattern: name of the communication pattern, such as ring. size: number of tasks. sensitive: True if bandwidth
+    sensitive. profile: name of the job's measured profile. weight: weight of every edge.
+    """
     build = PATTERNS.get("clique" if pattern == "all" else pattern)  # MAPA's artifact writes "all"
     if build is None:
         raise ValueError(f"pattern = {_checks.shown(pattern)}, not one of {', '.join(PATTERNS)}")

@@ -1,4 +1,4 @@
-"""Jobs as batch systems log them: a number of nodes, and the resources requested on each."""
+"""Jobs as batch systems log them: a number of nodes (machines), and the resources requested on each node."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from topoplace.simulate.workloads.trace_csv import Columns
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 CONNECTIONS: Final = (100, 100_000)
-"""Range of the numbers of connections, which no log contains; TSUBAME's simulation draws them (Table 1)."""
+"""Range of a job's number of data transfers, which no log contains; TSUBAME's simulation draws it (Table 1)."""
 LARGEST: Final = 1 << 30
-"""Limit on counts in a log; larger ones are refused as mistakes."""
+"""Largest count accepted in a log; larger ones are refused as mistakes."""
 
 
 class LoggedJob(NamedTuple):
-    """One job of a log. Times are in seconds; `requested` is NaN if the log does not contain it."""
+    """One job of a log. Times are in seconds.
+
+    line: its line number. requested: run time limit that the user requested; NaN if the log does not contain it. nodes:
+    number of machines.
+    """
 
     line: int
     job_id: str
@@ -37,14 +41,14 @@ class LoggedJob(NamedTuple):
 
 
 class LogColumns(Columns):
-    """The columns of a workload from a log, with the requested run times (seconds)."""
+    """The columns of a workload read from a log, including the run time limits that users requested (seconds)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.requested: list[float] = []
 
     def add_logged(self, row: LoggedJob) -> None:
-        """Append a job of the log; ValueError names its line if its job graph is invalid."""
+        """Append a job of the log; raise ValueError that names its line if its job graph would be invalid."""
         try:
             job = job_from_nodes(row.nodes, row.gpus, row.cpus, row.memory_gb)
         except ValueError as error:
@@ -54,10 +58,10 @@ class LogColumns(Columns):
 
 
 def columns_of(rows: Iterable[LoggedJob], *, without_gpus: bool) -> LogColumns:
-    """Collect the jobs of a log in order of submission; jobs of equal time keep their order.
+    """Return the jobs of a log as columns, sorted by submission; jobs submitted at the same time keep their order.
 
-    without_gpus: also keep jobs without GPUs if they run on one node and need CPUs or memory. A job graph without tasks
-    can only be on one machine.
+    Jobs without GPUs are left out. without_gpus: keep those that run on one node and need CPUs or memory, as a job
+    graph without tasks can only be on one machine.
     """
     columns = LogColumns()
     for row in sorted(rows, key=lambda row: row.submit):
@@ -68,9 +72,9 @@ def columns_of(rows: Iterable[LoggedJob], *, without_gpus: bool) -> LogColumns:
 
 @lru_cache(maxsize=4096)
 def job_from_nodes(nodes: int, gpus: int, cpus: int = 0, memory_gb: float = 0.0) -> JobGraph:
-    """Build a job with one process on each of `nodes` nodes, whose tasks do not communicate.
+    """Return the job graph of a job with one process on each of `nodes` nodes; its tasks do not communicate.
 
-    gpus, cpus, memory_gb: resources of each process. ValueError above `MAX_TASKS` GPUs.
+    gpus, cpus, memory_gb: resources of each process. Raises ValueError for more than `MAX_TASKS` GPUs in total.
     """
     if nodes * gpus > MAX_TASKS:
         raise ValueError(f"{nodes} nodes with {gpus} GPUs each, more than {MAX_TASKS} GPUs")
@@ -87,10 +91,10 @@ def job_from_nodes(nodes: int, gpus: int, cpus: int = 0, memory_gb: float = 0.0)
 
 
 def estimated_transfers(jobs: Sequence[JobGraph], random: np.random.Generator) -> list[Transfers]:
-    """Estimate the data that each job sends per node, as in Table 1 of the TSUBAME paper.
+    """Return an estimate of the data that each job sends per node (machine), as in Table 1 of the TSUBAME paper.
 
-    The data between nodes and the data between GPUs each equal the requested memory. The numbers of connections are
-    drawn uniformly from `CONNECTIONS`.
+    The data between nodes and the data between GPUs each equal the requested memory. The numbers of transfers are
+    drawn uniformly from the range `CONNECTIONS`.
     """
     low, high = CONNECTIONS
     drawn = random.integers(low, high + 1, size=(len(jobs), 2)).tolist()
@@ -99,7 +103,7 @@ def estimated_transfers(jobs: Sequence[JobGraph], random: np.random.Generator) -
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of each line that is not blank.
+    """Yield (line number from 1, text) of each line that is not blank.
 
     Lines end only at a newline: `str.splitlines` would also split at other characters that users write into logs.
     """
@@ -109,12 +113,15 @@ def lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def per_node(total: int, nodes: int) -> int:
-    """Divide a total among nodes, rounding up."""
+    """Return the amount per node if `total` is divided among `nodes` nodes, rounded up."""
     return -(-total // nodes)
 
 
 def seconds(text: str, line: int, field: str) -> float:
-    """Parse a duration `[[[days:]hours:]minutes:]seconds`; ValueError names the line, the field and the text."""
+    """Return the number of seconds in a duration written as `[[[days:]hours:]minutes:]seconds`.
+
+    Raises ValueError that names line, field and text for anything else.
+    """
     total = 0.0
     parts = text.split(":")
     for part, unit in zip(reversed(parts), (1, 60, 3600, 86400), strict=False):
@@ -125,6 +132,6 @@ def seconds(text: str, line: int, field: str) -> float:
 
 
 def _plain(text: str) -> float:
-    """Parse a number of digits with at most one point; NaN for any other text."""
+    """Return the number in a text of digits and at most one decimal point; NaN for any other text."""
     is_plain = text.isascii() and text.replace(".", "", 1).isdigit()
     return float(text) if is_plain else math.nan

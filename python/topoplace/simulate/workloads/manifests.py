@@ -1,4 +1,7 @@
-"""Read and write job manifests, the JSON of SC'17's prototype, with an extra field for what it cannot express."""
+"""Read and write job manifests: job lists in the JSON format of SC'17's prototype.
+
+We add the field `job` for job graphs that the original fields cannot express.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _COLOR: Final = "#000000"
 def read_manifests(
     text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]
 ) -> Columns:
-    """Read the jobs of a manifest, sorted by arrival and colour; see `Workload.from_manifests`."""
+    """Read the jobs of a JSON text of manifests, sorted by arrival, then by colour; see `Workload.from_manifests`.
+
+    profile: measured run times. weights: weight of a job graph's edges by batch size.
+    """
     try:
         return _read(text, profile, weights)
     except RecursionError:
@@ -43,9 +49,9 @@ def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mappin
 
 
 def write_manifests(jobs: Iterator[SubmittedJob]) -> str:
-    """Write the jobs as a JSON object by id.
+    """Return the jobs as JSON text: an object with one manifest per job id.
 
-    A job that the prototype's fields cannot express also has its job graph under `job`.
+    A job that the prototype's fields cannot express also has its job graph in the field `job`.
     """
     records: dict[str, dict[str, Any]] = {}
     for row in jobs:
@@ -74,7 +80,7 @@ def _is_plain(job_id: str) -> bool:
 
 
 def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
-    """Yield (position, manifest) for each manifest; error messages name the position."""
+    """Yield (position, manifest) for each job in the JSON text; the position, such as `jobs[3]`, is for messages."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError) as error:
@@ -89,7 +95,10 @@ def _records(text: str | bytes) -> Iterator[tuple[str, object]]:
 
 
 def _fields(record: object, where: str) -> dict[str, Any]:
-    """Return the fields of a manifest after checking those that every job needs."""
+    """Return the fields of one job's manifest (a JSON object); raise ValueError if a required field is missing.
+
+    where: position of the manifest, for messages.
+    """
     _checks.instance(record, dict, where, ValueError)
     fields = dict(cast("dict[str, Any]", record))
     missing = [key for key in ("id", "gpus", "arrival") if key not in fields]

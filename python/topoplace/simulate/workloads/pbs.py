@@ -5,8 +5,8 @@ that have ended.
 
 The resources that a job requests on each node are read from `Resource_List.select` (PBS), or else from
 `Resource_List.nodes` (Torque). Missing values come from `nodect`, `ncpus`, `ngpus` and `mem`, which are totals of the
-job. In a request for nodes of several kinds, every node counts with the largest value of each resource, as all
-processes of a job graph are alike.
+job. In a request for different nodes, every node gets the largest value of each resource, as all processes of a job
+graph are alike.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[^;]*;", re.ASCII)
 _MEMORY: Final = re.compile(r"(\d{1,18})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
 _WORD_BYTES: Final = 8
 _NAMES: Final = {"ncpus": "cpus", "ppn": "cpus", "ngpus": "gpus", "gpus": "gpus", "mem": "mem"}
-"""Our names for the resources of a node, by those of PBS and Torque."""
+"""Name of a resource here (cpus, gpus, mem), by its name in PBS and Torque."""
 _TIMES: Final = ("ctime", "qtime", "start", "end", "resources_used.walltime", "Resource_List.walltime")
 _REQUESTS: Final = ("select", "nodes", "nodect", "ncpus", "ngpus", "mem")
 _USED: Final = frozenset({"queue", *_TIMES, *(f"Resource_List.{name}" for name in _REQUESTS)})
 
 
 class _Record(NamedTuple):
-    """An E record: its line, its job's id, and the values of the keys we use."""
+    """A record of type E (job ended): its line number, its job's id, and the values of the keys that are used here."""
 
     line: int
     job_id: str
@@ -56,12 +56,15 @@ class _Node(NamedTuple):
 
 
 def recognised(text: str) -> bool:
-    """Return True if the first line looks like an event of an accounting log."""
+    """Return True if the text's first line looks like an event of a PBS accounting log."""
     return _LINE.match(text.lstrip()[:4000]) is not None
 
 
 def read_pbs(text: str, queues: Collection[str] | None, *, without_gpus: bool) -> LogColumns:
-    """Read the jobs that ran; see `Workload.from_pbs`."""
+    """Read the jobs that ran from a PBS accounting log, as columns of a workload; see `Workload.from_pbs`.
+
+    queues: names of the queues whose jobs are kept; None keeps all.
+    """
     _checks.instance(text, str, "text", ValueError)
     _checks.flag(without_gpus, "without_gpus", ValueError)
     of_queues = None if queues is None else frozenset(_names(queues))
@@ -80,7 +83,7 @@ def _names(queues: object) -> Iterator[str]:
 
 
 def _records(text: str) -> Iterator[_Record]:
-    """Yield the E records in the order of the log."""
+    """Yield the records of type E (job ended) in the order of the log."""
     for line, content in lines(text):
         if not _LINE.match(content) or content.count(";") < 3:
             raise ValueError(
@@ -107,7 +110,7 @@ def _values(message: str, line: int) -> dict[str, str]:
 
 
 def _job(record: _Record) -> LoggedJob | None:
-    """Return the job of a record; None if it never ran."""
+    """Return the job that a record describes; None if the job never ran."""
     line, _, values = record
     run_time = _run_time(values, line)
     if run_time is None:
@@ -124,7 +127,7 @@ def _job(record: _Record) -> LoggedJob | None:
 
 
 def _run_time(values: Mapping[str, str], line: int) -> float | None:
-    """Return the run time in seconds; None if the job never ran."""
+    """Return a job's run time in seconds from the values of its record; None if the job never ran."""
     if used := values.get("resources_used.walltime"):
         return seconds(used, line, "resources_used.walltime")
     start, end = _time(values, "start", line), _time(values, "end", line)
@@ -136,12 +139,12 @@ def _run_time(values: Mapping[str, str], line: int) -> float | None:
 
 
 def _time(values: Mapping[str, str], key: str, line: int) -> float:
-    """Return the value of `key` in seconds since 1970; 0 if the record does not contain it."""
+    """Return the time in the field `key`, in seconds since 1970; 0 if the record does not contain this field."""
     return number(values[key], float, line, key) if key in values else 0.0
 
 
 def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
-    """Return the number of nodes that a job requests, and its request on each of them."""
+    """Return the number of nodes that a job requests, and the resources that it requests on each node."""
     key = next((name for name in ("select", "nodes") if f"Resource_List.{name}" in values), "")
     count, named = _chunks(values.get(f"Resource_List.{key}", ""), line, f"Resource_List.{key}")
     count = count or _whole(values.get("Resource_List.nodect", "1"), line, "Resource_List.nodect", low=1)
@@ -155,10 +158,10 @@ def _request(values: Mapping[str, str], line: int) -> tuple[int, _Node]:
 
 
 def _chunks(text: str, line: int, key: str) -> tuple[int, dict[str, float]]:
-    """Parse a request like `2:ncpus=8:ngpus=3+1:ncpus=4`.
+    """Parse a request for nodes like `2:ncpus=8:ngpus=3+1:ncpus=4`, whose chunks are separated by `+`.
 
-    Returns the number of nodes and the largest request for each resource. A chunk may also begin with the name of a
-    node or property, and the text may end in `#excl` or `#shared`.
+    Returns the number of nodes of all chunks, and the largest request per node for each resource (cpus, gpus, mem). A
+    chunk may also begin with the name of a node or property, and the text may end in `#excl` or `#shared`.
     """
     count, most = 0, dict[str, float]()
     for chunk in text.partition("#")[0].split("+") if text else ():
@@ -183,9 +186,10 @@ def _whole(text: str, line: int, key: str, low: int = 0) -> int:
 
 
 def memory_gb(text: str, line: int, key: str) -> float:
-    """Convert a size like `22gb` to GB (1e9 bytes).
+    """Return a memory size of PBS, such as `22gb`, in GB (1e9 bytes).
 
-    PBS counts bytes, or words of 8 bytes, with a prefix in powers of 1024. ValueError names the line and `key`.
+    PBS counts bytes, or words of 8 bytes, with prefixes that are powers of 1024. Raises ValueError that names `line`
+    and `key` for any other text.
     """
     found = _MEMORY.fullmatch(text)
     size = MAX_NUMBER

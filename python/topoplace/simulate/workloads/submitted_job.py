@@ -1,4 +1,4 @@
-"""A job of a workload as the simulator and its performance models see it."""
+"""The job of one row of a workload, as the simulator and its performance models see it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from topoplace.simulate.performance.transfers import Transfers
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """One job of a workload: `base_time` is its run time in seconds on the best GPUs it could have."""
+    """One job of a workload, with times in seconds.
+
+    index: its row in the workload. base_time: its run time on the best GPUs that it could get, with no other job beside
+    it.
+    """
 
     index: int
     job_id: str
@@ -19,6 +23,6 @@ class SubmittedJob:
     submit_time: float
     base_time: float
     transfers: Transfers | None = None
-    """Data that each of its nodes sends; None if unknown."""
+    """Data that the job sends from each of its machines; None if unknown."""
     requested_time: float = field(default=math.nan, compare=False)
-    """Run time in seconds that the user requested; NaN if unknown. Not compared, as NaN does not equal itself."""
+    """Run time limit in seconds that the user requested; NaN if unknown, so it is left out of comparisons by `==`."""

@@ -1,6 +1,6 @@
-"""Read the Standard Workload Format (version 2.2), in which the Parallel Workloads Archive publishes logs.
+"""Read job logs in the Standard Workload Format (version 2.2), the format of the Parallel Workloads Archive.
 
-Each line is a job of 18 whole-number fields; -1 means unknown. Comments `; Key: value` precede the jobs. Times are in
+Each line is a job with 18 numeric fields; -1 means unknown. Comments `; Key: value` precede the jobs. Times are in
 seconds, memory in KB per processor.
 """
 
@@ -30,7 +30,7 @@ FIELDS: Final = (
     *("executable", "queue", "partition", "preceding job", "think time"),
 )
 STATUSES: Final = (-1, 0, 1, 5)
-"""Unknown, failed, completed, cancelled. Lines of status 2 to 4 are parts of a job that also has its own line."""
+"""Statuses of whole jobs: unknown, failed, completed, cancelled. Lines of status 2 to 4 describe parts of a job."""
 CANCELLED: Final = 5
 _WHOLE: Final = {
     "job number": LARGEST,
@@ -44,14 +44,18 @@ _HEADER: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*(\S+)", re.ASCII)
 
 
 def recognised(text: str) -> bool:
-    """Return True if the text begins with a comment or a line of 18 fields, the first of them a number."""
+    """Return True if the text's first line is a comment of this format, or has 18 fields with a number in the first."""
     first = text.lstrip()[:4000].split("\n", 1)[0]
     return first.startswith(";") or (len(fields := first.split()) == len(FIELDS) and fields[0].isdigit())
 
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """The options of a reader: resources of a node, and the statuses and queues of the jobs to keep."""
+    """Options for reading a log in this format.
+
+    gpus: GPUs of a job on each node. cpus: processors of a node; None if unknown. statuses, queues: jobs to keep; None
+    keeps all queues.
+    """
 
     gpus: int
     cpus: int | None
@@ -66,7 +70,7 @@ def read_swf(
     statuses: Collection[int],
     queues: Collection[int] | None,
 ) -> LogColumns:
-    """Read the jobs that ran; see `Workload.from_swf`."""
+    """Read the jobs that ran from a log, as columns of a workload; see `Workload.from_swf`."""
     _checks.instance(text, str, "text", ValueError)
     gpus = _checks.integer(gpus_per_node, "gpus_per_node", ValueError, low=0, high=MAX_TASKS)
     if cpus_per_node is not None:
@@ -107,7 +111,7 @@ def _read_header(comment: str, line: int, header: dict[str, int]) -> None:
 
 
 def _values(content: str, line: int) -> dict[str, float]:
-    """Parse the fields we use; -1 means unknown."""
+    """Return the values of those fields of a line that are used here, by field name; -1 means unknown."""
     texts = content.split()
     if len(texts) != len(FIELDS):
         raise ValueError(f"line {line}: {len(texts)} fields, {len(FIELDS)} needed")
@@ -124,7 +128,10 @@ def _real(text: str, line: int, field: str) -> float:
 
 
 def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, int]) -> LoggedJob | None:
-    """Return the job of a line; None if it never ran or its status or queue is not selected."""
+    """Return the job of a line; None if the job never ran, or its status or queue is not to be kept.
+
+    values: the line's fields. header: MaxNodes and MaxProcs of the log, if stated.
+    """
     run_time, status = values["run time"], values["status"]
     if status not in nodes.statuses or (nodes.queues is not None and values["queue"] not in nodes.queues):
         return None
@@ -146,6 +153,6 @@ def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, i
 
 
 def _cpus_per_node(header: dict[str, int]) -> int:
-    """Return the processors of a node: the header's MaxProcs / MaxNodes, rounded up, or 1 if these are unknown."""
+    """Return the number of processors of a node: the header's MaxProcs / MaxNodes, rounded up, or 1 if unknown."""
     nodes, processors = header.get("MaxNodes", 0), header.get("MaxProcs", 0)
     return per_node(processors, nodes) if 0 < nodes <= processors else 1

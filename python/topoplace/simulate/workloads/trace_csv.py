@@ -1,4 +1,4 @@
-"""Read job lists in CSV: public traces of GPU clusters in one schema, our own lists, and those of MAPA's artifact."""
+"""Read job lists in three CSV formats: traces of GPU clusters, a short format of our own, and MAPA's job files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sens
 
 
 class Columns:
-    """The columns of a workload under construction."""
+    """The columns of a workload that is being read, one entry per job."""
 
     def __init__(self) -> None:
         self.jobs: list[JobGraph] = []
@@ -29,7 +29,7 @@ class Columns:
         self.ids: list[str] = []
 
     def add(self, job: JobGraph, submit: float, base: float, job_id: str) -> None:
-        """Append a job with its submission and base time (seconds)."""
+        """Append a job. submit: submission time in seconds. base: run time at full speed in seconds."""
         self.jobs.append(job)
         self.submit.append(submit)
         self.base.append(base)
@@ -43,7 +43,11 @@ def read_trace(
     profile: PerformanceProfile | None = None,
     duration: float | None = None,
 ) -> Columns:
-    """Read the rows of a trace that need GPUs; see `Workload.from_trace`."""
+    """Read the jobs of a CSV trace that need GPUs; see `Workload.from_trace`.
+
+    pattern, sensitive: communication pattern and bandwidth sensitivity of every job. profile, duration: run times for
+    rows that state none.
+    """
     columns = Columns()
     line_of: dict[str, int] = {}
     if duration is not None:
@@ -66,7 +70,7 @@ def read_trace(
 
 
 def _check_id(job_id: str, line: int, line_of: dict[str, int]) -> None:
-    """Check that the id is not empty and not that of an earlier line."""
+    """Raise ValueError if the job id is empty or is also the id of an earlier line; record its line in `line_of`."""
     _checks.text(job_id, f"line {line}: job_id", ValueError)
     if line_of.setdefault(job_id, line) != line:
         raise ValueError(f"line {line}: job_id = {_checks.shown(job_id)}, already in line {line_of[job_id]}")
@@ -99,7 +103,7 @@ def _gpu_fraction(fields: Mapping[str, str], line: int) -> float:
 
 
 def _nodes(fields: Mapping[str, str], line: int) -> float | None:
-    """Return the number of machines that the row requests; None if it states none."""
+    """Return the number of machines that a row requests; None if the row does not state it."""
     if "nodes" not in fields:
         return None
     nodes = number(fields["nodes"], float, line, "nodes", low=1)
@@ -115,19 +119,19 @@ def _value(fields: Mapping[str, str], column: str, line: int) -> float:
 def _base_time(
     job: JobGraph, row: Mapping[str, str], line: int, profile: PerformanceProfile | None
 ) -> float | None:
-    """Return the row's duration in seconds, or else the profile's ideal time; None if both are unknown."""
+    """Return a job's run time in seconds: as stated in its row, else as measured in `profile`; None if unknown."""
     if row.get("duration_s", "").strip():
         return number(row["duration_s"], float, line, "duration_s")
     return profile.ideal_time(job.profile or "", job.num_tasks) if profile else None
 
 
 def read_csv(text: str) -> Columns:
-    """Read a CSV file of jobs; see `Workload.from_csv`."""
+    """Read jobs from CSV with a header, in our short format; see `Workload.from_csv`."""
     return _read_rows(records(text, _CSV_COLUMNS[:4], _CSV_COLUMNS[4:]))
 
 
 def read_mapa(text: str) -> Columns:
-    """Read job lines of MAPA's artifact; see `Workload.from_mapa`."""
+    """Read jobs from the lines of a job file of MAPA's published code; see `Workload.from_mapa`."""
     return _read_rows(_mapa_rows(text))
 
 

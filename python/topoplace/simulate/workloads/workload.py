@@ -1,4 +1,4 @@
-"""Workloads: the jobs of a simulation with their submission times and their run times at full speed."""
+"""Workloads: lists of jobs to simulate, with their submission times and their run times at full speed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs as columns: `jobs` (m,), `submit_time` and `base_time` (m,) float64 seconds, `job_ids` (m,) unique.
+    """A list of jobs to simulate, as columns with one entry per job, in any order; times are in seconds.
 
-    Two columns are optional: `transfers` (m,) is None for a job if unknown, and `requested_time` (m,) float64 seconds
-    is NaN if unknown. Rows may be in any order of submission.
+    jobs: what each job needs. base_time: run time at full speed. job_ids: unique; row numbers by default. Two columns
+    are optional: `transfers` is the data that each job sends, None if unknown. `requested_time` is the run time limit
+    that the user requested, NaN if unknown.
 
     Raises ValueError if columns differ in length, a time is negative or not finite, or a job id occurs twice. The
     message names column, row and value.
@@ -82,9 +83,10 @@ class Workload:
 
     @classmethod
     def mapa(cls, num_jobs: int = 300, seed: int = 0, *, pattern: str = "ring") -> Workload:
-        """Generate MAPA's job mix (section 4): uniformly random networks and 1 to 5 GPUs, all submitted at time 0.
+        """Generate the MAPA paper's job mix (section 4): neural networks and 1 to 5 GPUs, drawn uniformly.
 
-        The paper's job file is not published. Run times are drawn from each network's range in the artifact's file.
+        All jobs are submitted at time 0. pattern: communication pattern of every job. The paper's job file is not
+        published; run times are drawn from each network's range in a file of the published code.
         """
         return cls(*generators.mapa(num_jobs, seed, pattern))
 
@@ -98,17 +100,18 @@ class Workload:
         seed: int = 0,
         pattern: str = "ring",
     ) -> Workload:
-        """Generate a Poisson process: exponential gaps and run times, whose means are given in seconds.
+        """Generate jobs that arrive as a Poisson process, with exponentially distributed run times.
 
-        Numbers of tasks are uniform over `sizes`. Each job is bandwidth sensitive with probability 1/2.
+        mean_gap, mean_time: mean seconds between arrivals, and mean run time in seconds. Numbers of tasks are drawn
+        uniformly from `sizes`. Each job is bandwidth sensitive with probability 1/2.
         """
         return cls(*generators.poisson(num_jobs, mean_gap, mean_time, sizes, seed, pattern))
 
     @classmethod
     def from_mapa(cls, text: str) -> Workload:
-        """Read the job lines of MAPA's artifact, which have no header.
+        """Read a job file of MAPA's published code: CSV lines without a header.
 
-        Their columns are `numGpus,topology,arrival,service,bwSensitive,net`, with times in seconds.
+        Columns are `numGpus,topology,arrival,service,bwSensitive,net`, with times in seconds.
         """
         return cls._from_columns(trace_csv.read_mapa(text))
 
@@ -129,11 +132,11 @@ class Workload:
     ) -> Workload:
         """Read a CSV trace with a header: job_id, submit_s, num_gpus and optional columns.
 
-        duration_s is the run time at full speed. If it is empty, `profile` provides it, or else it is `duration`. These
-        columns are also read if they are not empty:
-        - gpu_milli: thousandths of each GPU. gpu_type: one model; several, joined by |, are ignored.
+        The column duration_s is the run time in seconds at full speed. If it is empty, `profile` provides the run time,
+        or else it is `duration`. These columns are also read if they are not empty:
+        - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model; several, joined by |, are ignored.
         - cpus, mem_mib, min_utility. nodes: 1 means that all tasks must be on one machine.
-        - model, batch: together the profile `model/batch`.
+        - model, batch: together the name `model/batch` of the job's profile.
 
         Other columns and jobs without GPUs are skipped. pattern, bandwidth_sensitive: used for every job, as no trace
         contains them.
@@ -150,23 +153,23 @@ class Workload:
         *,
         weights: Mapping[str, float] = MappingProxyType({}),
     ) -> Workload:
-        """Read job manifests of SC'17's prototype: a JSON list, or an object by id.
+        """Read job manifests, the format of SC'17's prototype: a JSON list of jobs, or a JSON object by job id.
 
-        Rows are sorted by arrival, then by `color`, as the prototype queues them. Jobs are cliques on one machine.
+        Rows are sorted by arrival, then by `color`, as the prototype queues jobs. Jobs are cliques on one machine.
         Fields are id (or else the key), type and size (the profile `type/size`), gpus, mem (GB of host memory), tasks
-        (CPU cores), minimal_utility and arrival (s). `job` is a job graph, which `to_manifests` adds if these fields
-        cannot express it. Other fields are ignored.
+        (CPU cores), minimal_utility and arrival (s). The field `job` is a job graph, which `to_manifests` adds if the
+        other fields cannot express it. Further fields are ignored.
 
-        profile: source of run times; None uses the field `time` (s). weights: weight of a job's edges by its size, 1 if
-        missing. The prototype uses 1 for all jobs. In the paper (section 5.1) the weight falls with the batch size;
-        pass `SC17_WEIGHTS` for this.
+        profile: measured run times; None uses the field `time` (s). weights: weight of a job graph's edges by the
+        field size (the batch size), 1 if missing. The prototype uses 1 for all jobs. In the paper (section 5.1) the
+        weight falls with the batch size; pass `SC17_WEIGHTS` for this.
         """
         _check_profile(profile)
         columns = manifests.read_manifests(text, profile, generators.checked_weights(weights))
         return cls._from_columns(columns)
 
     def to_manifests(self) -> str:
-        """Write the jobs as JSON, which `from_manifests` and SC'17's prototype can read."""
+        """Return the jobs as JSON text that `from_manifests` and SC'17's prototype can read."""
         return manifests.write_manifests(iter(self))
 
     @classmethod
@@ -185,11 +188,12 @@ class Workload:
         A job has the processors it requested, or was allocated if the request is unknown. They are spread evenly over
         as few nodes as possible. Memory is the requested memory; 1 KB is 1024 bytes.
 
-        gpus_per_node: GPUs of a job on each node, as the format has no GPUs; 0 keeps the jobs on one node as jobs
+        gpus_per_node: GPUs of a job on each node, as the format has no GPUs. 0: keep only jobs on one node, as jobs
         without GPUs. cpus_per_node: processors of a node; by default the header's MaxProcs / MaxNodes, or else 1.
-        statuses: skip jobs of other statuses; 2 to 4 are parts of a job that also has its own line. queues: skip jobs
-        of other queue numbers. seed: draw `transfers`, which no log contains (TSUBAME, Table 1: as much data as memory,
-        100 to 100,000 connections); None leaves them unknown.
+        statuses: jobs of other statuses are skipped; lines of status 2 to 4 describe parts of a job that also has its
+        own line. queues: jobs of other queue numbers are skipped; None keeps all. seed: draw `transfers` at random, as
+        no log contains them (TSUBAME, Table 1: as much data as memory, 100 to 100,000 transfers); None leaves them
+        unknown.
 
         Jobs that never ran are skipped: their run time is unknown, or they were cancelled at run time 0.
         """
@@ -204,15 +208,15 @@ class Workload:
         without_gpus: bool = False,
         seed: int | None = None,
     ) -> Workload:
-        """Read an accounting log of PBS or Torque from its E records, which are written when a job ends.
+        """Read an accounting log of PBS or Torque; a job is read from its E record, which is written when it ends.
 
-        Submission is `ctime`, or else `qtime`, in seconds since the first job's. The run time is
-        `resources_used.walltime`, or else `end` - `start`. Each node (chunk) of `Resource_List.select` or `nodes` is a
-        process of the job graph, see `simulate.workloads.pbs`. A restarted job has several E records. The last one that
-        ran counts, as earlier work is lost.
+        Submission is `ctime`, or else `qtime`, in seconds since the first job's submission. The run time is
+        `resources_used.walltime`, or else `end` - `start`. Each node of `Resource_List.select` or `nodes` becomes a
+        process of the job graph, see `simulate.workloads.pbs`. A restarted job has several E records; the last run
+        counts, as earlier work is lost.
 
-        queues: skip jobs of other queues. without_gpus: keep jobs without GPUs on one node, which are skipped by
-        default. seed: as for `from_swf`. Jobs that never started are skipped.
+        queues: jobs of other queues are skipped; None keeps all. without_gpus: also keep jobs without GPUs if they
+        have one node. seed: as for `from_swf`. Jobs that never started are skipped.
         """
         return cls._from_log(pbs.read_pbs(text, queues, without_gpus=without_gpus), seed)
 
@@ -243,16 +247,16 @@ class Workload:
         paper: bool = False,
         weights: Mapping[str, float] = MappingProxyType({}),
     ) -> Workload:
-        """Generate SC'17's jobs as its code draws them, or as its paper describes them, with times from `profile`.
+        """Generate SC'17's random jobs, as its published code draws them or as its paper describes them (`paper`).
 
-        - Code: gaps of whole seconds ~ Poisson(`mean_gap`), 10 s by default. Batch sizes 1, 4, 128, 64 in this order ~
-          Binomial(3, 0.1). 80 % AlexNet, 20 % GoogLeNet.
+        - Code: gaps between jobs are whole seconds ~ Poisson(`mean_gap`), 10 s by default. Batch sizes 1, 4, 128, 64
+          have probabilities Binomial(3, 0.1) in this order. 80 % of the jobs are AlexNet, 20 % GoogLeNet.
         - Paper (section 5.3): submissions are a Poisson process with mean gap 6 s by default (10 per minute). Batch
-          sizes 1, 4, 64, 128 and networks AlexNet, CaffeRef, GoogLeNet are binomial. The paper omits the parameters; we
-          use 1/2. Times of CaffeRef are unpublished; we use AlexNet's.
+          sizes 1, 4, 64, 128 and networks AlexNet, CaffeRef, GoogLeNet are binomially distributed. The paper omits the
+          parameters; we use 1/2. Run times of CaffeRef are unpublished; we use AlexNet's.
         - Both: 1 + Binomial(2, 0.39) GPUs, and a minimum utility uniform in 0.30..0.52.
 
-        weights: as for `from_manifests`.
+        profile: measured run times. weights: as for `from_manifests`.
         """
         return cls(*generators.sc17(num_jobs, seed, mean_gap, profile, paper=paper, weights=weights))
 

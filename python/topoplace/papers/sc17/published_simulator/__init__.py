@@ -1,1 +1,1 @@
-"""The simulator that the authors of SC'17 published, rebuilt with identical results."""
+"""A port of the simulator that the authors of the SC'17 paper published; it gives identical results."""

@@ -1,8 +1,9 @@
-"""The placement of a job by SC'17's published code: a tournament of machines, then halves of one machine.
+"""Placement of one job as in SC'17's published code: choose a machine by repeated halving, then GPUs the same way.
 
-Its machine has two sockets of two GPUs, 0 and 1, 2 and 3. The code contains no Fiduccia-Mattheyses. It deals machines
-into two parts with equally many free GPUs, and continues with the part that has the best machine. Inside a machine, it
-removes GPUs from either part until half remain, and compares all subsets of the free ones by utility.
+Machines have two sockets with GPUs 0 and 1, and 2 and 3. Unlike the paper, the code has no Fiduccia-Mattheyses
+partitioning. It deals the machines into two parts with about equally many free GPUs and keeps the part with the machine
+of highest utility. This repeats until one machine is left. It splits that machine's GPUs into two halves and compares
+all sets of free GPUs by utility. It then continues inside each half that has chosen GPUs.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ DISTANCE: Final = tuple(
     tuple(0.0 if u == v else 1.0 if SOCKET_OF[u] == SOCKET_OF[v] else 20.0 for v in GPUS) for u in GPUS
 )
 MAX_TASKS: Final = 3
-"""The code has communication costs for 1 to 3 GPUs."""
+"""Largest job: the published code has communication costs for 1 to 3 GPUs only."""
 
 Gpus = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """The properties of a running job that affect others on its machine."""
+    """The properties of a running job on which its interference with others depends: application, GPUs and sockets."""
 
     name: str
     num_gpus: int
@@ -41,40 +42,46 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A machine, or a part of it after GPUs were removed, as lists of GPUs by socket in the order they are tried."""
+    """A machine's GPUs, or some of them, with the jobs running on the machine.
+
+    lists: for each of the two sockets, its GPUs in the order in which they are tried.
+    """
 
     lists: tuple[Gpus, Gpus]
     taken: frozenset[int]
     """GPUs in the lists that are no longer free, because another job of the same step got them."""
     neighbours: tuple[Neighbour, ...]
     near: frozenset[int] = frozenset(GPUS)
-    """GPUs whose distances this part contains."""
+    """GPUs whose distances to other GPUs count towards the communication cost in this part."""
 
     @property
     def free(self) -> Gpus:
-        """Return the free GPUs, in order."""
+        """Return the free GPUs, in the order in which they are tried."""
         return tuple(gpu for gpus in self.lists for gpu in gpus if gpu not in self.taken)
 
 
 def sockets_of(gpus: Iterable[int]) -> frozenset[int]:
-    """Return the sockets of `gpus`."""
+    """Return the sockets (0 or 1) that `gpus` belong to."""
     return frozenset(SOCKET_OF[gpu] for gpu in gpus)
 
 
 class Placer:
-    """Places one job at a time by a profile, and caches results by class of equal machines."""
+    """Chooses a machine and GPUs for one job at a time; results are cached per class of machines in equal state.
+
+    profile: measured run times. python2: iterate over dictionaries in the order of CPython 2.7.
+    """
 
     def __init__(self, profile: PerformanceProfile, *, python2: bool = True) -> None:
         self.profile = profile
         self._copied = copied if python2 else list[int]
         self.parts: list[Part] = []
-        """One machine of each class."""
+        """One example machine of each class."""
         self._class_of: dict[Part, int] = {}
         self._scores: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
         self._mappings: dict[tuple[str, int, int, bool], Gpus] = {}
 
     def class_of(self, machine: Part) -> int:
-        """Return the number of a machine's class."""
+        """Return the class number of a machine; machines in equal state have the same number."""
         number = self._class_of.setdefault(machine, len(self.parts))
         if number == len(self.parts):
             self.parts.append(machine)
@@ -85,9 +92,10 @@ class Placer:
     def place(
         self, name: str, num_gpus: int, classes: Sequence[int], free: Sequence[int]
     ) -> tuple[int, Gpus]:
-        """Return the machine and its GPUs for a job; some machine must have enough, but halving may lose GPUs.
+        """Return the machine for a job and its GPUs there.
 
-        classes, free: class and number of free GPUs of each machine.
+        name: the job's application. classes, free: class and number of free GPUs of each machine; at least one must
+        have enough. As in the published code, the result may have fewer than `num_gpus` GPUs.
         """
         scores = self._scores[name, num_gpus]
         for unknown in {
@@ -115,10 +123,10 @@ class Placer:
     # ---- one machine ---------------------------------------------------------------------------------------
 
     def _mapped(self, name: str, num_gpus: int, part: Part, among_many: bool, *, beyond: bool) -> Gpus:
-        """Return the GPUs of a part that the job gets, by halving the part.
+        """Return the job's GPUs in a part of a machine, found by splitting the part into halves again and again.
 
-        Distances beyond the part count only if both flags are true.
-        among_many: the cluster has other machines with free GPUs. beyond: two parts share the job's GPUs.
+        among_many: other machines have free GPUs. beyond: the job also has GPUs outside this part. If both are true,
+        distances to GPUs outside the part count as well.
         """
         free = part.free
         if not num_gpus or not free:
@@ -142,7 +150,10 @@ class Placer:
     def _compared(
         self, name: str, num_gpus: int, free: Gpus, parts: Sequence[Part], *, beyond: bool
     ) -> tuple[float, Gpus]:
-        """Return the highest system utility of `num_gpus` free GPUs, and the last subset that has it."""
+        """Return the highest utility to the cluster of any `num_gpus` of the `free` GPUs, and the last set that has it.
+
+        parts: the halves that `free` belongs to, or the machine. beyond: as for `_system_utility`.
+        """
         candidates = combinations(free, num_gpus)
         scored = ((self._system_utility(name, gpus, free, parts, beyond), gpus) for gpus in candidates)
         best: tuple[float, Gpus] = (-1.0, ())
@@ -154,7 +165,11 @@ class Placer:
     def _system_utility(
         self, name: str, gpus: Gpus, free: Gpus, parts: Sequence[Part], beyond: bool
     ) -> float:
-        """Return the system utility of `gpus`, with each cost added up over the parts they are in."""
+        """Return the utility to the cluster (0 to 1, larger is better) of giving `gpus` to a job.
+
+        Communication costs are added up over the `parts` that contain some of the GPUs; other costs are averaged.
+        beyond: also count distances to the other `free` GPUs.
+        """
         inside = [part for part in parts if any(gpu in part.free for gpu in gpus)]
         communication = sum(communication_of(gpus, part.near, free if beyond else ()) for part in inside)
         interference = sum(self.interference(name, gpus, part.neighbours) for part in inside) / len(inside)
@@ -168,17 +183,18 @@ class Placer:
         )
 
     def job_utility(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """Return the utility of some GPUs of one machine to the job."""
+        """Return the utility to the job (0 to 1, larger is better) of some GPUs of a machine beside `neighbours`."""
         communication = communication_scaled(len(gpus), communication_of(gpus, frozenset(GPUS), ()))
         return utility.job_utility(communication, self.interference(name, gpus, neighbours))
 
     # ---- interference --------------------------------------------------------------------------------------
 
     def interference(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """Return the interference that a job would suffer.
+        """Return the interference that a job on `gpus` would suffer from its neighbours, as a cost.
 
-        Each neighbour on its sockets gives a ratio: the job's time alone over its time beside that neighbour. The
-        ratios below 1 are added up and divided by the number of all neighbours on the machine.
+        Each neighbour on the job's sockets gives a ratio: the job's time alone over its time beside that neighbour. The
+        ratios below 1 are added up and divided by the number of all neighbours on the machine. Without such a ratio,
+        the result is the small constant MIN_COST.
         """
         sockets = sockets_of(gpus)
         alone = self.profile.solo.get((name, len(gpus), placement_of(sockets)), 0.0)
@@ -192,9 +208,10 @@ class Placer:
         return sum(ratios) / len(neighbours) or utility.MIN_COST if ratios else utility.MIN_COST
 
     def on_others(self, name: str, gpus: Gpus, neighbours: Sequence[Neighbour]) -> float:
-        """Return the interference that the jobs on its sockets would suffer, averaged over those that would suffer.
+        """Return the mean interference, as a cost, that a job on `gpus` would cause to the neighbours on its sockets.
 
-        The numbers of GPUs of the two jobs are mixed up, as in the published code.
+        A neighbour's interference is its time alone over its time beside the job; ratios of 1 or more are left out.
+        The two jobs' numbers of GPUs are mixed up, a mistake of the published code that is repeated here.
         """
         sockets = sockets_of(gpus)
         ratios: list[float] = []
@@ -209,15 +226,15 @@ class Placer:
 
 
 def placement_of(sockets: frozenset[int]) -> str:
-    """Return the placement class of GPUs on these sockets."""
+    """Return "intra-socket" if all GPUs are on one socket, else "inter-socket"."""
     return "intra-socket" if len(sockets) == 1 else "inter-socket"
 
 
 def communication_of(gpus: Gpus, near: frozenset[int], free: Gpus) -> float:
-    """Return the raw cost of some GPUs: distances within a part, less the smallest possible sum.
+    """Return the communication cost of `gpus`: the sum of their pairwise distances, minus the smallest possible sum.
 
-    near: GPUs whose distances the part contains. free: if not empty, the distances within the whole machine, and those
-    to the other free GPUs, are added.
+    near: only pairs with one of these GPUs count. free: if not empty, all pairwise distances are added once more, and
+    also the distances to the other free GPUs.
     """
     cost = 0.0
     for a, b in combinations(gpus, 2):
@@ -230,16 +247,17 @@ def communication_of(gpus: Gpus, near: frozenset[int], free: Gpus) -> float:
 
 
 def communication_scaled(num_gpus: int, cost: float) -> float:
-    """Return a raw cost divided by the worst possible one."""
+    """Return the communication cost `cost` of `num_gpus` GPUs divided by the worst possible one, at least MIN_COST."""
     return (
         max(cost / utility.WORST_DISTANCE[num_gpus], utility.MIN_COST) if num_gpus > 1 else utility.MIN_COST
     )
 
 
 def _fragmentation(part: Part, gpus: Gpus) -> float:
-    """Return the mean free share of the sockets that would remain.
+    """Return the fragmentation cost of giving `gpus` to a job: the mean fraction of free GPUs left per socket.
 
-    As in the published code, free GPUs *not* among the job's count as used, as many as it needs, first socket first.
+    The published code has a mistake that is repeated here. It counts free GPUs that are *not* among `gpus` as used by
+    the job, up to the number of `gpus`, starting with the first socket.
     """
     left = len(gpus)
     total = 0.0
@@ -253,7 +271,10 @@ def _fragmentation(part: Part, gpus: Gpus) -> float:
 
 
 def _dealt(candidates: Sequence[int], free: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Deal machines into two parts, each to the part that has fewer free GPUs so far."""
+    """Split machines into two lists: each in turn goes to the list with fewer free GPUs so far.
+
+    candidates: machine numbers. free: number of free GPUs of every machine.
+    """
     halves: tuple[list[int], list[int]] = ([], [])
     counts = [0, 0]
     for machine in candidates:
@@ -264,7 +285,7 @@ def _dealt(candidates: Sequence[int], free: Sequence[int]) -> tuple[list[int], l
 
 
 def _halved(part: Part) -> tuple[Part, Part]:
-    """Return the two halves of a machine; of an odd number of free GPUs, the first half gets more."""
+    """Split the free GPUs of a machine, or of a part of it, into two halves; the first gets one more if odd."""
     count = len(part.free)
     first = _cut(part, count - count // 2, frozenset())
     gone = frozenset(gpu for gpus in part.lists for gpu in gpus) - frozenset(
@@ -274,9 +295,10 @@ def _halved(part: Part) -> tuple[Part, Part]:
 
 
 def _cut(part: Part, half: int, keep: frozenset[int]) -> Part:
-    """Remove GPUs from a part until `half` are left, except those in `keep`, first from the socket with fewest.
+    """Return a part with GPUs removed until `half` are left, first from the socket with fewer GPUs.
 
-    Before that, each socket's first GPU is removed if it is taken, else moved to the end of its list.
+    GPUs in `keep` are never removed. Before that, each socket's first GPU is removed if it is taken, else moved to the
+    end of the socket's list.
     """
     lists = [list(gpus) for gpus in part.lists]
     order = sorted(SOCKETS, key=lambda socket: len(lists[socket]))
@@ -292,7 +314,7 @@ def _cut(part: Part, half: int, keep: frozenset[int]) -> Part:
 
 
 def _drop(gpus: list[int], excess: int, keep: frozenset[int]) -> int:
-    """Remove up to `excess` GPUs that are not in `keep` from the front of a list; return their number."""
+    """Remove up to `excess` GPUs from the front of a list, skipping those in `keep`; return the number removed."""
     dropped = 0
     for _ in range(len(gpus)):
         if dropped >= excess:

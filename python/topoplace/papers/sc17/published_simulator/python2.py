@@ -1,4 +1,4 @@
-"""The order in which Python 2 iterates over a dictionary of integers, on which the published simulator depends."""
+"""Dictionaries that iterate in the order of Python 2, on which SC'17's published simulator depends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _LARGE = 50000
 
 
 class IntDict(Generic[V]):
-    """A dictionary with keys from 0 that iterates in the order of CPython 2.7.
+    """A dictionary of non-negative integer keys that iterates in the order of CPython 2.7.
 
-    It is an open hash table. The first slot of a key is given by its low bits, the next ones by all of its bits. A
-    deleted key leaves a mark, which a search skips and an insertion reuses. At two thirds full the table is rebuilt.
+    It is a hash table with open addressing. A key's low bits give its first slot; if that is in use, all its bits
+    determine the next slots to try. A deleted key leaves a mark, which a search skips and an insertion reuses. At two
+    thirds full, the table is rebuilt.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class IntDict(Generic[V]):
         self._slots[self._slots.index(key)] = _DELETED
 
     def _slot(self, key: int) -> int:
-        """Return the slot for a new key: the first deleted slot of its probe sequence, or else the first empty one."""
+        """Return the slot for a new key: the first in its probe sequence that was deleted, else the first empty one."""
         mask = len(self._slots) - 1
         index = bits = key
         deleted: int | None = None
@@ -75,7 +76,7 @@ _DELETED = -1
 
 
 def copied(keys: Sequence[int]) -> list[int]:
-    """Return the keys of a dictionary in the iteration order of a copy of it."""
+    """Return `keys` in the order in which Python 2 iterates over a dictionary into which they were inserted in turn."""
     copy = IntDict[None]()
     for key in keys:
         copy[key] = None

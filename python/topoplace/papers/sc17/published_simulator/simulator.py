@@ -1,19 +1,19 @@
-"""The simulator that SC'17's authors published (github.com/HiEST/gpu-topo-aware), as an oracle: same jobs, same times.
+"""A port of the simulator that SC'17's authors published (github.com/HiEST/gpu-topo-aware), with equal results.
 
-It behaves in ways that the paper does not mention; this module repeats them:
+The original behaves in ways that the paper does not mention; this module repeats them:
 
 - Time advances in steps of 1.1 s, added up in floating point. A submission is rounded up to a step. Of several rounded
   submissions that are due, a step takes only the earliest. Jobs start before finished jobs leave.
-- The time of a job is the largest of its time alone in one socket, its time alone as placed, and its time beside each
-  job that ever shared a socket with it; it never shrinks again. Nothing else slows a job down.
-- FCFS and BF compare the number of GPUs of a job with those free on machine 0, and ignore other machines. They
-  then use the last machine that has enough. FCFS fills sockets in order, BF the one with fewer free GPUs first. BF also
+- The run time of a job is the largest of three: alone in one socket, alone as placed, and beside each job that ever
+  shared a socket with it. It never shrinks again, and nothing else slows a job down.
+- FCFS (first come, first served) and BF (best fit) start a job only if machine 0 has enough free GPUs. They then use
+  the last machine that has enough. FCFS fills sockets in order, BF the socket with fewer free GPUs first. BF also
   ignores, until the end of the step, the GPUs that it would have used on every machine it tried.
-- TOPO-AWARE considers a new job once machine 0 has enough free GPUs, and a postponed job once any machine has.
+- TOPO-AWARE considers a new job once machine 0 has enough free GPUs, and a postponed job once any machine has enough.
 - The order of equal submissions, and of jobs that finish in the same step, is that of Python 2's dictionaries.
 - If TOPO-AWARE places several jobs in one step, a later job may get a GPU that an earlier one just got: both hold it,
   and the first to finish frees it. On the published list of 100 jobs and 5 machines, this happens 10 times.
-- When it deletes GPUs from a machine, it iterates over a dictionary of objects in the order of their addresses, so its
+- When the original deletes GPUs from a machine, it iterates over a dictionary in the order of memory addresses. So its
   answers differ between computers. Here, the sockets are visited in order.
 
 Memory and CPU cores are added to the free resources instead of taken from them, so they never matter.
@@ -56,7 +56,10 @@ _MAX_MACHINES: Final = 1 << 16
 
 @dataclass(slots=True)
 class Job:
-    """A job of a run. Times are in seconds, None until known; `utility` is that of its placement."""
+    """A job of a simulation and its state. Times are in seconds; values are None until known.
+
+    name: the application. utility: the utility of the job's placement to the job, 0 to 1.
+    """
 
     number: int
     job_id: str
@@ -68,7 +71,7 @@ class Job:
     submit: float
     """Time of the step in which the scheduler sees the job."""
     time: float
-    """Run time as known so far."""
+    """Run time, which grows when jobs that slow this one down start beside it."""
     start: float | None = None
     end: float | None = None
     machine: int | None = None
@@ -77,12 +80,12 @@ class Job:
     sockets: frozenset[int] = frozenset()
 
     def neighbour(self) -> Neighbour:
-        """Return the properties of the job that affect others."""
+        """Return the properties of the job on which its interference with other jobs depends."""
         return Neighbour(self.name, self.num_gpus, self.sockets)
 
 
 class _Running(Protocol):
-    """A dictionary of the running jobs of a machine by number, with a specific iteration order."""
+    """The running jobs of a machine by job number: a dictionary that iterates in the order of Python 2 or 3."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, key: int, /) -> Job: ...
@@ -95,7 +98,7 @@ class _Running(Protocol):
 class _Machine:
     """A machine with its free GPUs and running jobs.
 
-    Two jobs may hold one GPU, which the first of them to finish frees.
+    By a mistake of the published code, two jobs may hold one GPU; it becomes free when either job finishes.
     """
 
     running: _Running
@@ -119,7 +122,7 @@ class _Machine:
         return [self.running[number] for number in self.running]
 
     def seen(self, placer: Placer) -> tuple[Part, int]:
-        """Return the machine at the beginning of a step, in the form of the placer, and its class."""
+        """Return the machine's free GPUs and jobs at the beginning of a time step, and its class number (`Placer`)."""
         if self._seen is None:
             first, second = (
                 tuple(gpu for gpu in GPUS if SOCKET_OF[gpu] == socket and self.free[gpu])
@@ -132,7 +135,7 @@ class _Machine:
 
 @dataclass(frozen=True)
 class Run:
-    """The result of a workload: its jobs in the order of its rows."""
+    """The result of a simulation: the jobs, in the order of the workload's rows."""
 
     jobs: tuple[Job, ...]
 
@@ -142,7 +145,7 @@ class Run:
         return max((job.end for job in self.jobs if job.end is not None), default=0.0)
 
     def booked_twice(self) -> int:
-        """Return the number of times that a job got a GPU which another still held."""
+        """Return how often a job got a GPU that another job still held, a mistake of the published code."""
         count = 0
         held_until: dict[tuple[int | None, int], float] = {}
         for job in sorted(self.jobs, key=lambda job: job.start or 0.0):
@@ -153,7 +156,7 @@ class Run:
         return count
 
     def slowdown(self, job: Job, profile: PerformanceProfile) -> float:
-        """Return the run time over the best time alone, the paper's QoS; NaN if the job never ran."""
+        """Return a job's run time over its best time alone (the paper's QoS slowdown); NaN if it never finished."""
         ideal = profile.ideal_time(job.name, job.num_gpus)
         return (
             (job.end - job.start) / ideal
@@ -170,17 +173,17 @@ def simulate(
     *,
     python2: bool = True,
 ) -> Run:
-    """Run the published simulator on machines of two sockets with two GPUs.
+    """Simulate a workload as SC'17's published program does, on machines with two sockets of two GPUs each.
 
-    policy: fcfs, bf, topo-aware or topo-aware-p.
-    python2: iterate over dictionaries as CPython 2.7, which the authors used; else in the order of insertion, as after
-    a port to Python 3. This matters if several jobs are submitted at once, or if one starts beside another in the step
+    profile: measured run times, alone and in pairs. policy: fcfs, bf, topo-aware or topo-aware-p.
+    python2: iterate over dictionaries as CPython 2.7, which the authors used; else in the order of insertion, as
+    Python 3 does. This matters if several jobs are submitted at once, or if a job starts beside another in the step
     in which the other finishes.
 
-    Rows with equal submission times are submitted in the order of the rows. The published program orders them by the
-    colours of its plots; `Workload.from_manifests` keeps this order, a CSV of the list does not. Every job needs a
-    profile with a time alone, and 1 to 3 GPUs; otherwise ValueError names its row. A job that is never placed keeps
-    `start` None.
+    Jobs with equal submission times are submitted in the order of the rows. The published program orders them by the
+    colours of its plots; `Workload.from_manifests` keeps this order, a CSV of the list does not. Every job must have
+    1 to 3 GPUs and a measured time alone in one socket; otherwise ValueError names its row. A job that is never placed
+    keeps `start` None.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy = {_checks.shown(policy)}, not one of {', '.join(POLICIES)}")
@@ -196,7 +199,7 @@ def _as_number(job_id: str) -> int:
 
 
 def _job(row: int, workload: Workload, profile: PerformanceProfile, plain: bool) -> Job:
-    """Return the job of a row, numbered by its id if all ids are plain numbers, else by its row."""
+    """Return the job of a row of the workload; its number is its id if `plain` (all ids are numbers), else the row."""
     job, job_id = workload.jobs[row], workload.job_ids[row]
     alone = profile.solo.get((job.profile or "", job.num_tasks, "intra-socket"))
     if alone is None or job.num_tasks > MAX_TASKS:
@@ -215,14 +218,18 @@ def _job(row: int, workload: Workload, profile: PerformanceProfile, plain: bool)
 
 
 def _rounded_up(time: float) -> float:
-    """Return the step at or after a time, rounded like the published code."""
+    """Return the time in seconds of the first step at or after `time`, rounded as in the published code."""
     rest = time % STEP_S
     step = time - rest
     return round(step + STEP_S if rest else step, _DIGITS)
 
 
 class _Simulation:
-    """The state between steps: jobs to submit, both queues, the machines, and the steps in which jobs may finish."""
+    """The state of a simulation between two time steps.
+
+    It consists of the jobs to submit, the queues of new and of postponed jobs, the machines, and the steps in which
+    jobs may finish.
+    """
 
     def __init__(
         self,
@@ -241,18 +248,18 @@ class _Simulation:
         self.postponed: deque[Job] = deque()
         self.steps = [0.0]
         self.ends: list[tuple[int, int]] = []
-        """(step, machine): a job of the machine finishes in that step, unless it was slowed down since."""
+        """Heap of (step, machine): a job of the machine finishes in that step, unless it was slowed down since."""
         batches: dict[float, list[Job]] = {}
         for job in jobs:
             batches.setdefault(job.submit, []).append(job)
         self.batches = deque(sorted(batches.items()))
 
     def dictionary(self) -> _Running:
-        """Return a dictionary of jobs by number with the iteration order of Python 2 or 3."""
+        """Return an empty dictionary of jobs by number that iterates in the order of Python 2 or 3, as configured."""
         return IntDict[Job]() if self.python2 else dict[int, Job]()
 
     def run(self) -> None:
-        """Run all steps, skipping those in which nothing can happen."""
+        """Simulate all time steps in turn until nothing more can happen, skipping steps without an event."""
         step: int | None = 0
         while step is not None:
             queues = [*self.fresh], [*self.postponed]
@@ -265,9 +272,9 @@ class _Simulation:
                 self._extend(step)
 
     def put(self, job: Job, machine: int, gpus: Gpus, neighbours: Sequence[Neighbour] | None = None) -> None:
-        """Record the placement of a job and its utility.
+        """Record a job's machine, GPUs, and the utility of this placement to the job.
 
-        neighbours: the jobs that will run beside it; by default those that run there at the beginning of the step.
+        neighbours: jobs that will run on the machine; by default those that run there at the beginning of the step.
         """
         job.machine, job.gpus, job.sockets = machine, gpus, sockets_of(gpus)
         if neighbours is None:
@@ -283,7 +290,7 @@ class _Simulation:
         return True
 
     def _start(self, now: float) -> set[int]:
-        """Start the jobs that the discipline places, postpone the others, and return the machines of started jobs."""
+        """Start the jobs that the policy places and postpone the others; return the machines of started jobs."""
         if not (self.fresh or self.postponed):
             return set()
         changed: set[int] = set()
@@ -297,7 +304,7 @@ class _Simulation:
         return changed
 
     def _update(self, step: int, started: set[int]) -> bool:
-        """Slow down and finish jobs on machines that changed or have a job due; return whether any job finished."""
+        """Update run times and finish jobs on machines where a job starts or is due; return True if any finished."""
         concerned = set(started)
         while self.ends and self.ends[0][0] <= step:
             concerned.add(heappop(self.ends)[1])
@@ -316,7 +323,10 @@ class _Simulation:
         return ended
 
     def _time(self, job: Job, machine: _Machine) -> float:
-        """Return the run time of a job with its current neighbours."""
+        """Return a job's run time in seconds: the largest of its current one and those measured beside its neighbours.
+
+        Only jobs on the same sockets count as neighbours.
+        """
         profile = self.profile
         alone = profile.solo.get((job.name, job.num_gpus, placement_of(job.sockets)), 0.0)
         kind = job.name, job.num_gpus
@@ -328,7 +338,7 @@ class _Simulation:
         return max(job.time, alone, *beside)
 
     def _last_step(self, job: Job, step: int) -> int:
-        """Return the step in which a running job finishes if nothing slows it down."""
+        """Return the number of the step in which a running job finishes unless it is slowed down further."""
         start = job.start or 0.0
         while self.steps[-1] - start < job.time:
             self._extend(len(self.steps))
@@ -341,7 +351,7 @@ class _Simulation:
         return max(end, step + 1)
 
     def _next_event(self, step: int) -> int | None:
-        """Return the next step in which a job is submitted or may finish; None if there is none."""
+        """Return the number of the next step in which a job is submitted or may finish; None if there is none."""
         coming = [self.ends[0][0]] if self.ends else []
         if self.batches:
             due = self.batches[0][0]
@@ -358,12 +368,15 @@ class _Simulation:
 # ---- disciplines ----------------------------------------------------------------------------------------------------
 
 Discipline = Callable[[_Simulation], list[Job]]
-"""A function that takes jobs from the queues and returns them in order; those without `machine` are postponed."""
+"""A policy: a function that takes jobs from the queues, places some, and returns all in order.
+
+Returned jobs without a `machine` are postponed.
+"""
 
 
 @dataclass(slots=True)
 class _Unused:
-    """The free GPUs of every machine while the jobs of a step are placed."""
+    """The free GPUs of every machine, and their number, while FCFS or BF places the jobs of one time step."""
 
     gpus: list[Gpus]
     counts: list[int]
@@ -383,13 +396,14 @@ class _Unused:
 
 
 Place = Callable[[_Simulation, Job, _Unused], bool]
-"""A function that gives a job its GPUs, removes them from the free ones, and returns whether there were enough."""
+"""A function that gives a job GPUs and removes them from the free ones; it returns False if there are too few."""
 
 
 def _in_turn(simulation: _Simulation, *, place: Place, strict: bool) -> list[Job]:
-    """Place jobs as FCFS and BF do: one after another while machine 0 has enough free GPUs.
+    """Place waiting jobs as the policies FCFS and BF do: by arrival, each only if machine 0 has enough free GPUs.
 
-    strict: no job overtakes another.
+    place: chooses the GPUs. strict: stop at the first job that does not fit (FCFS). Returns all jobs taken from the
+    queues, latest arrival first.
     """
     waiting = simulation.dictionary()
     for queue in (simulation.postponed, simulation.fresh):
@@ -432,7 +446,7 @@ def _best_fit(simulation: _Simulation, job: Job, unused: _Unused) -> bool:
 
 
 def _fullest_first(free: Gpus) -> Gpus:
-    """Return free GPUs, first those of the socket with fewer of them; of equal sockets, the last."""
+    """Return free GPUs, starting with the socket that has fewer free ones; if equal, with the last socket."""
     sockets = [[gpu for gpu in free if SOCKET_OF[gpu] == socket] for socket in SOCKETS]
     sockets.sort(key=len)
     if len(sockets[0]) == len(sockets[1]):
@@ -451,7 +465,7 @@ def _topology_aware(simulation: _Simulation, *, postpone: bool) -> list[Job]:
 
 
 class _Found(NamedTuple):
-    """A machine and GPUs for a job, and their utility to the job."""
+    """A placement found for a job: the machine, its GPUs, and their utility to the job (0 to 1)."""
 
     machine: int
     gpus: Gpus
@@ -459,7 +473,7 @@ class _Found(NamedTuple):
 
 
 class _View:
-    """The machines in the form of the placer, including the GPUs given to jobs of the same step."""
+    """The machines as TOPO-AWARE sees them during one time step, updated after each job that it places."""
 
     def __init__(self, simulation: _Simulation) -> None:
         self.simulation = simulation
@@ -470,7 +484,10 @@ class _View:
         self._known: dict[tuple[str, int], _Found | None] = {}
 
     def best(self, name: str, num_gpus: int) -> _Found | None:
-        """Return the placement of a job kind, cached until the next job gets GPUs; None if there is none."""
+        """Return the placement for a job by application and number of GPUs; None if there is none.
+
+        It is cached until the next job gets GPUs.
+        """
         kind = name, num_gpus
         if kind not in self._known:
             self._known[kind] = self._best(name, num_gpus) if max(self.free) >= num_gpus else None
@@ -484,7 +501,7 @@ class _View:
         return _Found(machine, gpus, placer.job_utility(name, gpus, self.parts[machine].neighbours))
 
     def put(self, job: Job, found: _Found) -> None:
-        """Give a job its GPUs, even those that an earlier job of the step got."""
+        """Give a job the GPUs found for it, even if an earlier job of the same step got some of them."""
         part = self.parts[found.machine]
         self.simulation.put(job, found.machine, found.gpus, part.neighbours)
         part = replace(
@@ -497,7 +514,11 @@ class _View:
 
 
 def _looked_at(simulation: _Simulation, free: Sequence[int]) -> Iterator[Job]:
-    """Yield new jobs that fit the free GPUs of machine 0, then postponed jobs that fit any machine, by machine."""
+    """Remove from the queues and yield the jobs that TOPO-AWARE considers in this step.
+
+    They are new jobs for which machine 0 has enough free GPUs, then postponed jobs for which any machine has enough.
+    free: number of free GPUs of each machine.
+    """
     yield from _taken(simulation.fresh, free[0])
     enough = 0
     for count in free:
