@@ -59,12 +59,15 @@ _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]]
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `get` takes."""
+    """Return the names of all built-in policies, as accepted by `get`."""
     return tuple(_POLICIES)
 
 
 def get(name: str, **options: Any) -> Policy:
-    """Return the policy called `name`; `options` go to its class. ValueError names the closest for an unknown one."""
+    """Create the policy called `name`, with `options` as arguments of its class.
+
+    ValueError for an unknown name suggests the most similar names.
+    """
     policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:
         close = get_close_matches(name, _POLICIES, n=2) or list(_POLICIES)

@@ -1,4 +1,4 @@
-"""First come, first served: the first scheduler SC'17 compares with."""
+"""First come, first served: the first policy SC'17 compares with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FirstComeFirstServed(UtilityPolicy):
-    """The lowest free GPUs of the first machine with room; strictly in the order of submission."""
+    """The policy that takes the lowest free GPUs of the first machine with room; no job overtakes an older one."""
 
     name = "fcfs"
     out_of_order = False
@@ -28,30 +28,36 @@ class FirstComeFirstServed(UtilityPolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the lowest ids."""
+        """Return one candidate: the lowest free GPUs of the machine (one per partition on a partitioned machine)."""
         return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
 
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
     ) -> tuple[float, ...]:
-        """Return equal keys: the lowest ids decide."""
+        """Return the same key for all choices, so that the lowest GPU numbers decide."""
         return ()
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return the first machines with room."""
+        """Return at most one split of the job, over the first machines with free GPUs."""
         return in_order(offers, request.size, anti_affine=request.job.anti_affinity)
 
 
 def lowest(request: JobRequest, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
-    """Return the lowest GPUs of a region whose links connect the job's tasks."""
+    """Return the lowest GPUs of `region`, one per task.
+
+    If some communicating tasks would have no path there, return the mapping of lowest communication cost instead.
+    """
     return connected(request, machine_class, region, tuple(islice(members(region), request.size)))
 
 
 def connected(
     request: JobRequest, machine_class: MachineClass, region: Mask, gpus: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return `gpus`, or the nearest ones of the region if some tasks that communicate would have no path."""
+    """Return `gpus` if all communicating tasks have a path there.
+
+    Otherwise return the mapping of lowest communication cost into `region`.
+    """
     talks = request.communication(machine_class, gpus) < math.inf
     return gpus if talks else request.mapped(machine_class, region)
