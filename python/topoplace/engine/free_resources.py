@@ -61,7 +61,7 @@ class TopologyColumns:
         return self.num_machines * len(self.makes)
 
     def at(self, place: int) -> Ints:
-        """Return the GPUs of one place (machine and GPU make), ascending; GPUs that belong to partitions are omitted."""
+        """Return the GPUs of one place (machine and GPU make), ascending, without GPUs that belong to partitions."""
         return self._by_place[self._starts[place] : self._starts[place + 1]]
 
     def suits(self, job: JobGraph) -> NDArray[np.bool_]:

@@ -89,7 +89,7 @@ class MachineClass:
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
-        """`distance` as an input of the mapping kernel; among equal distances, the pair of larger bandwidth is nearer."""
+        """`distance` as an input of the mapping kernel; among equal distances, a faster link counts as nearer."""
         bandwidth = np.array(self.bandwidth)
         slowness = np.divide(
             bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
@@ -98,7 +98,7 @@ class MachineClass:
 
     @cached_property
     def nearness(self) -> kernels.TargetDistance:
-        """The matrix `farthest` minus `distance`; mapping onto it yields an expensive mapping, an estimate of the worst."""
+        """The matrix `farthest` minus `distance`; the cheapest mapping onto it estimates the most expensive mapping."""
         nearness = self.farthest - np.minimum(self.distance, self.farthest)
         np.fill_diagonal(nearness, 0.0)
         return kernels.TargetDistance(nearness)
@@ -152,7 +152,7 @@ class MachineClasses:
         return masks
 
     def distances(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
-        """Return the distance matrix between `gpus`, which may be on several machines; infinite for pairs without a path.
+        """Return the distance matrix of `gpus`, which may be on several machines; infinite for pairs without a path.
 
         The distance between GPUs of two machines is that between the machines' first GPUs in `gpus`.
         """

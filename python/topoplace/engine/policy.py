@@ -49,7 +49,10 @@ class Policy(Protocol):
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs to start, defer, reject or move at time `now` (seconds). queue: waiting jobs, oldest first."""
+        """Return which jobs to start, defer, reject or move at time `now`, in seconds.
+
+        queue: the waiting jobs, oldest first.
+        """
         ...
 
 

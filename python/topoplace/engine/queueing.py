@@ -48,7 +48,7 @@ class Outcomes:
         self._reject: list[tuple[str, Refusal]] = []
 
     def note(self, entry: QueuedJob, outcome: Outcome) -> bool:
-        """Record the outcome of a job; return True if the job still waits, that is, neither started nor was rejected."""
+        """Record the outcome of a job; return True if the job keeps waiting, False if it starts or is rejected."""
         if isinstance(outcome, Placement):
             self._start.append((entry.job_id, outcome))
         elif outcome is not None and outcome.permanent:

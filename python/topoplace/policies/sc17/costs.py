@@ -181,7 +181,7 @@ class UtilityPolicy(MachinePolicy):
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterator[Option]:
-        """Yield an option with utility and costs for each of `mappings` in which all communicating tasks have a path."""
+        """Yield an option for each of `mappings` in which all communicating tasks have a path between their GPUs."""
         for gpus in self.mappings(request, machine_class, free):
             left = state.free & ~mask_of(gpus)
             costs = self.costing.on_machine(request, machine_class, state, gpus, left)
@@ -210,7 +210,7 @@ class UtilityPolicy(MachinePolicy):
         }
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the maximum number of the job's tasks for which a machine in this state has enough memory bandwidth."""
+        """Return the maximum number of the job's tasks for which a machine in this state has the memory bandwidth."""
         return self.costing.max_tasks(request.job, state.memory_bandwidth)
 
     def max_split_utility(self, request: JobRequest) -> float:

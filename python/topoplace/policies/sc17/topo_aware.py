@@ -26,7 +26,7 @@ _MAX_SOCKETS = 4
 
 
 class TopoAware(UtilityPolicy):
-    """TOPO-AWARE: choose the placement of the highest system utility (`objectives.utility`); never wait for a better one.
+    """TOPO-AWARE: place each job at once if possible, with the highest system utility (`objectives.utility`).
 
     Machines that do not meet the job's constraints are excluded (Algorithm 1). On each other machine, the job is mapped
     into every set of sockets with enough free GPUs, and the mapping of the highest utility counts. The mapping is by

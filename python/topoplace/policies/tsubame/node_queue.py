@@ -92,7 +92,7 @@ class NodeQueue(ABC):
         return never(f"needs {needs.wishes()}, the idle cluster has fewer")
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
-        """Yield the job's best placement, then the best one whose processes avoid all machines used before, and so on."""
+        """Yield the job's best placement, then repeatedly the best one that avoids all machines used before."""
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         view = cluster.view(ClusterView)

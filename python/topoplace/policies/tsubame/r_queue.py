@@ -48,7 +48,7 @@ class RQueue(NodeQueue):
         return needs.total_gpus > free.num_free
 
     def _shared(self, needs: NodeNeeds, free: FreeResources, first: Ints) -> Ints | None:
-        """Return the machines `first`, followed by machines to share; None if they or the GPUs to borrow are too few."""
+        """Return the machines `first`, then machines to share; None if machines or GPUs to borrow are too few."""
         own = np.minimum(needs.suitable(free), needs.gpus)
         fits = needs.hosting(free)
         if needs.gpus_local:
