@@ -115,10 +115,10 @@ def with_gpus(found: Any, source: str) -> Topology:
 
 
 def parsed(source: str, arguments: argparse.Namespace, template: Topology | None = None) -> Any:
-    """Parse a file, or standard input for `-`, in any known format; return a `Topology` or what the format describes.
+    """Parse a file in any known format, or standard input for `-`; return a `Topology`, `Fabric` or other object.
 
-    template: the machine behind every host of a file that describes only a network; ValueError if the file describes
-    machines itself.
+    The format determines the type of the result. template: the machine that each host of a network file stands for;
+    ValueError if the file describes machines itself.
     """
     from topoplace import discovery
     from topoplace.topology.topology import Topology
@@ -159,7 +159,7 @@ def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
 def _as_type(type_: str, value: str) -> Any:
     """Return `value` converted to the type that the annotation text `type_` names; None if that is impossible.
 
-    For a mapping, return {}: its entries have values of their own.
+    For a mapping of strings, return {}; the caller adds the entry.
     """
     if "Topology" in type_:
         return None

@@ -19,7 +19,7 @@ def as_json(value: Any) -> None:
 
 
 def wrote(picture: Path, *, beside_json: bool) -> None:
-    """Print that `picture` was written; print to standard error if standard output contains JSON (`beside_json`)."""
+    """Print the path of a written picture; beside_json: to standard error, as standard output contains JSON."""
     print(f"wrote {picture}", file=sys.stderr if beside_json else sys.stdout)
 
 

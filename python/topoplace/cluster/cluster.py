@@ -1,4 +1,4 @@
-"""Cluster: the GPUs of a topology that each job holds. It is the library's only mutable object."""
+"""Cluster: the state of a topology, namely which job holds which GPUs; topologies, jobs and placements never change."""
 
 from __future__ import annotations
 
@@ -103,9 +103,10 @@ class Cluster:
         return self._hosts
 
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
-        """Return the view made by `build(cluster)` on first use; every change of the cluster then calls its `changed`.
+        """Return the view that `build(cluster)` made on first use.
 
-        A copy of the cluster starts without views.
+        A view is an object with tables derived from the cluster; every change of the cluster calls its `changed`. A
+        copy of the cluster starts without views.
         """
         known: dict[Callable[[Cluster], Any], Any] = self._views
         if build not in known:
@@ -127,7 +128,7 @@ class Cluster:
         Raises AllocationError, and changes nothing, in these cases:
         - The job already holds GPUs, or gets nothing.
         - A GPU is unknown, listed twice, drained, or held by another job.
-        - The topology has partitions, and the GPUs are not one of them.
+        - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine does not have enough free CPUs, memory or drives.
         """
         job_id = _checked_job(job_id)
@@ -153,7 +154,7 @@ class Cluster:
         self._record(gpus, job_id, None, self._hosts.put(job_id, None) if holds_hosts else None)
 
     def drain(self, gpu_or_machine: int | str) -> None:
-        """Exclude a GPU, or all GPUs of a machine given by name, from new allocations. Running jobs keep theirs.
+        """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
 
         A drained machine also accepts no new processes. Draining twice changes nothing. AllocationError if there is no
         such GPU or machine.
@@ -166,10 +167,10 @@ class Cluster:
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """Undo all changes to this cluster in the block if it ends with an exception of any kind.
+        """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.
 
-        Transactions can be nested, and their cost is proportional to the changes. A copy or snapshot made in the block
-        has the state at that time.
+        Transactions can be nested; undoing takes time proportional to the number of changes. A copy or snapshot made in
+        the block has the state at that time.
         """
         mark, known = self._begin()
         try:
@@ -184,7 +185,7 @@ class Cluster:
 
     @contextmanager
     def what_if(self) -> Generator[Self]:
-        """Undo all changes to this cluster when the block ends, however it ends."""
+        """Open a `with` block at whose end all changes to this cluster are undone, with or without an exception."""
         mark, known = self._begin()
         try:
             yield self
@@ -208,7 +209,7 @@ class Cluster:
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """Restore a cluster from the bytes of `snapshot`; SnapshotError states what is wrong with other bytes."""
+        """Build a cluster from bytes that `snapshot` returned; SnapshotError states what is wrong with other bytes."""
         return cls._with_state(*snapshots.parsed(snapshot))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:

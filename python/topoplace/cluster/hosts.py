@@ -25,7 +25,7 @@ _MANY: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """The resources of one machine other than GPUs."""
+    """The CPUs, memory and drives of one machine, and its GPU pool."""
 
     cpus: int
     """Logical CPUs, as the operating system counts them."""
@@ -55,7 +55,10 @@ class HostAllocation:
     remote: tuple[int, ...] = ()
 
     def needs(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield (name for messages, machine, column of `Hosts.free`, amount) for each resource that the job holds."""
+        """Yield (name for messages, machine, column, amount) for each resource of the allocation.
+
+        column: 0 for CPUs, 1 for MB of memory, 2 for drives.
+        """
         for i, share in enumerate(self.shares):
             yield f"hosts[{i}]", share.machine, 0, share.cpus
             yield f"hosts[{i}]", share.machine, 1, megabytes(share.memory_gb)
@@ -180,7 +183,7 @@ class Hosts:
         return undo
 
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the host resources and allocations."""
         other = type(self)(self.names, self.resources)
         other._held, other._drained, other._free = dict(self._held), set(self._drained), self._free.copy()
         other._processes = self._processes.copy()

@@ -25,7 +25,8 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
 
     There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine. For
     `anti_affinity`, the set has only the lowest free GPU of each machine, because all GPUs of a machine have equal
-    links to other machines. GPUs of fixed partitions form one set per free partition of the job's size.
+    links to other machines. GPUs that can only be allocated in fixed partitions form one set per free partition of the
+    job's size.
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
@@ -33,7 +34,10 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
 
 
 def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
-    """Return `candidate_gpu_sets` as if exactly `gpus`, given in ascending order, were free."""
+    """Return the sets of GPUs from which a policy may choose if exactly `gpus`, in ascending order, are free.
+
+    See `candidate_gpu_sets`.
+    """
     if not job.num_tasks:
         return []
     if job.gpu_model or job.gpu_memory_gb:
@@ -65,7 +69,7 @@ def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
 
 
 def suits_model(job: JobGraph, model: str | None, memory_gb: float | None) -> bool:
-    """Return True if GPUs of this model and memory meet the requirements of `job`; None means unknown."""
+    """Return True if GPUs of this model and memory meet the requirements of `job`; None means an unknown property."""
     if job.gpu_model and model != job.gpu_model:
         return False
     return not job.gpu_memory_gb or (memory_gb or 0.0) >= job.gpu_memory_gb
@@ -173,10 +177,10 @@ def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[in
 
 
 def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
-    """Return the partitions that lie inside `gpus` and have exactly as many GPUs as `job` has tasks.
+    """Return the partitions (fixed GPU sets) inside `gpus` that have exactly as many GPUs as `job` has tasks.
 
-    If there are none and the job may use several machines, combine one partition per machine, the largest that fits.
-    Return that union if it has exactly the job's size, else nothing.
+    If there are none and the job may use several machines, return the union of the largest fitting partition of each
+    machine, taken in order, if the union has exactly the job's size.
     """
     free = [
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus

@@ -24,10 +24,10 @@ PLENTY: Final = 1 << 40
 
 
 class TopologyColumns:
-    """The constant columns of a topology of n GPUs on m machines.
+    """The constant properties of a topology of n GPUs on m machines, as numpy columns.
 
     A *make* is a pair of GPU model and memory size. A *place* is a pair of machine and make; its GPUs are
-    interchangeable.
+    interchangeable. A *partition* is a fixed GPU set that can only be allocated as a whole.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -61,7 +61,10 @@ class TopologyColumns:
         return self.num_machines * len(self.makes)
 
     def at(self, place: int) -> Ints:
-        """Return the GPUs of one place (machine and GPU make), ascending, without GPUs that belong to partitions."""
+        """Return the GPUs of one place (machine and GPU make), ascending.
+
+        GPUs that can only be allocated in fixed partitions are omitted.
+        """
         return self._by_place[self._starts[place] : self._starts[place + 1]]
 
     def suits(self, job: JobGraph) -> NDArray[np.bool_]:
@@ -69,7 +72,7 @@ class TopologyColumns:
         return np.array([suits_model(job, model, memory) for model, memory in self.makes])
 
     def whole(self, gpus: Ints) -> Ints:
-        """Return the elements of `gpus` that belong to no partition."""
+        """Return the elements of `gpus` that belong to no partition (fixed GPU set that is allocated as a whole)."""
         return gpus[~self.partitioned[gpus]] if self.partitions_of else gpus
 
 
@@ -99,7 +102,7 @@ class FreeResources:
         self.free_mask = np.frombuffer(self.is_free, dtype=np.bool_)
 
     def copy(self) -> Self:
-        """Return an independent copy; constant columns are shared with this object."""
+        """Return an independent copy, which shares only the constant columns with this object."""
         return type(self)(
             *(self.columns, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
             *(self.gpus.copy(), self.has_job.copy(), self.num_free),
@@ -151,9 +154,9 @@ class FreeResources:
         return lowest
 
     def local_gpus(self) -> Ints:
-        """Return an array (m, makes) with the number of free GPUs in the pool of each machine, by make.
+        """Return an array (machines, makes) with the number of free GPUs local to each machine, by make.
 
-        A machine without a pool counts only its own GPUs.
+        A make is a GPU model and memory size. The GPUs of all machines in one pool are local to each of them.
         """
         if not self.pooled:
             return self.gpus
@@ -187,7 +190,7 @@ class FreeColumns:
 
     @property
     def fixed(self) -> TopologyColumns:
-        """The constant columns of the cluster's topology."""
+        """The constant properties of the cluster's topology, as numpy columns."""
         return self._free.columns
 
     def free(self) -> FreeResources:
@@ -216,7 +219,7 @@ class FreeColumns:
         return self._idle
 
     def _read_gpus(self) -> None:
-        """Update the free and held GPU counts for the GPUs in `stale`."""
+        """Update the counts of free and held GPUs for the GPUs that changed since the last call."""
         gpus = np.array(sorted(self.stale), dtype=np.int64)
         self.stale.clear()
         if not len(gpus):
@@ -233,7 +236,7 @@ class FreeColumns:
 
 
 def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int8]:
-    """Set the flags of `gpus` to 1 for those also in `now`, else to 0; return new minus old flag of each GPU."""
+    """Set the flag of each of `gpus` to 1 if it is also in `now`, else to 0; return new minus old flags."""
     flag = np.frombuffer(flags, dtype=np.int8)
     before = flag[gpus]
     flag[gpus] = 0

@@ -83,13 +83,13 @@ class MachineClass:
 
     @cached_property
     def rows(self) -> list[list[float]]:
-        """`distance` as nested lists, in which reading a single entry is faster than in an array."""
+        """The distance matrix as nested lists, in which reading a single entry is faster than in an array."""
         rows: list[list[float]] = self.distance.tolist()
         return rows
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
-        """`distance` as an input of the mapping kernel; among equal distances, a faster link counts as nearer."""
+        """The distance matrix as an input of the mapping kernel; at equal distance, a faster link counts as nearer."""
         bandwidth = np.array(self.bandwidth)
         slowness = np.divide(
             bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
@@ -98,7 +98,10 @@ class MachineClass:
 
     @cached_property
     def nearness(self) -> kernels.TargetDistance:
-        """The matrix `farthest` minus `distance`; the cheapest mapping onto it estimates the most expensive mapping."""
+        """The matrix of largest distance minus distance, as an input of the mapping kernel.
+
+        The cheapest mapping onto it is an expensive mapping by distance, and so estimates the highest cost.
+        """
         nearness = self.farthest - np.minimum(self.distance, self.farthest)
         np.fill_diagonal(nearness, 0.0)
         return kernels.TargetDistance(nearness)
@@ -123,7 +126,7 @@ class MachineClasses:
     """All machines of a topology, each with the class of interchangeable machines it belongs to."""
 
     def __init__(self, topology: Topology) -> None:
-        """Build the classes: one per machine template, or one per set of machines with equal hardware."""
+        """Build the classes: one per machine template of a `ClusterTopology`, else one per group of equal machines."""
         self.gpus_of: list[tuple[int, ...]] = list(topology.gpus_of.values())
         """The GPUs of each machine, by their numbers in the topology."""
         if isinstance(topology, ClusterTopology):
@@ -144,7 +147,10 @@ class MachineClasses:
         return self.classes[self.class_of[machine]]
 
     def by_machine(self, gpus: Iterable[int]) -> dict[int, Mask]:
-        """Return the set of local GPU numbers on each machine that holds any of `gpus` (topology-wide numbers)."""
+        """Return by machine which of `gpus` it has, as a bit mask of the GPUs' local numbers on that machine.
+
+        gpus: numbers in the topology.
+        """
         masks: dict[int, Mask] = {}
         for gpu in gpus:
             machine = self.machine_of[gpu]
@@ -185,7 +191,7 @@ def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
 
 
 def _distinct(given: Sequence[MachineClass]) -> tuple[list[MachineClass], list[int]]:
-    """Return the distinct machine classes, and for each given class the index of its equal among them."""
+    """Return the distinct machine classes, and for each given class the index of the distinct class it equals."""
     found: dict[object, int] = {}
     kept: list[MachineClass] = []
     numbers: list[int] = []

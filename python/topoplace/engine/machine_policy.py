@@ -186,9 +186,9 @@ class MachinePolicy(ABC):
     def _across(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return the first legal placement over several machines of at least that utility, else None.
+        """Return the first placement over several machines that has at least `least_utility`, else None.
 
-        Every pair of communicating tasks must have a path between its GPUs.
+        In a placement, every two tasks that communicate have a path between their GPUs.
         """
         if self.max_split_utility(request) < least_utility:
             return None  # not worth the search
@@ -201,7 +201,7 @@ class MachinePolicy(ABC):
         return None
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
-        """Return why a job could not run even on the idle cluster; None if it could or if this is unknown."""
+        """Return why a job could not run even on the idle cluster; None if no such reason is known."""
         request, topology = view.request(job), view.cluster.topology
         return request.table(
             (self, "never"), lambda: why_never(job, topology) or self.why_unfit(request, view)
@@ -253,7 +253,7 @@ class MachinePolicy(ABC):
 
 
 class _Planning:
-    """The decision for each job in one walk along a queue; starts are allocated on a cluster that is rolled back."""
+    """Decides the jobs in one walk along a queue; allocates those that start on a cluster that is rolled back later."""
 
     def __init__(self, policy: MachinePolicy, state: Cluster) -> None:
         self.num_free = state.num_free

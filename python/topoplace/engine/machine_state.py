@@ -140,9 +140,9 @@ class ClusterView:
         return self._columns
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the cached table of this key; `build` makes it on first use.
+        """Return the object that `build` made on first use; it is cached under `key`.
 
-        A table that is a `MachineWatcher` is then notified of machines that change.
+        If the object is a `MachineWatcher`, it is notified from then on of machines that change.
         """
         if key not in self._tables:
             table = self._tables[key] = build()
@@ -153,7 +153,10 @@ class ClusterView:
         return found
 
     def listener(self, key: Hashable, build: Callable[[], Listener]) -> Listener:
-        """Return the table of this key, made by `build` on first use; its `changed` is called after every change."""
+        """Return the object that `build` made on first use; it is kept under `key`.
+
+        Every change of the cluster calls the object's `changed`.
+        """
         if key not in self._listeners:
             self._listeners[key] = build()
         found: Listener = self._listeners[key]  # type: ignore[assignment]

@@ -38,9 +38,10 @@ class MachineOffer(NamedTuple):
         return self.gpus_for(self.max_tasks).bit_count()
 
     def gpus_for(self, count: int) -> Mask:
-        """Return the GPUs from which up to `count` tasks may choose; there may be more than `count`.
+        """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
 
-        On a machine with partitions, the result is one partition of at most `count` GPUs, or 0.
+        If the machine's GPUs are only allocated in fixed partitions, it is the largest partition of at most `count`
+        GPUs.
         """
         if self.partitions:
             fitting = (part for part in self.partitions if part.bit_count() <= min(count, self.max_tasks))
@@ -160,10 +161,10 @@ def _offers(rule: SplitRule, request: JobRequest, view: ClusterView, states: Sta
 
 
 def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False) -> MachineSplit | None:
-    """Return the split that accepts offers in the given order until it has `size` GPUs; None if they are too few.
+    """Return the split of a job that accepts offers in the given order until it has `size` GPUs; None if too few.
 
-    A machine with partitions contributes its largest partition that does not exceed the GPUs still needed.
-    anti_affine: take one GPU from each machine.
+    A machine whose GPUs are only allocated in fixed partitions contributes its largest partition that does not exceed
+    the GPUs still needed. anti_affine: take one GPU from each machine.
     """
     split: MachineSplit = []
     left = size
@@ -180,9 +181,9 @@ def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False
 def in_order(
     offers: Sequence[MachineOffer], size: int, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:
-    """Yield at most one split: over the offers in the given order, or else over the largest offers first.
+    """Yield at most one split of a job of `size` GPUs: over the offers in the given order, else largest offers first.
 
-    The second way is tried because partitions may add up to `size` only in that order.
+    The second order is tried because fixed GPU partitions may add up to `size` only then.
     """
     split = fill(offers, size, anti_affine=anti_affine)
     split = split or fill(_largest_first(offers), size, anti_affine=anti_affine)
@@ -193,7 +194,7 @@ def in_order(
 def nearest(
     offers: Sequence[MachineOffer], size: int, fabric: Fabric | None, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:
-    """Yield splits, best first: those over the fewest machines, closest together in the network first.
+    """Yield splits of a job of `size` GPUs, best first: the fewest machines, closest together in the network.
 
     Closeness is the innermost fabric level with a domain that contains all machines of the split. Ties go to the domain
     with the fewest free GPUs, then to the lowest machine number.
@@ -237,9 +238,10 @@ def _domains(offers: Sequence[MachineOffer], fabric: Fabric | None) -> Iterator[
 
 
 def _fewest(offers: Sequence[MachineOffer], size: int, anti_affine: bool) -> MachineSplit | None:
-    """Return a split over the fewest machines: the largest offers first, and for the rest the smallest that suffices.
+    """Return a split over the fewest machines; None if the offers are too small.
 
-    For an anti-affine job, take one GPU from each of the machines with the smallest offers.
+    It takes the largest offers first, but for the last part of the job the smallest offer that suffices. For an
+    anti-affine job, it takes one GPU from each of the machines with the smallest offers.
     """
     if anti_affine:
         return fill(sorted(offers, key=lambda offer: (offer.size, offer.machine)), size, anti_affine=True)

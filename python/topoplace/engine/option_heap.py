@@ -56,7 +56,7 @@ class OptionHeap(MachineWatcher):
         return self._options[machine]
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Option] | None:
-        """Return the best option of at least `least_utility`, preceded by its machine; None if there is none.
+        """Return (machine, option) of the best option with a utility of at least `least_utility`, else None.
 
         Ties go to the machine with the lowest number.
         """

@@ -110,15 +110,16 @@ class BatchRule(Protocol):
         ...
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
-        """Return the decided jobs with their outcomes, and True if jobs of the batch got in each other's way.
+        """Return the decided jobs with their outcomes, and True if jobs of the batch disturbed each other.
 
-        A job with outcome None may be tried again in a later batch. Jobs that are not returned do not fit.
+        A job with outcome None may be tried again in a later batch. Jobs that are not returned found no place; if jobs
+        disturbed each other, they might in a batch of their own.
         """
         ...
 
 
 class BatchWalk:
-    """A walk along a queue in batches; each has the oldest jobs whose requests together fit the free resources.
+    """A walk along a queue in batches. A batch has the oldest jobs whose needs add up to at most the free resources.
 
     If some jobs of a batch cannot be placed, the next batch contains jobs with other requests.
     """

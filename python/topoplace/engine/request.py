@@ -67,7 +67,7 @@ class JobRequest:
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the cached table of this key; `build` makes it on first use."""
+        """Return the object that `build` derived from this request on first use; it is cached under `key`."""
         found: Built = self._tables.get_or_build(key, build)
         return found
 
@@ -78,7 +78,7 @@ class JobRequest:
 
     @cached_property
     def classes_that_fit(self) -> list[MachineClass]:
-        """The machine classes on which the whole job fits when the machine is idle; empty for an anti-affine job."""
+        """The classes of machines that can run the whole job when idle; empty if its tasks may not share a machine."""
         classes = [] if self.anti_affine else self._topology.derived(MachineClasses).classes
         return [one for one in classes if self._idle_regions(one)]
 
@@ -111,10 +111,10 @@ class JobRequest:
         return self._suitable[machine_class]
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
-        """Return the sets of GPUs of one machine in which the job may be placed.
+        """Return the sets of GPUs of one machine from which the job may take its GPUs.
 
-        These are the free partitions of exactly the job's size. On a machine without partitions, the only set is
-        `free`, if it is large enough.
+        The only set is `free` if it is large enough. If the machine's GPUs are only allocated in fixed partitions, the
+        sets are the free partitions of exactly the job's size.
         """
         if machine_class.partitions:
             legal = (part for part in machine_class.partitions if part & free == part)

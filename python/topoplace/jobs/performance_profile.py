@@ -155,7 +155,7 @@ class PerformanceProfile:
         """Return the run time in seconds of a job alone in a placement class; None for an unknown kind of job.
 
         If this class was not measured, the time of the next closer class counts, or else that of the next farther one.
-        For example, a job with more GPUs than a socket has gets its time across sockets for `intra-socket`, too.
+        For example, a job that was measured only across sockets gets this time for `intra-socket`, too.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
@@ -204,7 +204,7 @@ class PerformanceProfile:
 
     @cached_property
     def _times(self) -> dict[JobKind, tuple[float, ...]]:
-        """Return by job kind the run times alone in each placement class, s, with gaps filled as in `solo_time`."""
+        """Return by job kind its run times alone, s, one per placement class, with gaps filled as in `solo_time`."""
         return {kind: tuple(self._filled(*kind)) for kind in self.kinds}
 
     def _filled(self, name: str, num_gpus: int) -> Iterator[float]:

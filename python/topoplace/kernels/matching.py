@@ -75,9 +75,9 @@ class LinkCountScore:
         self._tables: dict[tuple[int, int], tuple[Graph, _core.LinkCountScore]] = {}
 
     def table(self, target: Graph, num_edges: int) -> _core.LinkCountScore:
-        """Return the cached table, in the form of the search, of the scores for patterns with `num_edges` edges.
+        """Return the cached native table of scores for patterns with `num_edges` edges in `target`.
 
-        It has a score for each possible vector of edge counts by class that sums to `num_edges`.
+        It has a score for each way in which `num_edges` edges can be distributed over the link classes.
         """
         key = (id(target), num_edges)
         if key not in self._tables:  # the entry keeps the target alive, so that its id is not reused
@@ -260,7 +260,7 @@ def _enumeration(
 ) -> tuple[Graph, Graph, str, bool, float, int, NDArray[np.uint8] | None, float | None]:
     """Check the arguments of an enumeration, and return them in the order of the native function's parameters.
 
-    Calling it by position is half a microsecond faster than by name.
+    Calling the native function by position is half a microsecond faster than by name.
     """
     p, t = Graph.of(pattern), Graph.of(target)
     if limit is not None:

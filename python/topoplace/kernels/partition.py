@@ -28,7 +28,7 @@ class Bipartition(NamedTuple):
     complete: bool
     """False if the deadline ended the search early."""
     start_cut: float
-    """Cut of the initial solution that led to the answer; infinite if that was unbalanced or a proof gave the answer."""
+    """Cut of the initial solution that led to the answer; infinite if unbalanced, or if a proof gave the answer."""
     passes: int
     """Number of passes of the heuristic, over all starts and levels."""
     moves: int

@@ -60,9 +60,9 @@ def fragmentation_cost(shares: tuple[float, ...]) -> float:
 
 
 def job_utility(communication: float, interference: float) -> float:
-    """Return the utility of a placement to the job, 0..1, from its costs of 0.01 to about 1; 1 is best.
+    """Return the utility of a placement to the job, 0..1, for comparison with its `min_utility`; 1 is best.
 
-    It is compared with the job's `min_utility`.
+    The costs are from 0.01 (no cost) to about 1.
     """
     exponent = WEIGHT + WEIGHT / 2
     costs: float = communication**exponent + max(interference, MIN_COST) ** exponent
@@ -72,10 +72,10 @@ def job_utility(communication: float, interference: float) -> float:
 def system_utility(
     communication: float, interference: float, fragmentation: float, on_others: float | None = None
 ) -> float:
-    """Return the utility of a placement to the cluster, 0..1, from its costs of 0.01 to about 1; 1 is best.
+    """Return the utility of a placement to the cluster, 0..1, by which placements are compared; 1 is best.
 
-    Placements are compared by it. on_others: interference cost of the jobs that already run there; None if there are
-    none.
+    The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there; None
+    if there are none.
     """
     interference = max(interference, MIN_COST)
     if on_others is not None:

@@ -1,7 +1,7 @@
 """MAPA's scores of the links that a job uses, and of those it leaves free (Ranganath et al., SC'21).
 
-Bandwidths are in GB/s (1e9 bytes per second, one direction). Scores are added up term by term without BLAS, so they are
-equal to the last bit on every computer.
+Bandwidths are in GB/s (1e9 bytes per second, one direction). Sums of products are written out term by term, so the last
+bits of a score do not depend on the computer's BLAS library.
 """
 
 from __future__ import annotations
@@ -238,9 +238,9 @@ def scores_from(
 def rows_under(
     edges: Edges, gpus: Sequence[int], value: Callable[[int, int], Value]
 ) -> dict[int, dict[int, Value]]:
-    """Return a sparse table `rows[u][v] = value(u, v)` that contains only the GPU pairs that the edges use.
+    """Return nested dicts `rows[u][v] = value(u, v)` for only the GPU pairs that the edges use.
 
-    Its size does not depend on that of the topology.
+    edges: (a, b, weight); task a runs on `gpus[a]`. The size of the result does not depend on that of the topology.
     """
     rows: dict[int, dict[int, Value]] = {}
     for a, b, _ in edges:

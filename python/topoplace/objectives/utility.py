@@ -127,10 +127,10 @@ class Utility:
 
 
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the communication cost (eq. 3): the sum over the job's edges of weight times path distance of its GPUs.
+    """Return the communication cost (eq. 3): the sum over the job's edges of weight times distance of the edge's GPUs.
 
-    Task i runs on `gpus[i]`. For a job in which all tasks communicate equally (`JobGraph.clique`, like the paper's
-    jobs), it is the sum of the distances of all GPU pairs.
+    Task i runs on `gpus[i]`; distances are those of shortest paths. For a job in which all tasks communicate equally
+    (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of all GPU pairs.
     """
     return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
 

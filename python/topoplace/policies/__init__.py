@@ -1,4 +1,7 @@
-"""Placement policies, by name or as classes; write your own against `Policy` (see `examples/own_policy.py`)."""
+"""The built-in placement policies, as classes and by name. Your own policy implements `Policy`.
+
+See `examples/own_policy.py`.
+"""
 
 from __future__ import annotations
 

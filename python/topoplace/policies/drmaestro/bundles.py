@@ -1,4 +1,4 @@
-"""The bundles of a job: parts that must each be on one machine, namely a process and any GPUs that must be local."""
+"""The bundles of a job: each is a process with its CPUs and memory on one machine, and with the GPUs it drives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class Bundle:
 
 
 class JobBundles:
-    """The bundles and constraints shared by all jobs with equal resource needs and equal network profile."""
+    """The bundles (processes with their CPUs, memory and GPUs) and constraints of a job.
+
+    All jobs with equal resource needs and equal network profile share one object.
+    """
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class JobBundles:
             yield Bundle((own_cpus, memory), own_gpus, self.gpus_local)
 
     def host_shares(self, machines: list[int]) -> tuple[HostShare, ...]:
-        """Return the machine, CPUs and memory of each process. machines: the machine of each bundle."""
+        """Return the machine, CPUs and memory of each process. machines: the machine of each bundle of processes."""
         job = self.job
         where = machines * job.processes if self.single_bundle else machines
         memory = (job.memory_gb or 0.0) / job.processes

@@ -45,7 +45,7 @@ class Costs:
         _checks.real(self.impatience, "impatience", ValueError, high=1e6)
 
     def utility(self, slowdown: Reals) -> Reals:
-        """Return the utility of each slowdown (eq. 11); negative beyond the goal, larger is better.
+        """Return the utility of each expected slowdown (eq. 11); larger is better, at most 0 if the goal is missed.
 
         slowdown: expected completion times relative to those on an idle network.
         """
@@ -78,11 +78,11 @@ class Prices:
     network: NetworkLoad
 
     def local(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost on each of these machines (default: all) for a job that uses local GPUs there."""
+        """Return the cost of placing a job with local GPUs on each of these machines (default: all)."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=False), LOCAL)
 
     def remote(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost on each of these machines (default: all) for a job that uses remote GPUs there."""
+        """Return the cost of placing a job with remote GPUs on each of these machines (default: all)."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=True), REMOTE)
 
     def shared(self, profile: NetworkProfile, *, remote: bool) -> int:
@@ -100,6 +100,6 @@ def units(cost: Reals) -> Ints:
 
 
 def sizes(amounts: Ints, largest: Ints) -> Reals:
-    """Return the size of each row of resources as one number (eq. 10): the sum of all amounts relative to `largest`."""
+    """Return one number per row of `amounts` (eq. 10): the sum over resources of amount / largest amount."""
     relative: Reals = amounts / np.maximum(largest, 1)
     return np.asarray(relative.sum(axis=-1))

@@ -54,7 +54,7 @@ Places = list[list[int]]
 
 
 class Decision:
-    """The decision about one batch; it takes resources from `free` and adds traffic to `network`."""
+    """Decides one batch of jobs: which of them start and where; takes resources from `free`, adds load to `network`."""
 
     def __init__(
         self,
@@ -80,10 +80,11 @@ class Decision:
         """True if a job without success competed with others, so that a waiting job might fit in a batch of its own."""
 
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
-        """Return the jobs for which all resources were found, each with its outcome, in the order of the batch.
+        """Return each job for which all resources were found, with its outcome.
 
-        The outcome is a placement, or a refusal if the job would miss its goal. If the decision is network-aware, it is
-        None for a job whose traffic meets that of a job placed before it in this batch; such a job is to be retried.
+        The outcome is a placement, or a refusal if the job would miss its goal. It is None for a job that would send
+        over the network of a machine where another job of this batch, placed before, sends; such a job is to be
+        retried. None occurs only if `limit` is given.
         """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]
@@ -95,7 +96,7 @@ class Decision:
     # ---- phases --------------------------------------------------------------------------------------------
 
     def _phases(self, batch: Sequence[Candidate]) -> list[Candidate]:
-        """Run the three phases; return the jobs for which they found all processes, GPUs and drives."""
+        """Run the three phases (processes, GPUs, drives); return the jobs for which all resources were found."""
         left = self.free.copy()
 
         def hosts(jobs: Sequence[Candidate]) -> Places:
@@ -120,10 +121,11 @@ class Decision:
         solve: Callable[[Sequence[Candidate]], Places],
         take: Callable[[Candidate, list[int]], None],
     ) -> list[Candidate]:
-        """Solve one phase and return the jobs that are placed completely (the gang rule).
+        """Solve one phase of the decision, and return the jobs that are placed completely (the gang rule).
 
-        While some jobs are placed in part, the phase is solved again without them; if they are several, the first of
-        them stays. solve: returns the places of the jobs' sub-tasks. take: stores the places of a complete job.
+        While some jobs are placed only in part, the phase is solved again without them; if there are several such jobs,
+        the first of them stays. solve: returns for each job the places of its processes, GPUs or drives. take:
+        stores the places of a complete job.
         """
         jobs: list[Candidate] = list(batch)
         while jobs:
@@ -140,10 +142,11 @@ class Decision:
         return []
 
     def _hosts(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Run phase 1: return the machine of each bundle of each job, or WAITS.
+        """Run phase 1, processes: return for each job the machine of each bundle, or WAITS if there is none.
 
-        The flow network has one limit per machine for CPUs and memory together. So a flow may put a bundle on a machine
-        where it does not fit; such bundles are placed again in a further round.
+        A bundle is a process with its CPUs, memory and local GPUs. The flow network has one limit per machine for CPUs
+        and memory together. So a flow may put a bundle on a machine where it does not fit; such bundles are placed
+        again in a further round.
         """
         places: Places = [[WAITS] * len(job.needs.bundles) for job in jobs]
         open_tasks = [(j, b) for j, job in enumerate(jobs) for b in range(len(job.needs.bundles))]
@@ -190,9 +193,9 @@ class Decision:
         return found
 
     def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Run phase 2: return the place (machine and GPU make) of each task's GPU, or WAITS.
+        """Run phase 2, GPUs: return for each job the place (machine and GPU make) of each task's GPU, or WAITS.
 
-        Local places cost less than remote ones. Among equal jobs, older ones are preferred for local places.
+        Local GPUs cost less than remote ones. Among equal costs, older jobs come first.
         """
         builder = Builder()
         asked: dict[Any, tuple[JobBundles, list[int]]] = {}
@@ -214,14 +217,17 @@ class Decision:
     def _local_gpus(
         self, jobs: Sequence[Candidate], left: FreeResources
     ) -> dict[JobBundles, Iterator[tuple[int, list[tuple[int, int]]]]]:
-        """Return an iterator of `phases.local_gpus` for each `JobBundles`; it yields one item per task of its jobs."""
+        """Return for each `JobBundles` the iterator `phases.local_gpus`, which yields one item per task of its jobs."""
         hosts: dict[JobBundles, list[int]] = {}
         for job in jobs:
             hosts.setdefault(job.needs, []).extend(map(job.host_of, range(job.needs.job.num_tasks)))
         return {needs: phases.local_gpus(left, needs, where, self.prices) for needs, where in hosts.items()}
 
     def _drives(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Run phase 3: return the machine of each drive, or WAITS; a machine with a process of the job costs less."""
+        """Run phase 3, drives: return for each job the machine of each drive, or WAITS if there is none.
+
+        A machine with a process of the job costs less than others.
+        """
         builder = Builder()
         here = int(self.costs.place(np.ones(1), LOCAL)[0])
         for j, job in enumerate(jobs):
@@ -255,7 +261,8 @@ class Decision:
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
         """Assign to the job these GPUs, with each process on the machine of its first GPU.
 
-        Return False if this is not allowed or the machines lack CPUs or memory.
+        Return False if the machines lack CPUs or memory, if a GPU would be remote although it must be local, or if
+        the GPUs are not a partition of a topology that has partitions.
         """
         own, bundles = self.free.columns.machine_list, job.needs.bundles
         hosts = [own[gpus[-(-b * len(gpus) // len(bundles))]] for b in range(len(bundles))]
@@ -271,9 +278,9 @@ class Decision:
     # ---- results -------------------------------------------------------------------------------------------
 
     def _bind(self, job: Candidate, left: FreeResources) -> bool:
-        """Take the local GPUs of a job's bundles out of `left` after phase 1.
+        """Take the GPUs that must be local to the job's processes out of `left`, after phase 1 chose the machines.
 
-        Return False, and take nothing, if the job needs local GPUs and there are too few.
+        Return False, and take nothing, if there are too few.
         """
         needs = job.needs
         for host, bundle in zip(job.hosts, needs.bundles, strict=True):
@@ -289,7 +296,7 @@ class Decision:
 
     def _set_gpus(self, left: FreeResources) -> Callable[[Candidate, list[int]], None]:
         def take(job: Candidate, places: list[int]) -> None:
-            """Take the lowest free GPU of each place for the job, and assign local GPUs to tasks where possible."""
+            """Take the lowest free GPU of each place (machine and GPU make), and give tasks local ones if possible."""
             gpus: list[int] = []
             for place in places:
                 (gpu,) = left.lowest(place, 1)
@@ -302,7 +309,7 @@ class Decision:
     def _settled(self, job: Candidate) -> Placement | Refusal | None:
         """Return the job's placement and take its resources, or return a refusal if it would miss its goal.
 
-        Return None if its traffic would meet that of a job placed before it in this batch.
+        Return None if the job would send over a machine's network that a job of this batch, placed before, uses.
         """
         profile = job.needs.profile
         host_shares, remote = job.needs.host_shares(job.hosts), self._remote(job)

@@ -32,7 +32,7 @@ class NetworkLoad:
         return cls(np.zeros(machines), np.zeros(machines))
 
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the loads and sensitivities."""
         return type(self)(self.load.copy(), self.sensitivity_sum.copy())
 
     def send(self, sent: Iterable[tuple[int, float]], sensitivity: float, sign: int = 1) -> None:
@@ -60,7 +60,7 @@ class RunningTraffic:
     """The network traffic of all running jobs of a cluster, updated whenever GPUs change owner."""
 
     def __init__(self, cluster: Cluster, profiles: Mapping[str, NetworkProfile]) -> None:
-        """Read the running jobs now.
+        """Add up the traffic of the jobs that run now.
 
         profiles: network profiles by the name in `JobGraph.profile`; a job without one causes and suffers nothing.
         """

@@ -85,7 +85,7 @@ class Phase:
         return sink + 1, _column(tail), _column(head), _column(capacities), _column(costs), supply
 
     def places(self, flow: Ints) -> Ints:
-        """Return an array (t,) with the place of each sub-task, or WAITS, in a flow on the arcs of `network()`.
+        """Return the place of each sub-task in a given flow on the arcs of `network()`; WAITS if it stays unscheduled.
 
         Sub-tasks that reach places through one aggregator are interchangeable; they get its places in ascending order.
         """
@@ -103,7 +103,7 @@ class Phase:
         return found
 
     def solve(self) -> Ints:
-        """Return an array (t,) with the place of each sub-task, or WAITS, in an optimum of least total cost."""
+        """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled."""
         if not len(self.job):
             return np.empty(0, dtype=np.int64)
         solution = kernels.min_cost_flow(*self.network())
@@ -134,7 +134,11 @@ class Builder:
     def add(
         self, job: int, kind: Hashable, aggregated: int = 0, preferred: Sequence[tuple[int, int]] = ()
     ) -> None:
-        """Add a sub-task of a job. aggregated: cost added to every offered place. preferred: (place, cost) pairs."""
+        """Add a sub-task (a process, GPU or drive to place) of a job.
+
+        kind: sub-tasks of one kind are offered the same places. aggregated: cost added to every offered place.
+        preferred: (place, cost) of further places for this sub-task alone.
+        """
         task = len(self._job)
         self._job.append(job)
         self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
@@ -142,13 +146,14 @@ class Builder:
         self._preferred.extend((task, place, cost) for place, cost in preferred)
 
     def counts(self) -> dict[Hashable, int]:
-        """Return for each kind the number of sub-tasks of the whole phase, a bound on the places worth offering."""
+        """Return for each kind of sub-task how many places to offer: the number of sub-tasks of the whole phase."""
         return dict.fromkeys(self._kinds, len(self._job))
 
     def solve(self, offers: dict[Hashable, Offer], room: Ints, unscheduled: Ints) -> Ints:
-        """Return an array with the place of each sub-task added, or WAITS, at least total cost.
+        """Solve the phase: return the place of each added sub-task in a flow of least total cost, or WAITS.
 
-        offers: the places for each kind. room: capacity of each place. unscheduled: cost per waiting sub-task by job.
+        offers: the places that each kind of sub-task may take. room: number of sub-tasks that each place can take.
+        unscheduled: cost of each waiting sub-task, by job.
         """
         preferred = np.array(self._preferred, dtype=np.int64).reshape(-1, 3)
         listed = [offers[kind] for kind in self._kinds]
@@ -180,7 +185,10 @@ def _column(parts: Sequence[NDArray[np.signedinteger[Any]]]) -> Ints:
 
 
 def cheapest(cost: Ints, usable: NDArray[np.bool_], count: int) -> Ints:
-    """Return the usable places of lowest cost, at most `count`; ties go to the lowest place number."""
+    """Return the numbers of the usable places with the lowest cost, at most `count`; ties go to the lowest number.
+
+    cost, usable: one entry per place.
+    """
     found = np.flatnonzero(usable)
     if len(found) <= count:
         return found
@@ -242,10 +250,10 @@ def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints,
 
 
 def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, Reals]:
-    """Return two arrays (m,) about the GPUs local to each machine.
+    """Return two arrays with one entry per machine, about its free local GPUs.
 
-    The first is the number of such bundles that have all their GPUs there. The second is the share, 0..1, of the
-    GPUs of one more bundle that are left over.
+    The first is the number of bundles like `bundle` that could have all their GPUs there. The second is the
+    fraction of one more bundle's GPUs that would be left, 0..1.
     """
     none = np.zeros(len(free.hosts))
     if job.is_torn(bundle):
@@ -258,10 +266,10 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
 
 
 def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
-    """Return an array (m,) with a limit on the number of bundles on each machine, at most `tasks`.
+    """Return an array with a limit on the number of bundles on each machine, at most `tasks`.
 
-    CPUs and memory are added up to one size by eq. 10. This overestimates machines that lack one of them, so the caller
-    checks each assignment.
+    CPUs and memory are added up to one number, each relative to the largest machine (eq. 10). This overestimates
+    machines that lack one of the two, so the caller checks each assignment.
     """
     left = np.maximum(free.hosts[:, :2], 0)
     largest = left.max(axis=0)
@@ -323,7 +331,7 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
 
 
 def fitting(free: Ints, needs: Ints) -> Ints:
-    """Return an array (m,) with the number of times `needs` fits into each row of `free`; 0 for negative rows."""
+    """Return for each row of `free` how many times `needs` fits into it; 0 for negative rows."""
     asked = needs > 0
     if not asked.any():
         return np.where((free >= 0).all(axis=1), np.int64(1) << 30, 0)

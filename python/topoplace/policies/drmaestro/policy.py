@@ -120,7 +120,10 @@ class DRMaestro:
     # ---- inside --------------------------------------------------------------------------------------------
 
     def bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
-        """Return the bundles of a request; requests with equal resource needs and profile share one object."""
+        """Return the bundles (processes with their CPUs, memory and GPUs) of a request.
+
+        Requests with equal resource needs and profile share one object.
+        """
         return request.table((self, JobBundles), lambda: self._shared_bundles(request, view))
 
     def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
@@ -141,12 +144,12 @@ class DRMaestro:
         ).network()
 
     def decision(self, view: ClusterView, free: FreeResources, network: NetworkLoad) -> Decision:
-        """Create the object that decides a batch; it will take resources from `free` and add load to `network`."""
+        """Create the object that decides one batch; it takes resources from `free` and adds load to `network`."""
         limit = self.max_postponements if self.network_aware else None
         return Decision(view.cluster.topology, free, network, self.costs, limit=limit)
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement | Refusal]:
-        """Yield the job's best placement, then the best one whose processes avoid all machines used before, and so on.
+        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before.
 
         If the job would be deferred, yield the refusal and stop.
         """
@@ -197,7 +200,10 @@ class _BatchRule:
         return self._free.num_free, np.maximum(self._free.hosts, 0).sum(axis=0)
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
-        """Decide a batch: return the decided jobs with their outcomes, and True if jobs got in each other's way."""
+        """Decide a batch of jobs: return the decided ones with their outcomes, and True if jobs disturbed each other.
+
+        Then a job without outcome might fit in a smaller batch.
+        """
         candidates = [
             Candidate(entry, self._bundles(entry), max(self._now - entry.submit_time, 0.0)) for entry in batch
         ]

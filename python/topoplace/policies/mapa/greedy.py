@@ -24,5 +24,5 @@ class Greedy(MapaPolicy):
         return self.embed(job, cluster, free, required)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """Return a key by which the largest aggregated bandwidth comes first."""
+        """Return the sort key of a placement, smaller is better: the negated aggregated bandwidth."""
         return (-placement.scores["aggregated_bandwidth"],)

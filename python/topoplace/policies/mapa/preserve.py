@@ -58,7 +58,10 @@ class Preserve(MapaPolicy):
         self.model = EffectiveBandwidth(coefficients)
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the best placement by MAPA's Algorithm 1 inside `free` that uses all of `required`; None if none."""
+        """Return the placement that MAPA's Algorithm 1 prefers, inside `free` and using all of `required`.
+
+        None if there is none.
+        """
         if not _wants_bandwidth(job):
             return self._leave_most(job, cluster, free, required)
         if not self._trusts_eq2(job):

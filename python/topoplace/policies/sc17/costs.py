@@ -105,7 +105,7 @@ class Costing:
         return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
-        """Return the maximum number of the job's tasks for which one machine has enough host memory bandwidth.
+        """Return for how many of the job's tasks one machine has enough host memory bandwidth.
 
         used: GB/s of the machine's memory bandwidth that are already in use.
         """
@@ -132,10 +132,9 @@ class Costing:
     def _interference(
         self, request: JobRequest, sockets: Mask, state: MachineState, where: str
     ) -> tuple[float, float]:
-        """Return the interference the job suffers, and the mean over it and its neighbours (SC'17, eq. 4).
+        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and neighbours.
 
-        Both are ratios of 0..1, 1 means none. Neighbours are jobs that share one of `sockets`. where: placement
-        class of the job.
+        The mean is SC'17's eq. 4. Neighbours are jobs that share one of `sockets`. where: placement class of the job.
         """
         if self.profile is None:
             return 1.0, 1.0
@@ -210,7 +209,7 @@ class UtilityPolicy(MachinePolicy):
         }
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the maximum number of the job's tasks for which a machine in this state has the memory bandwidth."""
+        """Return for how many of the job's tasks a machine in this state has enough host memory bandwidth."""
         return self.costing.max_tasks(request.job, state.memory_bandwidth)
 
     def max_split_utility(self, request: JobRequest) -> float:
@@ -224,7 +223,7 @@ class UtilityPolicy(MachinePolicy):
         return self.costing.why_never(request, view)
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return a reason that blames missing memory bandwidth if it is limited and the job needs some, else None."""
+        """Return the reason "too little memory bandwidth" if bandwidth is limited and the job needs some, else None."""
         limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 

@@ -28,7 +28,10 @@ class FirstComeFirstServed(UtilityPolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return one candidate: the lowest free GPUs of the machine (one per partition on a partitioned machine)."""
+        """Return one candidate: the lowest free GPUs of the machine.
+
+        If its GPUs are only allocated in fixed partitions, return one candidate per free partition of the job's size.
+        """
         return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
 
     def order(
@@ -45,9 +48,10 @@ class FirstComeFirstServed(UtilityPolicy):
 
 
 def lowest(request: JobRequest, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
-    """Return the lowest GPUs of `region`, one per task.
+    """Return the lowest-numbered GPUs of `region`, one per task.
 
-    If some communicating tasks would have no path there, return the mapping of lowest communication cost instead.
+    If two communicating tasks would have no path between these GPUs, return the mapping of lowest communication cost
+    into `region` instead.
     """
     return connected(request, machine_class, region, tuple(islice(members(region), request.size)))
 
@@ -55,9 +59,9 @@ def lowest(request: JobRequest, machine_class: MachineClass, region: Mask) -> tu
 def connected(
     request: JobRequest, machine_class: MachineClass, region: Mask, gpus: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return `gpus` if all communicating tasks have a path there.
+    """Return `gpus` if all communicating tasks have a path between their GPUs when task i runs on `gpus[i]`.
 
-    Otherwise return the mapping of lowest communication cost into `region`.
+    Otherwise return the GPU of each task in the mapping of lowest communication cost into `region`.
     """
     talks = request.communication(machine_class, gpus) < math.inf
     return gpus if talks else request.mapped(machine_class, region)

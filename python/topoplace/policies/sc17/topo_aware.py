@@ -42,7 +42,7 @@ class TopoAware(UtilityPolicy):
     ) -> Iterable[tuple[int, ...]]:
         """Return the mapping of lowest communication cost into each set of sockets with enough free GPUs.
 
-        On a machine with partitions, map into each free partition of the job's size instead.
+        If the machine's GPUs are only allocated in fixed partitions, map into each free partition of the job's size.
         """
         if machine_class.partitions:
             regions = request.regions(machine_class, free)
@@ -101,9 +101,9 @@ class TopoAwareP(TopoAware):
 
 
 def _unions(machine_class: MachineClass, free: Mask, size: int) -> list[Mask]:
-    """Return, for each set of sockets that has at least `size` free GPUs together, these free GPUs.
+    """Return the free GPUs of each set of sockets that has at least `size` of them.
 
-    With more than 4 sockets, only single sockets and the whole machine are considered.
+    On a machine with more than 4 sockets that have free GPUs, only single sockets and all sockets together are tried.
     """
     sockets = [free & socket for socket in machine_class.sockets if free & socket]
     if len(sockets) > _MAX_SOCKETS:

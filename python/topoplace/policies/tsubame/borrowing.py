@@ -22,8 +22,8 @@ def take_nodes(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Take one node on each of the machines `hosts` from the free resources.
 
-    Returns the GPUs of all nodes, node after node, and the GPUs among them that are remote: not in their node's pool.
-    The machines must be different, and each must have what a node needs, including GPUs that it can borrow.
+    Returns the GPUs of all nodes, node after node, and those among them that are remote: outside the pool of their
+    node's machine. The machines must be different, and each must have what a node needs, including GPUs it can borrow.
     """
     free.hosts[hosts, :2] -= (needs.cpus, needs.megabytes)
     free.has_job[hosts] = True
@@ -52,9 +52,10 @@ def _borrow(needs: NodeNeeds, free: FreeResources, count: int) -> list[int]:
 def _fill(
     needs: NodeNeeds, free: FreeResources, hosts: list[int], blocks: list[list[int]], borrowed: list[int]
 ) -> list[int]:
-    """Append borrowed GPUs to the blocks (GPU lists of the hosts) that have too few; return the remote ones.
+    """Append borrowed GPUs to each list in `blocks` that is too short; return the remote ones among them.
 
-    A borrowed GPU is remote if it is not in the pool of its host.
+    blocks: the GPUs of the node on each machine in `hosts`. A borrowed GPU is remote if it is not in the pool of its
+    node's machine.
     """
     rest, remote = iter(borrowed), list[int]()
     for host, block in zip(hosts, blocks, strict=True):
@@ -66,9 +67,10 @@ def _fill(
 
 
 def _lendable(needs: NodeNeeds, free: FreeResources, hosts: Ints | None = None) -> Ints:
-    """Return an array (m,) with the number of free GPUs that each machine may lend.
+    """Return an array with the number of free GPUs that each machine may lend to the job.
 
-    GPUs that belong to partitions are not lent. hosts: machines that first use up to `needs.gpus` GPUs themselves.
+    GPUs that are only allocated in fixed partitions are not lent. hosts: machines that first use up to `needs.gpus` of
+    their GPUs for the job themselves.
     """
     counts = needs.whole_gpus(free).copy()
     counts[list(free.columns.partitions_of)] = 0

@@ -69,14 +69,15 @@ class NodeNeeds:
     # ---- against what is free --------------------------------------------------------------------------------
 
     def hosting(self, free: FreeResources) -> NDArray[np.bool_]:
-        """Return an array (m,) that is True for each machine with enough free CPUs and memory for a node."""
+        """Return an array with one entry per machine: True if it has enough free CPUs and memory for a node."""
         fits: NDArray[np.bool_] = (free.hosts[:, 0] >= self.cpus) & (free.hosts[:, 1] >= self.megabytes)
         return fits
 
     def suitable(self, free: FreeResources) -> Ints:
-        """Return an array (m,) with the number of free suitable GPUs of each machine.
+        """Return an array with the number of free GPUs of each machine that meet the job's requirements.
 
-        A machine with partitions counts as having exactly the GPUs a node needs if a free partition fits, else 0.
+        A machine whose GPUs are only allocated in fixed partitions counts as having exactly the GPUs of one node if a
+        free partition fits, else 0.
         """
         found = self.whole_gpus(free)
         if free.columns.partitions_of:
@@ -86,9 +87,9 @@ class NodeNeeds:
         return found
 
     def whole_gpus(self, free: FreeResources) -> Ints:
-        """Return an array (m,) with the number of free suitable GPUs of each machine that belong to no partition.
+        """Return an array with the number of free GPUs of each machine that meet the job's requirements; read-only.
 
-        The array is read-only.
+        GPUs that are only allocated in fixed partitions are not counted.
         """
         if self.suits is None and free.gpus.shape[1] == 1:
             return free.gpus[:, 0]
@@ -96,9 +97,9 @@ class NodeNeeds:
         return found
 
     def pick(self, free: FreeResources, machine: int, count: int) -> list[int]:
-        """Return the lowest-numbered free suitable GPUs of a machine, at most `count`.
+        """Return the lowest-numbered free GPUs of a machine that meet the job's requirements, at most `count`.
 
-        On a machine with partitions, they come from the first free partition that fits a node.
+        If the machine's GPUs are only allocated in fixed partitions, they come from the first free partition that fits.
         """
         partitioned = machine in free.columns.partitions_of
         among = (self._partition(machine, free) or ()) if partitioned else free.columns.gpus_of[machine]
@@ -106,7 +107,10 @@ class NodeNeeds:
         return [gpu for gpu in among if free.is_free[gpu] and (suits is None or suits[gpu])][:count]
 
     def _partition(self, machine: int, free: FreeResources) -> tuple[int, ...] | None:
-        """Return the machine's first free partition of suitable GPUs with exactly the size a node needs, else None."""
+        """Return the machine's first free partition (a fixed GPU set) that fits, else None.
+
+        It must have exactly the number of GPUs of a node, all of which meet the job's requirements.
+        """
         for part in free.columns.partitions_of[machine]:
             suits = self._suits_gpu is None or all(self._suits_gpu[gpu] for gpu in part)
             if len(part) == self.gpus and suits and all(free.is_free[gpu] for gpu in part):
@@ -115,7 +119,10 @@ class NodeNeeds:
 
 
 class Refused:
-    """The requests known not to fit until resources are freed; requests that need at least as much are covered."""
+    """A record of the requests known not to fit until resources are freed.
+
+    A request that needs at least as much as a recorded one does not fit either; it is *covered*.
+    """
 
     def __init__(self) -> None:
         self.known: set[NodeNeeds] = set()
@@ -125,11 +132,11 @@ class Refused:
         self._least: dict[Hashable, list[Amounts]] = {}
 
     def covers(self, needs: NodeNeeds) -> bool:
-        """Return True if a request with equal GPU requirements and no larger amounts is known not to fit."""
+        """Return True if a recorded request has the same GPU requirements and no larger amounts than `needs`."""
         return any(_covers(needs.amounts, least) for least in self._least.get(needs.flavour, ()))
 
     def add(self, needs: NodeNeeds) -> None:
-        """Record needs that were found not to fit, and are not yet covered."""
+        """Record needs that were found not to fit and are not covered by recorded ones."""
         self.known.add(needs)
         self._least[needs.flavour] = [needs.amounts, *self._others(needs)]
 
@@ -138,7 +145,7 @@ class Refused:
 
 
 class QueueMemory:
-    """The results about requests that a policy keeps from one walk along the queue to the next."""
+    """What a policy remembers between walks along the queue: the needs of requests, and requests that do not fit."""
 
     def __init__(self) -> None:
         self.needs: Memo[JobRequest, NodeNeeds | Refusal] = Memo()

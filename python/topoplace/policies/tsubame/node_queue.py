@@ -53,7 +53,7 @@ class NodeQueue(ABC):
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return up to `top` placements, or the reason if there is none.
 
-        The first is that of `place`. Each further one avoids the machines of those before it.
+        The first is that of `place`. The processes of each further one avoid the machines of all processes before.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         if found := different_gpu_sets(self._choices(job, cluster), top):
@@ -92,7 +92,7 @@ class NodeQueue(ABC):
         return never(f"needs {needs.wishes()}, the idle cluster has fewer")
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
-        """Yield the job's best placement, then repeatedly the best one that avoids all machines used before."""
+        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before."""
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         view = cluster.view(ClusterView)
@@ -127,7 +127,7 @@ class NodeQueue(ABC):
 
 
 class _Walk:
-    """The decision for each job in one walk along a queue, on the walk's own copy of the free resources."""
+    """Decides the jobs in one walk along a queue, on its own copy of the free resources."""
 
     def __init__(self, policy: NodeQueue, view: ClusterView) -> None:
         self._policy = policy
@@ -137,7 +137,7 @@ class _Walk:
         self.refused = self._memory.refused(self._free)
 
     def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; if it starts, take its resources from the walk's copy."""
+        """Return the outcome of a job; if it starts, take its resources from the walk's copy of the free resources."""
         job, refused = entry.job, self.refused
         if id(job) in refused.jobs:  # since the walk began
             return None

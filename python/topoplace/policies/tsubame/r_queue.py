@@ -28,7 +28,8 @@ class RQueue(NodeQueue):
     - GPUs are borrowed from machines with jobs before idle ones, then from machines with the fewest free GPUs, then
       from lower machine numbers.
     - A machine that lends a GPU counts as having a job, so it is no longer exclusive.
-    - A job with `single_machine` or `anti_affinity` does not borrow. GPUs that belong to partitions are not lent.
+    - A job with `single_machine` or `anti_affinity` does not borrow. GPUs that are only allocated in fixed partitions
+      are not lent.
     """
 
     name = "r-queue"
