@@ -102,7 +102,7 @@ class FreeResources:
         self.free_mask = np.frombuffer(self.is_free, dtype=np.bool_)
 
     def copy(self) -> Self:
-        """Return an independent copy, which shares only the constant columns with this object."""
+        """Return an independent copy; data that never changes is shared with this object."""
         return type(self)(
             *(self.columns, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
             *(self.gpus.copy(), self.has_job.copy(), self.num_free),

@@ -178,7 +178,7 @@ class MachinePolicy(ABC):
             if found := heap.best(least_utility):
                 return self._placement(job, view, *found)
             if heap.best():
-                return None  # it has room, though not a good one; several machines would be worse
+                return None  # one machine has room, but with too low utility; a split would be worse
         if job.single_machine:
             return None
         return self._across(job, request, view, least_utility)
@@ -271,7 +271,7 @@ class _Planning:
         request = self._view.request(job)
         least = policy.least_utility(job, entry.postponed)
         known = self._failed.get(request)
-        if known is None or least < known[0]:  # starting others makes no room for this request
+        if known is None or least < known[0]:  # jobs started since make no room for this request
             placement = policy.search(job, self._view, least)
             if placement is not None:
                 self._state.allocate(entry.job_id, placement)

@@ -99,7 +99,7 @@ def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterV
         return gpus[: request.size]
     distance = finite(view.classes.distances(gpus, view.cluster.topology))
     found = kernels.map_graph(request.job.graph, distance)
-    assert found is not None  # there are enough
+    assert found is not None  # `gpus` has at least one GPU per task
     order: list[int] = found.target_of.tolist()
     return [gpus[i] for i in order]
 

@@ -68,7 +68,7 @@ class OptionHeap(MachineWatcher):
             order, machine = entry
             options = self._options[machine]
             if not options or options[0].order != order or (passed and passed[-1] == entry):
-                continue  # the machine has changed since, or is here twice
+                continue  # the entry is outdated, or a duplicate
             passed.append(entry)
             good = next((option for option in options if option.utility >= least_utility), None)
             if good is not None and (found is None or (good.order, machine) < found[0]):

@@ -222,7 +222,8 @@ class JobGraph:
         return kernels.Graph.from_edges(self.num_tasks, self.edges)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # and no native handle
+        # The cached native graph is left out.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def _pattern(cls, name: str, *sizes: int) -> Self:

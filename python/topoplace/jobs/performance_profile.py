@@ -86,7 +86,8 @@ class PerformanceProfile:
                 beside[_pair_key(run), run.placement].append(run.seconds)
         solo = cls({key: float(np.percentile(times, percentile)) for key, times in alone.items()})
         pairs = [(*key, float(np.percentile(times, percentile))) for key, times in beside.items()]
-        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)  # the last of equal pairs wins
+        # Among entries of one pair, the last one, with the largest slowdown, stays in the dicts below.
+        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)
         placed = {pair: placement for pair, placement, _ in pairs}
         times = {pair: seconds for pair, _, seconds in pairs}
         return cls(solo.solo, times, {pair: where for pair, where in placed.items() if where})

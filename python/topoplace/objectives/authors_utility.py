@@ -127,9 +127,10 @@ def authors_utility(
     *,
     on_others: float | None = None,
 ) -> float:
-    """Return `system_utility` of the costs if `fragmentation` is given, else `job_utility`; ValueError for a bad cost.
+    """Return `system_utility` (utility to the cluster) if `fragmentation` is given, else `job_utility` (to the job).
 
-    Costs are from 0.01 (no cost) to about 1; smaller ones are raised to 0.01. on_others: see `system_utility`.
+    The arguments are costs from 0.01 (no cost) to about 1; smaller ones are raised to 0.01. on_others: interference
+    cost of the jobs that already run there; None if there are none. ValueError for an invalid cost.
     """
     for name, cost in (("communication", communication), ("interference", interference)):
         _checks.real(cost, name, ValueError, low=0.0)

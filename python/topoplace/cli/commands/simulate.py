@@ -25,7 +25,7 @@ _COMPARED = {
     "p75 speed-up": "sensitive_p75_speedup",
 }
 
-# The same for logs, which do not contain how jobs communicate.
+# The columns for job logs, which do not contain how jobs communicate.
 _LOGGED = {
     "policy": "policy",
     "makespan s": "makespan",
@@ -35,7 +35,7 @@ _LOGGED = {
     "slowdown incl. wait": "mean_slowdown_with_wait",
 }
 
-# The same with a profile, which contains how jobs slow each other down (SC'17).
+# The columns with a performance profile, which contains how jobs slow each other down (SC'17).
 _SERVICE = {
     "policy": "policy",
     "makespan s": "makespan",

@@ -163,7 +163,7 @@ class Decision:
                     refused.append((j, b))
             self.disturbed |= bool(refused)
             if len(refused) == sum(machine != WAITS for machine in found):
-                break  # nothing fits as it was offered
+                break  # no bundle fits where the flow put it
             open_tasks = refused
         return places
 

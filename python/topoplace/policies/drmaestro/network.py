@@ -103,5 +103,5 @@ class RunningTraffic:
         self._network.send(sent, sensitivity, sign)
         for machine, _ in sent:
             self._senders[machine] += sign
-            if not self._senders[machine]:  # and not what rounding has left
+            if not self._senders[machine]:  # removes rounding errors
                 self._network.load[machine] = self._network.sensitivity_sum[machine] = 0.0

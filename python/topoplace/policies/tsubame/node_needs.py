@@ -48,7 +48,7 @@ class NodeNeeds:
         if job.gpu_model or job.gpu_memory_gb:
             self.suits = columns.suits(job)
             self._suits_gpu = self.suits[columns.make_of]
-        # A job that asks for more may get it as another partition.
+        # With partitions, a larger request may fit though a smaller one does not, so only equal sizes are compared.
         size = self.gpus if columns.partitions_of else None
         self.flavour: Hashable = (job.gpu_model, job.gpu_memory_gb, self.gpus_local, size)
         self.amounts: Amounts = (self.nodes, self.gpus, self.cpus, self.megabytes)
@@ -145,7 +145,7 @@ class Refused:
 
 
 class QueueMemory:
-    """What a policy remembers between walks along the queue: the needs of requests, and requests that do not fit."""
+    """A policy's memory between walks along the queue: the needs of requests, and the requests that do not fit."""
 
     def __init__(self) -> None:
         self.needs: Memo[JobRequest, NodeNeeds | Refusal] = Memo()

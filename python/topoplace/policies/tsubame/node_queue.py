@@ -139,7 +139,7 @@ class _Walk:
     def decide(self, entry: QueuedJob) -> Outcome:
         """Return the outcome of a job; if it starts, take its resources from the walk's copy of the free resources."""
         job, refused = entry.job, self.refused
-        if id(job) in refused.jobs:  # since the walk began
+        if id(job) in refused.jobs:  # refused in this walk; `plan` skips jobs refused before
             return None
         request = self._view.request(job)
         needs = self._memory.needs.get(request) or self._needs(request)
