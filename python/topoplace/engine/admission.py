@@ -179,8 +179,8 @@ def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[in
 def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
     """Return the partitions (fixed GPU sets) inside `gpus` that have exactly as many GPUs as `job` has tasks.
 
-    If there are none and the job may use several machines, return the union of the largest fitting partition of each
-    machine, taken in order, if the union has exactly the job's size.
+    If there are none and the job may use several machines, join the largest fitting partition of each machine, in
+    order. Return this union if it has exactly the job's size, else nothing.
     """
     free = [
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus

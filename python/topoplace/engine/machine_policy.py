@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Evaluation(NamedTuple):
-    """The value of one assignment of a job to GPUs of several machines."""
+    """The utility of one assignment of a job to GPUs of several machines, with the data for its scores."""
 
     utility: float
     """The utility to the job; larger is better."""
@@ -70,7 +70,7 @@ class MachinePolicy(ABC):
 
     @abstractmethod
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
-        """Return the value of running task i on `gpus[i]`, on several machines.
+        """Return the utility, and the data for scores, of running task i on `gpus[i]`, on several machines.
 
         None if tasks that communicate have no path between their GPUs.
         """

@@ -294,7 +294,11 @@ def _torus(*sizes: int) -> Pairs:
 
 
 def _along_axes(sizes: Sequence[int], pairs: Callable[[int], Pairs]) -> Pairs:
-    """Yield the edges of a row-major grid: on each line along an axis, connect the positions in `pairs(length)`."""
+    """Yield the edges of a grid with axis lengths `sizes`, whose tasks are numbered in row-major order.
+
+    pairs: returns the pairs of positions to connect on a line of a given length; it applies to all lines along all
+    axes.
+    """
     index = np.arange(math.prod(sizes)).reshape(sizes)
     for axis, size in enumerate(sizes):
         lines = np.moveaxis(index, axis, 0).reshape(size, -1)

@@ -8,8 +8,8 @@ utility of n costs is `n * 0.01**(1/n)` divided by the sum of the costs, each to
   *smaller* cost, as in eq. 2. But no interference has cost 0.01 instead of 1. Light interference therefore scores far
   lower than none.
 - The utility to a job omits fragmentation, and adds half of its weight to each of the other two costs.
-- Communication is scaled by constants of one machine with two sockets of two GPUs, in which the distance is 1 between
-  GPUs of one socket and 20 between sockets.
+- Communication is scaled by constants of one machine with two sockets of two GPUs. Its distances are 1 between GPUs of
+  one socket and 20 between sockets.
 """
 
 from __future__ import annotations

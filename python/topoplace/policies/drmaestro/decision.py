@@ -195,7 +195,7 @@ class Decision:
     def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
         """Run phase 2, GPUs: return for each job the place (machine and GPU make) of each task's GPU, or WAITS.
 
-        Local GPUs cost less than remote ones. Among equal costs, older jobs come first.
+        Local GPUs cost less than remote ones. If jobs compete for local GPUs at equal cost, the older job gets them.
         """
         builder = Builder()
         asked: dict[Any, tuple[JobBundles, list[int]]] = {}
@@ -261,8 +261,8 @@ class Decision:
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
         """Assign to the job these GPUs, with each process on the machine of its first GPU.
 
-        Return False if the machines lack CPUs or memory, if a GPU would be remote although it must be local, or if
-        the GPUs are not a partition of a topology that has partitions.
+        Return False if the machines lack CPUs or memory, or if a GPU would be remote although it must be local. Also
+        return False if the topology allows only certain GPU sets (its partitions), and these GPUs are none of them.
         """
         own, bundles = self.free.columns.machine_list, job.needs.bundles
         hosts = [own[gpus[-(-b * len(gpus) // len(bundles))]] for b in range(len(bundles))]

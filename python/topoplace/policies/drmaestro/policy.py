@@ -178,7 +178,7 @@ class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
 
 
 class _BatchRule:
-    """The `BatchRule` of one plan, with its own copies of the free resources and the network load."""
+    """DRMaestro's rule for the batches of one plan; it works on copies of the free resources and the network load."""
 
     def __init__(self, policy: DRMaestro, cluster: Cluster, now: float) -> None:
         self._policy = policy
