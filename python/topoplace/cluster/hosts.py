@@ -81,7 +81,10 @@ class HostAllocation:
 
 
 class Hosts:
-    """The host resources of a cluster's machines. Read-only for users: only `Cluster` changes them."""
+    """The host resources (CPUs, memory, drives) of a cluster's machines, and which job holds which of them.
+
+    Objects are read-only for users: only `Cluster` changes them.
+    """
 
     def __init__(self, names: Sequence[str], resources: Sequence[HostResources]) -> None:
         """Start with all resources free. names: names of the machines. resources: one per machine; () for no limits."""

@@ -112,7 +112,10 @@ class MachineClass:
         return float(self.distance[np.isfinite(self.distance)].max(initial=0.0))
 
     def fragmentation(self, free: Mask) -> float:
-        """Return SC'17's fragmentation, 0..1, of a machine whose free GPUs are `free`."""
+        """Return the fragmentation, 0..1, of a machine whose free GPUs are `free` (SC'17, eq. 5).
+
+        It is the mean over the machine's sockets of the share of free GPUs; entirely free sockets count as 0.
+        """
         return fragmentation_from(
             [((free & socket).bit_count(), socket.bit_count()) for socket in self.sockets]
         )

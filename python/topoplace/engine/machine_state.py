@@ -22,7 +22,7 @@ _MAX_TABLES = 1 << 11
 
 
 class Neighbour(NamedTuple):
-    """A running job, described for other jobs on the same machine."""
+    """The properties of a running job that determine its interference with other jobs on the same machine."""
 
     profile: str
     """The name of the job's performance profile; "" if it is unknown."""

@@ -37,7 +37,7 @@ class FirstComeFirstServed(UtilityPolicy):
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
     ) -> tuple[float, ...]:
-        """Return the same key for all choices, so that the lowest GPU numbers decide."""
+        """Return the same key for all choices, so that the lowest machine and GPU numbers decide."""
         return ()
 
     def splits(
