@@ -86,7 +86,7 @@ class JobRequest:
     def communication_range(self) -> tuple[float, float]:
         """The lowest and the highest communication cost of the job on a single idle machine; (0, 0) if it fits none.
 
-        Both are exact on machines of up to 8 GPUs; on larger machines they come from a heuristic mapping.
+        Both are exact on machines of up to 8 GPUs in which every pair has a path; otherwise they are estimates.
         """
         places = [(one, region) for one in self.classes_that_fit for region in self._idle_regions(one)]
         least = (self.communication(one, self.mapped(one, region)) for one, region in places)

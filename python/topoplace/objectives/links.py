@@ -77,8 +77,8 @@ def class_of(link: Link) -> int:
 class LinkTables:
     """Tables of the bandwidth and the class of the link between every two GPUs of a topology.
 
-    The tables are nested lists, the fastest form for a few look-ups. `topology.derived(LinkTables)` returns the cached
-    tables of a topology.
+    For up to 512 GPUs the tables are nested lists, the fastest form for a few look-ups; for more, lists of numpy rows.
+    `topology.derived(LinkTables)` returns the cached tables of a topology.
     """
 
     __slots__ = ("_count_scores", "_indifferent", "_sums", "bandwidth", "classes", "link_class", "matrix")
