@@ -1,4 +1,4 @@
-"""The command `topoplace`. Exit codes: 0 success, 1 a negative result such as no placement, 2 wrong input.
+"""The command `topoplace`. Exit codes: 0 for success, 1 for a negative result such as no placement, 2 for wrong input.
 
 Each command is a module in `commands`: `add` declares its arguments, `_run` executes it. `_run` imports the library
 only when it runs, so that `--help` stays quick. Commands share `options` (arguments), `reading` and `writing`.
@@ -33,7 +33,7 @@ _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with `arguments`, by default those of the process, and return its exit code."""
+    """Run the command `topoplace` with `arguments`, by default those of the process, and return its exit code."""
     _prepare_output()
     try:
         try:
@@ -78,7 +78,7 @@ def _parser() -> Parser:
 
 
 def _prepare_output() -> None:
-    """Make standard output escape characters it cannot show; replace it with a null device if it is closed."""
+    """Make standard output escape characters that it cannot encode; replace it with a null device if it is closed."""
     output: object = sys.stdout
     if output is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and the report of wrong ones."""
+"""Command-line arguments that several commands share, and the report of wrong arguments."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports wrong arguments in one line, like all wrong input."""
+    """An argument parser that reports a wrong argument in one line instead of printing the usage text."""
 
     def error(self, message: str) -> NoReturn:
-        """Print `message` in one line and exit with code 2."""
+        """Print `message` in one line to standard error, and exit with code 2."""
         self.exit(WRONG_INPUT, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
 
 
 def one_line(message: str) -> str:
-    """Return `message` in one line of limited length, even if it quotes long input."""
+    """Return `message` as one line of at most 400 characters; the rest is cut off."""
     line = " ".join(message.split())
     return line if len(line) <= _MAX_MESSAGE_LENGTH else f"{line[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 
 def command(commands: Any, name: str, summary: str, run: Run | None = None) -> argparse.ArgumentParser:
-    """Add a command to `commands` that `run` executes, and return its parser."""
+    """Add a command called `name` to the subparsers `commands`, and return its parser; `run` executes the command."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
     parser.set_defaults(run=run)
     return parser
 
 
 def add_topology(parser: argparse.ArgumentParser) -> None:
-    """Add the argument TOPO and the options that its readers take."""
+    """Add the argument TOPO, which names a topology, and the options about its text format."""
     parser.add_argument(
         "topology",
         metavar="TOPO",
@@ -46,7 +46,7 @@ def add_topology(parser: argparse.ArgumentParser) -> None:
 
 
 def add_assumptions(parser: argparse.ArgumentParser) -> None:
-    """Add options for facts that some formats do not contain."""
+    """Add options that supply facts which some topology formats do not contain, such as the GPU model."""
     parser.add_argument("--gpu-model", help="GPU model, such as V100, if the text does not name it")
     parser.add_argument(
         "--assume-no-nvlink",
@@ -64,34 +64,34 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
 
 
 def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
-    """Add the number of GPUs per node, which a log in the Standard Workload Format does not contain."""
+    """Add the option --gpus-per-node, for job logs in the Standard Workload Format, which do not contain GPUs."""
     what = "GPUs per node for the jobs of a log in the Standard Workload Format"
     add_count(parser, "--gpus-per-node", 1, what)
 
 
 def add_count(parser: argparse.ArgumentParser, name: str, default: int, what: str) -> None:
-    """Add the option `name`, the number N of what `what` names, 1 or more."""
+    """Add an option called `name` whose value is an integer N of at least 1; `what` is its help text."""
     help_text = f"{what} (default: {default})"
     parser.add_argument(name, type=count, default=default, metavar="N", help=help_text)
 
 
 def add_timeout(parser: argparse.ArgumentParser, consequence: str) -> None:
-    """Add the time limit; `consequence` says what happens after SECONDS."""
+    """Add the option --timeout; `consequence` is the start of its help text, such as "give up"."""
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help=f"{consequence} after SECONDS")
 
 
 def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> None:
-    """Add the argument `name`, a file that contains what `what` names."""
+    """Add an argument called `name` for an input file; `what` describes the file's content in the help text."""
     parser.add_argument(name, metavar="FILE", help=f"{what}, gzipped or not, or - for standard input")
 
 
 def add_solution_file(parser: argparse.ArgumentParser, metavar: str, what: str) -> None:
-    """Add the option -o, the file to write the solution to."""
+    """Add the option -o for the file to write the solution to; `what` describes its content in the help text."""
     parser.add_argument("-o", dest="output", metavar=metavar, type=Path, help=f"write {what}")
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
-    """Add the CPUs and memory of each machine."""
+    """Add the options --cpus and --memory-gb: the CPUs and the memory of each machine."""
     parser.add_argument("--cpus", type=count, metavar="N", help="CPUs of each machine (default: no limit)")
     parser.add_argument(
         "--memory-gb",
@@ -102,31 +102,31 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Add the policy that decides."""
+    """Add the option --policy: the name of the policy that places jobs."""
     parser.add_argument(
         "--policy", default="mapa-preserve", help="policy that decides (default: %(default)s)"
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option to print JSON instead of tables."""
+    """Add the option --json, which prints JSON instead of tables."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the directory for pictures."""
+    """Add the option -o for the directory into which pictures are written."""
     parser.add_argument(
         "-o", dest="output", metavar="DIR", type=Path, help="write pictures into this directory"
     )
 
 
 def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
-    """Add the seed of what `of` names."""
+    """Add the option --seed for random numbers; `of` says in the help text what they determine."""
     parser.add_argument("--seed", type=_seed, default=0, help=f"seed of {of} (default: 0)")
 
 
 def count(text: str) -> int:
-    """Read an argument that counts something: 1 or more."""
+    """Convert an argument to an integer of 1 to 1,000,000; argparse.ArgumentTypeError for any other text."""
     return _whole(text, 1, _MAX_COUNT)
 
 

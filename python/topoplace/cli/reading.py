@@ -1,4 +1,4 @@
-"""Readers of what command-line arguments name: texts, topologies, logs, profiles, output directories."""
+"""Readers of the inputs that command-line arguments name: texts, topologies, job logs, profiles, output directories."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 
 _MAX_UNPACKED = 256 << 20
 _NO_LIMIT = 1 << 30
-"""Upper limit of the CPUs, or GB of memory, of a machine."""
+"""The number of CPUs, or of GB of memory, that stands for an unlimited amount on a machine."""
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def topology(arguments: argparse.Namespace) -> Topology:
-    """Return the topology that the argument TOPO names, as `described` does."""
+    """Return the topology that the argument TOPO names: a built-in machine or a file."""
     return described(arguments.topology, arguments)
 
 
 def described(source: str, arguments: argparse.Namespace) -> Topology:
-    """Return the topology that `source` names: a built-in machine, or a file in a format recognised by its content."""
+    """Return the topology that `source` names: a built-in machine, or a file whose format is recognised by its content.
+
+    ValueError suggests similar names if there is neither.
+    """
     from topoplace import machines
 
     if is_built_in(source):
@@ -46,7 +49,10 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
 
 
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:
-    """Return the jobs in the log of a batch system; None if `text` is no such log. Raises ValueError without jobs."""
+    """Return the jobs in `text` if it is the log of a batch system (SWF or PBS), else None.
+
+    ValueError if the log contains no job that ran and had GPUs.
+    """
     from topoplace.simulate import Workload
     from topoplace.simulate.workloads import pbs, swf
 
@@ -65,7 +71,10 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
 
 
 def hosts(arguments: argparse.Namespace) -> HostResources | None:
-    """Return the CPUs and memory of each machine, unlimited if not given; None if neither is given."""
+    """Return each machine's CPUs and memory from --cpus and --memory-gb; None if neither option is given.
+
+    If only one option is given, the other resource is unlimited.
+    """
     from topoplace.cluster.hosts import HostResources
 
     cpus, memory_gb = arguments.cpus, arguments.memory_gb
@@ -75,14 +84,17 @@ def hosts(arguments: argparse.Namespace) -> HostResources | None:
 
 
 def is_built_in(source: str) -> bool:
-    """Return whether `source` is the name of a built-in machine."""
+    """Return True if `source` is the name of a built-in machine."""
     from topoplace import machines
 
     return source in machines.names()
 
 
 def with_gpus(found: Any, source: str) -> Topology:
-    """Return `found`, read from `source`, if it is a Topology; raise ValueError if it describes anything else."""
+    """Return `found`, the content of the file `source`, if it is a `Topology`; ValueError if it is anything else.
+
+    The message says what the file describes and how to use it.
+    """
     from topoplace.topology.topology import Topology
 
     if not isinstance(found, Topology):
@@ -103,9 +115,10 @@ def with_gpus(found: Any, source: str) -> Topology:
 
 
 def parsed(source: str, arguments: argparse.Namespace, template: Topology | None = None) -> Any:
-    """Return what a file, or standard input for `-`, describes: a Topology or another object of its format.
+    """Parse a file in any known format, or standard input for `-`; return a `Topology`, `Fabric` or other object.
 
-    template: the machine that a file without machines refers to; raises ValueError if the file describes machines.
+    The format determines the type of the result. template: the machine that each host of a network file stands for;
+    ValueError if the file describes machines itself.
     """
     from topoplace import discovery
     from topoplace.topology.topology import Topology
@@ -126,7 +139,7 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
 
 
 def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
-    """Return the arguments given by `--assume`, converted to the types that the parser of the format takes."""
+    """Return the arguments given by `--assume NAME=VALUE`, converted to the types that the format's parser takes."""
     options: dict[str, Any] = {}
     for pair in pairs:
         key, _, value = pair.partition("=")
@@ -144,7 +157,10 @@ def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
 
 
 def _as_type(type_: str, value: str) -> Any:
-    """Return `value` converted to the annotation `type_`; None if it does not fit, {} if each entry has a value."""
+    """Return `value` converted to the type that the annotation text `type_` names; None if that is impossible.
+
+    For a mapping of strings, return {}; the caller adds the entry.
+    """
     if "Topology" in type_:
         return None
     if "Mapping[str, str]" in type_:
@@ -163,7 +179,7 @@ def _as_type(type_: str, value: str) -> Any:
 
 @contextmanager
 def errors_of(source: str) -> Generator[None]:
-    """Prefix the ValueErrors of a block with the name of the file `source`."""
+    """Prefix the message of a ValueError raised in the block with the name of the file `source`."""
     try:
         yield
     except ValueError as error:
@@ -171,7 +187,7 @@ def errors_of(source: str) -> Generator[None]:
 
 
 def content(source: str) -> bytes:
-    """Return the bytes of a file, or of standard input for `-`; raise ValueError if there are none."""
+    """Return the bytes of a file, or of standard input for `-`; ValueError if it is empty."""
     if source != "-":
         data = Path(source).read_bytes()
     elif sys.stdin:
@@ -184,7 +200,7 @@ def content(source: str) -> bytes:
 
 
 def unpacked(source: str) -> bytes:
-    """Return `content` of `source`, unpacked if it is gzipped."""
+    """Return the bytes of a file, or of standard input for `-`, unpacked if they are gzipped."""
     return _unpacked(content(source), _shown(source))
 
 
@@ -199,7 +215,10 @@ def profile(source: str) -> PerformanceProfile:
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
-    """Return `data`, unpacked if it is gzipped in one or more members."""
+    """Return `data`, unpacked if it is a gzip file; ValueError if that is damaged or too large.
+
+    where: name of the source in messages.
+    """
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
@@ -215,7 +234,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 
 def text(source: str) -> str:
-    """Return the text of a file, gzipped or not, or of standard input for `-`; raise ValueError if there is none."""
+    """Return the text of a file, gzipped or not, or of standard input for `-`; ValueError if empty or not text."""
     where, data = _shown(source), unpacked(source)
     try:
         decoded = data.decode("utf-8-sig")
@@ -229,9 +248,9 @@ def text(source: str) -> str:
 
 
 def output(directory: Path | None, name: str = "") -> Path | None:
-    """Return the path of `name` in `directory`, or None without a directory; raise ValueError if it is unwritable.
+    """Return the path of the output file `name` in `directory`; None if `directory` is None.
 
-    Call it before the work, so that nothing is computed for an output that cannot be written.
+    ValueError if the directory does not exist or is not writable. Call this function before a long computation.
     """
     if directory is None:
         return None

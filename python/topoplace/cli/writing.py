@@ -1,4 +1,4 @@
-"""Output that several commands share: JSON and the names of pictures."""
+"""Output functions that several commands share: JSON, paths of pictures, and shortened lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _MAX_SHOWN = 20
-"""Most items of a list that a table names; JSON has all of them."""
+"""Maximum number of items of a list that a table shows; JSON output has all items."""
 
 
 def as_json(value: Any) -> None:
@@ -19,12 +19,12 @@ def as_json(value: Any) -> None:
 
 
 def wrote(picture: Path, *, beside_json: bool) -> None:
-    """Print the path of `picture`, to standard error if standard output carries JSON."""
+    """Print the path of a written picture; beside_json: to standard error, as standard output contains JSON."""
     print(f"wrote {picture}", file=sys.stderr if beside_json else sys.stdout)
 
 
 def first_of(items: Sequence[object]) -> str:
-    """Return the first items, separated by commas, and the number of the others; "none" without items."""
+    """Return the first 20 items, separated by commas, and the number of further items; "none" if there are no items."""
     more = f" and {len(items) - _MAX_SHOWN} more" if len(items) > _MAX_SHOWN else ""
     return (", ".join(map(str, items[:_MAX_SHOWN])) or "none") + more
 

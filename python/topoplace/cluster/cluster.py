@@ -1,4 +1,4 @@
-"""Cluster: the GPUs of a topology that each job holds. It is the library's only mutable object."""
+"""Cluster: the state of a topology, namely which job holds which GPUs; topologies, jobs and placements never change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Undo = Callable[[], None]
 
 
 class View(Protocol):
-    """Tables derived from a cluster, which are updated when it changes."""
+    """Protocol of tables that are derived from a cluster and notified of its changes."""
 
     def changed(self, gpus: Sequence[int]) -> None:
         """Update the tables after the owner or drain state of `gpus` may have changed."""
@@ -31,20 +31,20 @@ AnyView = TypeVar("AnyView", bound=View)
 
 
 class Cluster:
-    """The state of a topology's GPUs. Each is held by at most one job, and is healthy or drained.
+    """The state of a topology's GPUs. Each GPU is held by at most one job, and is either healthy or drained.
 
-    With `hosts`, it also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
-    AllocationError leaves the state as it was. A change costs O(1) per GPU it names, at any size of the cluster. Use a
-    cluster from one thread at a time.
+    With `hosts`, the cluster also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
+    AllocationError leaves the state as it was. A change takes constant time per GPU it names, at any cluster size.
+    Use a cluster from one thread at a time.
     """
 
     __slots__ = ("_hosts", "_jobs", "_log", "_open", "_state", "_topology", "_views")
 
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None) -> None:
-        """Start with all GPUs of `topology` free, and its unhealthy ones drained.
+        """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
 
-        hosts: other resources of the machines: one `HostResources` for all, one per machine in order, or one by machine
-        name. Without it, only GPUs are counted.
+        hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
+        one per machine, or a mapping by machine name. Without it, only GPUs are counted.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         names = topology.machine_names
@@ -92,7 +92,7 @@ class Cluster:
         return self._state.gpus_of(_checked_job(job_id))
 
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
-        """Return which of `gpus` are free, and which each job holds, by job id in sorted order."""
+        """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds."""
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
             gpus = [self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)]
         return self._state.occupants(gpus)
@@ -103,9 +103,10 @@ class Cluster:
         return self._hosts
 
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
-        """Return the view made by `build`, creating it once; it gets `changed()` afterwards.
+        """Return the view that `build(cluster)` made on first use.
 
-        A copy of the cluster starts without views.
+        A view is an object with tables derived from the cluster; every change of the cluster calls its `changed`. A
+        copy of the cluster starts without views.
         """
         known: dict[Callable[[Cluster], Any], Any] = self._views
         if build not in known:
@@ -118,15 +119,16 @@ class Cluster:
     def allocate(
         self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None = None
     ) -> None:
-        """Allocate to the job the GPUs of `placement`, or a sequence of GPUs in task order.
+        """Allocate to the job the GPUs of `placement`, which is a `Placement` or a sequence of GPUs in task order.
 
-        The job also gets the host resources in `placement.hosts` and `placement.drives`, with which it may have no GPU.
+        The job also gets the host resources in `placement.hosts` and `placement.drives`. With these, it may have no
+        GPU.
         job: the job graph, by default that of `placement`; policies use it to predict interference.
 
         Raises AllocationError, and changes nothing, in these cases:
         - The job already holds GPUs, or gets nothing.
         - A GPU is unknown, listed twice, drained, or held by another job.
-        - The topology has partitions, and the GPUs are not one of them.
+        - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
         - A machine does not have enough free CPUs, memory or drives.
         """
         job_id = _checked_job(job_id)
@@ -152,7 +154,7 @@ class Cluster:
         self._record(gpus, job_id, None, self._hosts.put(job_id, None) if holds_hosts else None)
 
     def drain(self, gpu_or_machine: int | str) -> None:
-        """Exclude a GPU, or all GPUs of a machine given by name, from new allocations. Running jobs keep theirs.
+        """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
 
         A drained machine also accepts no new processes. Draining twice changes nothing. AllocationError if there is no
         such GPU or machine.
@@ -165,10 +167,10 @@ class Cluster:
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """Undo all changes to this cluster in the block if it ends with an exception of any kind.
+        """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.
 
-        Transactions can be nested, and their cost is proportional to the changes. A copy or snapshot made in the block
-        has the state at that time.
+        Transactions can be nested; undoing takes time proportional to the number of changes. A copy or snapshot made in
+        the block has the state at that time.
         """
         mark, known = self._begin()
         try:
@@ -183,7 +185,7 @@ class Cluster:
 
     @contextmanager
     def what_if(self) -> Generator[Self]:
-        """Undo all changes to this cluster when the block ends, however it ends."""
+        """Open a `with` block at whose end all changes to this cluster are undone, with or without an exception."""
         mark, known = self._begin()
         try:
             yield self
@@ -207,7 +209,7 @@ class Cluster:
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """Restore a cluster from the bytes of `snapshot`; SnapshotError states what is wrong with other bytes."""
+        """Build a cluster from bytes that `snapshot` returned; SnapshotError states what is wrong with other bytes."""
         return cls._with_state(*snapshots.parsed(snapshot))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:
@@ -241,9 +243,9 @@ class Cluster:
         job: JobGraph | None = None,
         undo: Undo | None = None,
     ) -> None:
-        """Record the job graph of `job_id`, if given, and notify the views that `gpus` have changed.
+        """Set the job graph of `job_id` (None removes it), and notify the views that `gpus` may have changed.
 
-        undo: a function that reverses the change of `hosts`; transactions log it.
+        undo: a function that reverses the change of `hosts`; it is logged for open transactions.
         """
         before = None
         if job_id is not None:
@@ -301,7 +303,7 @@ class Cluster:
         self._record(gpus, undo=undo)
 
     def _checked_held(self, job_id: str, placement: Placement | Sequence[int]) -> HostAllocation | None:
-        """Return the host resources that the job will hold; None if the placement has none."""
+        """Check and return the host resources that `placement` gives to the job; None if it gives none."""
         if job_id in self._hosts.held:
             raise AllocationError(f"job {_checks.shown(job_id)} already holds host resources")
         if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):

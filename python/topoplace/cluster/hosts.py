@@ -1,4 +1,4 @@
-"""The CPUs, memory and drives of machines, and how much of them each job holds."""
+"""The CPUs, memory and drives of machines, and the amounts of them that each job holds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """The resources of one machine other than GPUs."""
+    """The CPUs, memory and drives of one machine, and its GPU pool."""
 
     cpus: int
     """Logical CPUs, as the operating system counts them."""
@@ -45,14 +45,20 @@ class HostResources:
 
 @dataclass(frozen=True, slots=True)
 class HostAllocation:
-    """The host resources of one job: a share per process, the machine of each drive, and its remote GPUs."""
+    """The host resources that one job holds.
+
+    shares: machine, CPUs and memory of each process. drives: machine of each drive. remote: the job's remote GPUs.
+    """
 
     shares: tuple[HostShare, ...] = ()
     drives: tuple[int, ...] = ()
     remote: tuple[int, ...] = ()
 
     def needs(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield (name for messages, machine, column of `Hosts.free`, amount) for each resource of the job."""
+        """Yield (name for messages, machine, column, amount) for each resource of the allocation.
+
+        column: 0 for CPUs, 1 for MB of memory, 2 for drives.
+        """
         for i, share in enumerate(self.shares):
             yield f"hosts[{i}]", share.machine, 0, share.cpus
             yield f"hosts[{i}]", share.machine, 1, megabytes(share.memory_gb)
@@ -66,13 +72,19 @@ class HostAllocation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the result of `to_dict`; raise AllocationError, TypeError, KeyError or ValueError for anything else."""
+        """Build an allocation from the result of `to_dict`.
+
+        Raises AllocationError, TypeError, KeyError or ValueError for other data.
+        """
         shares = tuple(HostShare(**share) for share in data["shares"])
         return cls(shares, tuple(data["storage"]), tuple(map(operator.index, data["remote"])))
 
 
 class Hosts:
-    """The host resources of a cluster's machines. Read-only for users: only `Cluster` changes them."""
+    """The host resources (CPUs, memory, drives) of a cluster's machines, and which job holds which of them.
+
+    Objects are read-only for users: only `Cluster` changes them.
+    """
 
     def __init__(self, names: Sequence[str], resources: Sequence[HostResources]) -> None:
         """Start with all resources free. names: names of the machines. resources: one per machine; () for no limits."""
@@ -88,14 +100,17 @@ class Hosts:
 
     @property
     def free(self) -> NDArray[np.int64]:
-        """Return the free amount of each of `COLUMNS` as a read-only view (machines, 3), or (0, 3) without limits."""
+        """Return the free CPUs, MB of memory and drives of each machine as a read-only array (machines, 3).
+
+        Without limits the shape is (0, 3).
+        """
         view = self._free.view()
         view.flags.writeable = False
         return view
 
     @property
     def processes(self) -> NDArray[np.int64]:
-        """Return the number of processes on each machine as a read-only view (machines,)."""
+        """Return the number of processes on each machine as a read-only array (machines,)."""
         view = self._processes.view()
         view.flags.writeable = False
         return view
@@ -111,7 +126,10 @@ class Hosts:
         return frozenset(self._drained)
 
     def pool_of(self) -> NDArray[np.int32]:
-        """Return the pool number of each machine, (machines,): equal if their GPUs are local to each other."""
+        """Return an array (machines,) of pool numbers; machines with equal numbers share a pool of local GPUs.
+
+        A machine without a pool has a number of its own.
+        """
         number: dict[object, int] = {}
         pools = [r.pool for r in self.resources] or [None] * len(self.names)
         keys = (machine if pool is None else pool for machine, pool in enumerate(pools))
@@ -120,9 +138,9 @@ class Hosts:
     # ---- for the cluster -----------------------------------------------------------------------------------
 
     def check(self, held: HostAllocation) -> None:
-        """Check that the resources are free.
+        """Check that the resources of `held` are free.
 
-        AllocationError names the first resource that is short, or a machine that is drained or unknown.
+        AllocationError names the first resource that is too scarce, or a machine that is drained or unknown.
         """
         if self._fits(held):
             return
@@ -142,7 +160,10 @@ class Hosts:
             taken[machine, column] = before + amount
 
     def put(self, job_id: str, held: HostAllocation | None) -> Callable[[], None]:
-        """Set the job's host resources, None for none, and return a function that undoes it. Call `check` before."""
+        """Set the host resources that a job holds (None removes them), and return a function that undoes this.
+
+        The resources are not checked; call `check` before.
+        """
         before = self._held.pop(job_id, None)
         self._add(before, 1)
         self._add(held, -1)
@@ -155,7 +176,7 @@ class Hosts:
         return undo
 
     def drain(self, machine: int, *, on: bool) -> Callable[[], None]:
-        """Stop (`on`) or resume accepting processes on a machine, and return a function that undoes it."""
+        """Stop (`on=True`) or resume accepting processes on a machine, and return a function that undoes this."""
         before = machine in self._drained
         (self._drained.add if on else self._drained.discard)(machine)
 
@@ -165,14 +186,14 @@ class Hosts:
         return undo
 
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the host resources and allocations."""
         other = type(self)(self.names, self.resources)
         other._held, other._drained, other._free = dict(self._held), set(self._drained), self._free.copy()
         other._processes = self._processes.copy()
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the state to a dictionary that JSON can represent; equal states give equal dictionaries."""
+        """Convert all host resources to a dictionary that JSON can represent; equal states give equal dictionaries."""
         return {
             "resources": [asdict(r) for r in self.resources],
             "drained": sorted(self._drained),
@@ -181,7 +202,10 @@ class Hosts:
 
     @classmethod
     def from_dict(cls, names: Sequence[str], data: Mapping[str, Any]) -> Self:
-        """Read the result of `to_dict`; raise AllocationError, TypeError, KeyError or ValueError for anything else."""
+        """Build the host resources of the machines called `names` from the result of `to_dict`.
+
+        Raises AllocationError, TypeError, KeyError or ValueError for other data.
+        """
         hosts = cls(names, resources_of([HostResources(**r) for r in data["resources"]] or None, names))
         for job_id, held in data["held"].items():
             known = HostAllocation.from_dict(held)
@@ -194,7 +218,7 @@ class Hosts:
         return hosts
 
     def _fits(self, held: HostAllocation) -> bool:
-        """Return True if many processes fit, by a fast test on arrays. On False, `check` has to decide."""
+        """Return True if a fast test on arrays shows that `held` fits; on False, `check` has to test it in detail."""
         machines = _machines(held)
         if not machines or max(machines) >= len(self.names) or not self._drained.isdisjoint(machines):
             return False
@@ -216,7 +240,10 @@ class Hosts:
 
 
 def _machines(held: HostAllocation) -> list[int]:
-    """Return the machines of the processes if these are many, on different machines, and without drives; else []."""
+    """Return the machine of each process if array operations apply, else [].
+
+    They apply to a job of at least 4 processes, all on different machines, without drives.
+    """
     if len(held.shares) < _MANY or held.drives:
         return []
     machines = [share.machine for share in held.shares]
@@ -224,17 +251,20 @@ def _machines(held: HostAllocation) -> list[int]:
 
 
 def _amounts(held: HostAllocation) -> NDArray[np.int64]:
-    """Return the amount of each of `COLUMNS` that each process takes, (shares, 3)."""
+    """Return an array (processes, 3) with the CPUs, MB of memory and drives (0) that each process takes."""
     rows = [(share.cpus, megabytes(share.memory_gb), 0) for share in held.shares]
     return np.array(rows, dtype=np.int64)
 
 
 GivenHosts = HostResources | Sequence[HostResources] | Mapping[str, HostResources]
-"""Resources of machines: one for all, one per machine in order, or one by machine name."""
+"""Resources of machines as an argument: one object for all, a sequence in machine order, or a mapping by name."""
 
 
 def resources_of(given: GivenHosts | None, names: Sequence[str]) -> tuple[HostResources, ...]:
-    """Return one entry per machine, or () for None; AllocationError if the entries do not match the machines."""
+    """Return the resources of each machine, or () for None; AllocationError if `given` does not match the machines.
+
+    names: names of the machines.
+    """
     if given is None:
         return ()
     if isinstance(given, HostResources):
@@ -261,5 +291,5 @@ def _refuse_names(given: Mapping[str, HostResources], names: Sequence[str]) -> N
 
 @lru_cache(maxsize=1024)
 def megabytes(memory_gb: float) -> int:
-    """Convert GB of memory to whole MB, rounded up, in which memory is counted."""
+    """Convert GB of memory to whole MB, rounded up; allocations are counted in MB."""
     return -int(-(memory_gb * 1000 - 1e-6) // 1) if memory_gb > 0 else 0

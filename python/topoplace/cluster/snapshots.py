@@ -28,7 +28,10 @@ _NO_HOSTS: Mapping[str, Any] = MappingProxyType({"resources": (), "drained": (),
 
 
 def written(topology: Topology, state: ClusterState, jobs: Mapping[str, JobGraph], hosts: Hosts) -> bytes:
-    """Return the snapshot of a cluster; equal states give equal bytes."""
+    """Return the snapshot bytes of a cluster, given its parts; equal states give equal bytes.
+
+    state: the GPU allocations. jobs: the job graphs by job id. hosts: the host resources.
+    """
     described = {job_id: jobs[job_id].to_json() for job_id in sorted(jobs)}
     held = hosts.to_dict()
     known = [described, held] if any(held.values()) else described
@@ -37,7 +40,10 @@ def written(topology: Topology, state: ClusterState, jobs: Mapping[str, JobGraph
 
 
 def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, dict[str, JobGraph], Hosts]:
-    """Read the arguments of `written` from its bytes; raise SnapshotError for any other bytes."""
+    """Return the topology, GPU allocations, job graphs by id, and host resources in a snapshot.
+
+    SnapshotError states what is wrong with bytes that `written` did not produce.
+    """
     if not isinstance(snapshot, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SnapshotError(f"snapshot = {_checks.shown(snapshot)} is not bytes")
     header, _, rest = bytes(snapshot).partition(b"\n")
@@ -71,7 +77,10 @@ def _header(text: bytes) -> bytes:
 
 
 def _described(text: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the jobs of a snapshot and its host resources; a snapshot without hosts has the jobs alone."""
+    """Parse the third line of a snapshot: return its job graphs by id and its host resources.
+
+    Snapshots of clusters whose host resources are unknown contain only the job graphs.
+    """
     known: Any = json.loads(text)
     if isinstance(known, Mapping):
         return known, _NO_HOSTS  # pyright: ignore[reportUnknownVariableType]

@@ -1,1 +1,1 @@
-"""Decisions at any size of cluster: requests, admission, machine classes, the queue; no paper's rules."""
+"""The parts that all policies share: requests, admission, machine classes and queues, without any paper's rules."""

@@ -1,4 +1,4 @@
-"""Admission: select the free GPUs that may serve a job; say why none can, now or ever."""
+"""Admission: select the free GPUs that may serve a job, or give the reason why it cannot run now or ever."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ MAX_SEARCHED_GPUS = 4096
 
 
 def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
-    """Return the sets of free GPUs that `job` may be placed in.
+    """Return the sets of free GPUs from which a policy may choose the GPUs of `job`.
 
-    There is one set of all GPUs that meet its requirements; for `single_machine`, one set per machine. For
-    `anti_affinity`, the set has the lowest GPU of each machine: links between machines are the same for all its GPUs.
-    Another GPU of the machine might still be the better one to use up.
+    There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine. For
+    `anti_affinity`, the set has only the lowest free GPU of each machine, because all GPUs of a machine have equal
+    links to other machines. GPUs that can only be allocated in fixed partitions form one set per free partition of the
+    job's size.
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
@@ -33,7 +34,10 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
 
 
 def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
-    """Return `candidate_gpu_sets` for the free GPUs `gpus`, in ascending order."""
+    """Return the sets of GPUs from which a policy may choose if exactly `gpus`, in ascending order, are free.
+
+    See `candidate_gpu_sets`.
+    """
     if not job.num_tasks:
         return []
     if job.gpu_model or job.gpu_memory_gb:
@@ -53,7 +57,10 @@ def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[i
 
 
 def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
-    """Return a test whether a GPU has the model and memory that `job` needs; a GPU of unknown memory fails it."""
+    """Return a predicate that is True for GPUs of the model and memory `job` needs.
+
+    If the job asks for memory, GPUs of unknown memory do not qualify.
+    """
 
     def suits(gpu: Gpu) -> bool:
         return suits_model(job, gpu.model, gpu.memory_gb)
@@ -62,7 +69,7 @@ def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
 
 
 def suits_model(job: JobGraph, model: str | None, memory_gb: float | None) -> bool:
-    """Return whether GPUs of this model and memory meet the requirements of `job`."""
+    """Return True if GPUs of this model and memory meet the requirements of `job`; None means an unknown property."""
     if job.gpu_model and model != job.gpu_model:
         return False
     return not job.gpu_memory_gb or (memory_gb or 0.0) >= job.gpu_memory_gb
@@ -72,12 +79,12 @@ def suits_model(job: JobGraph, model: str | None, memory_gb: float | None) -> bo
 
 
 def never(reason: str) -> Refusal:
-    """Return the refusal of a job that could not even run on the idle cluster."""
+    """Return a permanent refusal with this reason, for a job that cannot run even on the idle cluster."""
     return Refusal(f"never fits: {reason}", permanent=True)
 
 
 def why_never(job: JobGraph, topology: Topology) -> Refusal | None:
-    """Return why `job` could not even run on an idle `topology`; None if it has enough suitable GPUs."""
+    """Return why `job` cannot run even if all GPUs are free; None if `topology` has enough suitable GPUs."""
     if not job.num_tasks:
         return never("it needs no GPU, and this policy places jobs on GPUs only")
     most = _largest(candidate_gpu_sets_among(job, topology, range(topology.num_gpus)))
@@ -85,7 +92,11 @@ def why_never(job: JobGraph, topology: Topology) -> Refusal | None:
 
 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
-    """Return why some process (CPUs, MB) fits no machine; None if all fit or no machine is described."""
+    """Return why a process of a job fits on no machine; None if every process fits on some machine.
+
+    needs: CPUs and MB of each process. machines: total CPUs and memory of each machine; if empty, they are unknown and
+    the result is None.
+    """
     cpus = max((machine.cpus for machine in machines), default=0)
     memory = int(max((machine.memory_gb for machine in machines), default=0.0) * 1000)
     for process in needs:
@@ -100,9 +111,10 @@ def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostReso
 def why_no_memory_bandwidth(
     job: JobGraph, available: float | None, max_tasks: int, suitable: Iterable[int]
 ) -> Refusal | None:
-    """Return why the machines together can never provide the memory bandwidth; None if they can.
+    """Return why idle machines cannot provide the host memory bandwidth that `job` needs; None if they can.
 
-    available: GB/s per machine, enough for `max_tasks` tasks; suitable: number of suitable GPUs on each machine.
+    available: GB/s of each machine. max_tasks: number of the job's tasks that this bandwidth suffices for.
+    suitable: number of suitable GPUs on each machine.
     """
     room = sum(min(max_tasks, count) for count in suitable)
     if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
@@ -111,14 +123,15 @@ def why_no_memory_bandwidth(
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
-    """Return whether enough free GPUs meet the requirements of `job`; their links may still be insufficient."""
+    """Return True if enough free GPUs meet the requirements of `job`; links between these GPUs are not checked."""
     return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
 
 
 def why_not_now(job: JobGraph, cluster: Cluster, lack: str | None = None) -> Refusal:
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
-    lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
+    lack: the reason to give if enough suitable GPUs are free. The default reason is that these GPUs lack links for the
+    job's edges.
     """
     most = _largest(candidate_gpu_sets(job, cluster))
     if most < job.num_tasks:
@@ -164,9 +177,10 @@ def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[in
 
 
 def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
-    """Return the partitions in `gpus` that are as large as `job`.
+    """Return the partitions (fixed GPU sets) inside `gpus` that have exactly as many GPUs as `job` has tasks.
 
-    If there is none, return the union of the largest partitions of machines, in machine order, if it has that size.
+    If there are none and the job may use several machines, join the largest fitting partition of each machine, in
+    order. Return this union if it has exactly the job's size, else nothing.
     """
     free = [
         part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
@@ -185,7 +199,7 @@ def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]
 
 
 def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
-    """Return the union of the parts, in order, skipping any that would exceed `limit` GPUs."""
+    """Return the union of the GPU sets `parts`, taken in order; skip each set that would make it exceed `limit`."""
     joined: GpuSet = frozenset()
     for part in parts:
         if len(joined) + len(part) <= limit:

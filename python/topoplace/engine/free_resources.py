@@ -1,4 +1,4 @@
-"""Free resources in columns, for decisions that compare all machines at once."""
+"""Free resources as numpy columns, for policies that compare all machines in one vector operation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 PLENTY: Final = 1 << 40
-"""More of a resource than any job needs: for machines whose resources are unknown."""
+"""The amount assumed for a resource that is unknown: more than any job needs."""
 
 
 class TopologyColumns:
-    """The fixed columns of a topology: n GPUs on m machines. A make is a GPU model and a size of memory."""
+    """The constant properties of a topology of n GPUs on m machines, as numpy columns.
+
+    A *make* is a pair of GPU model and memory size. A *place* is a pair of machine and make; its GPUs are
+    interchangeable. A *partition* is a fixed GPU set that can only be allocated as a whole.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -39,12 +43,12 @@ class TopologyColumns:
         self.num_machines = topology.num_machines
         self.gpus_of: list[Sequence[int]] = [topology.gpus_of[name] for name in topology.machine_names]
         self.place_of = self.machine_of * len(makes) + self.make_of
-        """(n,) GPUs of one place, a machine's GPUs of one make, are alike."""
+        """(n,) the place of each GPU: its machine times the number of makes, plus its make."""
         self.partitioned = np.zeros(topology.num_gpus, dtype=np.bool_)
-        """(n,) which GPUs can be given as partitions only; they count in no sum of GPUs by machine."""
+        """(n,) True for GPUs that can only be allocated as whole partitions; counts of GPUs by machine exclude them."""
         self.partitioned[list(topology.partitioned_gpus)] = True
         self.partitions_of: dict[int, list[tuple[int, ...]]] = {}
-        """The partitions of each machine that has some."""
+        """The partitions of each machine that has any: tuples of GPUs that are only allocated together."""
         for part in topology.partitions:
             self.partitions_of.setdefault(self.machine_list[part[0]], []).append(tuple(part))
         order = np.argsort(self.place_of, kind="stable")
@@ -53,56 +57,59 @@ class TopologyColumns:
 
     @property
     def num_places(self) -> int:
-        """Number of pairs of a machine and a make."""
+        """Number of pairs of a machine and a make (GPU model and memory)."""
         return self.num_machines * len(self.makes)
 
     def at(self, place: int) -> Ints:
-        """Return the GPUs of a place, ascending, without those of partitions."""
+        """Return the GPUs of one place (machine and GPU make), ascending.
+
+        GPUs that can only be allocated in fixed partitions are omitted.
+        """
         return self._by_place[self._starts[place] : self._starts[place + 1]]
 
     def suits(self, job: JobGraph) -> NDArray[np.bool_]:
-        """Return (makes,) whether each make meets the job's requirements."""
+        """Return an array with True for each make (GPU model and memory) that meets the job's requirements."""
         return np.array([suits_model(job, model, memory) for model, memory in self.makes])
 
     def whole(self, gpus: Ints) -> Ints:
-        """Return those of `gpus` that belong to no partition."""
+        """Return the elements of `gpus` that belong to no partition (fixed GPU set that is allocated as a whole)."""
         return gpus[~self.partitioned[gpus]] if self.partitions_of else gpus
 
 
 @dataclass(slots=True)
 class FreeResources:
-    """The free GPUs, CPUs, memory and drives; a decision uses up a copy of its own."""
+    """The free GPUs, CPUs, memory and drives of n GPUs on m machines; a policy works on a copy it may change."""
 
     columns: TopologyColumns
     pool_of: Ints
-    """(m,) equal for machines whose GPUs are local to each other."""
+    """(m,) the GPU pool of each machine; the GPUs of all machines in one pool count as local to each of them."""
     pooled: bool
-    """Whether any machines share a pool."""
+    """True if at least two machines share a pool."""
     hosts: Ints
-    """(m, 3) CPUs, MB and drives; below 0 on a machine that takes no processes."""
+    """(m, 3) free CPUs, MB of memory and drives; below 0 on a machine that accepts no processes."""
     is_free: bytearray
-    """(n,) 1 or 0."""
+    """(n,) 1 for a free GPU, else 0."""
     gpus: Ints
-    """(m, makes) number of free GPUs, without those of partitions."""
+    """(m, makes) number of free GPUs by machine and make, without GPUs that belong to partitions."""
     has_job: NDArray[np.bool_]
-    """(m,) whether a job has a process or a GPU there, be it a lent one."""
+    """(m,) True if a job runs a process on the machine or holds one of its GPUs, locally or over the network."""
     num_free: int
-    """Free GPUs of all machines, with those of partitions."""
+    """Number of free GPUs of all machines, including GPUs that belong to partitions."""
     free_mask: NDArray[np.bool_] = field(init=False)
-    """(n,) `is_free` as an array: the same memory."""
+    """(n,) a boolean view of the memory of `is_free`."""
 
     def __post_init__(self) -> None:
         self.free_mask = np.frombuffer(self.is_free, dtype=np.bool_)
 
     def copy(self) -> Self:
-        """Return an independent copy; what never changes is shared."""
+        """Return an independent copy; data that never changes is shared with this object."""
         return type(self)(
             *(self.columns, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
             *(self.gpus.copy(), self.has_job.copy(), self.num_free),
         )
 
     def has_more_than(self, other: FreeResources) -> bool:
-        """Return whether anything is free here that is not free there."""
+        """Return True if some GPU, host resource or job-free machine is available here but not in `other`."""
         return bool(
             (self.free_mask > other.free_mask).any()
             or (self.hosts > other.hosts).any()
@@ -111,13 +118,13 @@ class FreeResources:
 
     @property
     def num_unused(self) -> int:
-        """Number of machines without a job."""
+        """Number of machines on which no job runs a process or holds a GPU."""
         return len(self.has_job) - int(np.count_nonzero(self.has_job))
 
     # ---- GPUs ----------------------------------------------------------------------------------------------
 
     def set_free(self, gpu: int, *, free: bool) -> None:
-        """Note whether a GPU is free."""
+        """Mark a GPU as free or taken, and update the counts of free GPUs."""
         if self.is_free[gpu] != free:
             self.is_free[gpu] = free
             change = 1 if free else -1
@@ -126,7 +133,7 @@ class FreeResources:
                 self.gpus[self.columns.machine_of[gpu], self.columns.make_of[gpu]] += change
 
     def take(self, gpus: Iterable[int]) -> None:
-        """Take free GPUs, and note that their machines have a job."""
+        """Mark free GPUs as taken and their machines as having a job."""
         taken = np.fromiter(gpus, dtype=np.int64)
         self.free_mask[taken] = False
         self.num_free -= len(taken)
@@ -134,20 +141,23 @@ class FreeResources:
         np.subtract.at(self.gpus.reshape(-1), self.columns.place_of[self.columns.whole(taken)], 1)
 
     def pool(self, machine: int) -> list[int]:
-        """Return the machines whose GPUs are local to this one, itself first."""
+        """Return `machine`, followed by the other machines of its pool, whose GPUs are local to it."""
         if not self.pooled:
             return [machine]
         others: list[int] = np.flatnonzero(self.pool_of == self.pool_of[machine]).tolist()
         return [machine, *(other for other in others if other != machine)]
 
     def lowest(self, place: int, count: int) -> list[int]:
-        """Return the free GPUs of a place with the lowest numbers, at most `count`."""
+        """Return the lowest-numbered free GPUs of one place (machine and GPU make), at most `count`."""
         found = self.columns.at(place)
         lowest: list[int] = found[self.free_mask[found]][:count].tolist()
         return lowest
 
     def local_gpus(self) -> Ints:
-        """Return (m, makes) the number of free GPUs local to each machine: its own, or those of its pool."""
+        """Return an array (machines, makes) with the number of free GPUs local to each machine, by make.
+
+        A make is a GPU model and memory size. The GPUs of all machines in one pool are local to each of them.
+        """
         if not self.pooled:
             return self.gpus
         by_pool = np.zeros((int(self.pool_of.max()) + 1, self.gpus.shape[1]), dtype=np.int64)
@@ -156,15 +166,15 @@ class FreeResources:
 
 
 class FreeColumns:
-    """The free resources of a cluster now; reads again only the GPUs that changed."""
+    """The current free resources of a cluster, updated incrementally: only GPUs that changed are read again."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Read pools and hosts now, and mark every GPU to be read on first use."""
+        """Read the pools and host resources now; GPUs are read on first use."""
         self._cluster = cluster
         columns = cluster.topology.derived(TopologyColumns)
         gpus, machines = cluster.topology.num_gpus, columns.num_machines
         self.stale: set[int] = set(range(gpus))
-        """The GPUs that changed since they were read."""
+        """The GPUs whose state may have changed since they were last read."""
         self._is_held = bytearray(gpus)
         self._num_held = np.zeros(machines, dtype=np.int64)
         pool_of = cluster.hosts.pool_of().astype(np.int64)
@@ -180,11 +190,11 @@ class FreeColumns:
 
     @property
     def fixed(self) -> TopologyColumns:
-        """The fixed columns."""
+        """The constant properties of the cluster's topology, as numpy columns."""
         return self._free.columns
 
     def free(self) -> FreeResources:
-        """Return what is free now, to work on."""
+        """Return a copy of the resources that are free now; the caller may change it."""
         self._read_gpus()
         free, hosts = self._free, self._cluster.hosts
         free.hosts = _host_columns(hosts, free.columns.num_machines)
@@ -192,7 +202,7 @@ class FreeColumns:
         return free.copy()
 
     def idle(self) -> FreeResources:
-        """Return the resources of the idle cluster with nothing drained; read-only."""
+        """Return the resources of the cluster if no job ran and nothing was drained; read-only."""
         if self._idle is None:
             hosts, free = self._cluster.hosts, self._free
             columns = free.columns
@@ -209,7 +219,7 @@ class FreeColumns:
         return self._idle
 
     def _read_gpus(self) -> None:
-        """Read again the GPUs that changed."""
+        """Update the counts of free and held GPUs for the GPUs that changed since the last call."""
         gpus = np.array(sorted(self.stale), dtype=np.int64)
         self.stale.clear()
         if not len(gpus):
@@ -226,7 +236,7 @@ class FreeColumns:
 
 
 def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int8]:
-    """Set the flags of `now` among `gpus`, and clear the others; return the change of each."""
+    """Set the flag of each of `gpus` to 1 if it is also in `now`, else to 0; return new minus old flags."""
     flag = np.frombuffer(flags, dtype=np.int8)
     before = flag[gpus]
     flag[gpus] = 0
@@ -236,7 +246,7 @@ def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int
 
 
 def _host_columns(hosts: Hosts, machines: int) -> Ints:
-    """Return (m, 3) the free CPUs, MB and drives of each machine; below 0 if it accepts no processes."""
+    """Return an array (machines, 3) with each machine's free CPUs, MB and drives; -1 for a drained machine."""
     shape = (machines, len(COLUMNS))
     columns = hosts.free.copy() if hosts.resources else np.full(shape, PLENTY, dtype=np.int64)
     columns[list(hosts.drained)] = -1

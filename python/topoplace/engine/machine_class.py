@@ -1,4 +1,4 @@
-"""Classes of interchangeable machines, built once per topology, so that a decision looks at few tables."""
+"""Classes of interchangeable machines, built once per topology; policies share tables among machines of one class."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _NO_PATH = 1e9
 _TIE_BREAK = 1e-6
 
 Mask = int
-"""A set of GPUs of one machine: bit i for its GPU i."""
+"""A set of GPUs of one machine as an integer: bit i is set if the machine's i-th GPU is in the set."""
 
 
 def mask_of(gpus: Iterable[int]) -> Mask:
-    """Return the set as bits."""
+    """Return the bit mask in which bit i is set for each different i in `gpus`."""
     return sum(1 << gpu for gpu in gpus)
 
 
 def finite(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the distances, with the largest allowed one where there is no path."""
+    """Return the distances capped at 1e9, the finite value that kernels get for pairs without a path."""
     return np.minimum(distance, _NO_PATH)
 
 
 def members(mask: Mask) -> Iterator[int]:
-    """Yield the GPUs of a set, ascending."""
+    """Yield the numbers of the GPUs in a bit mask, ascending."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -48,17 +48,20 @@ def members(mask: Mask) -> Iterator[int]:
 
 @dataclass(frozen=True, eq=False)
 class MachineClass:
-    """Machines that are interchangeable to a policy; the GPUs of each are numbered from 0."""
+    """The hardware shared by a class of interchangeable machines.
+
+    In all attributes and methods, the GPUs of a machine have local numbers 0..n-1.
+    """
 
     gpus: tuple[Gpu, ...]
     distance: NDArray[np.float64] = field(repr=False)
-    """(n, n) distances between them; infinite where there is no path."""
+    """(n, n) path distances between the machine's GPUs; infinite for pairs without a path."""
     bandwidth: list[list[float]] = field(repr=False)
-    """GB/s of the link between two GPUs."""
+    """`bandwidth[u][v]`: GB/s of the link between GPUs u and v."""
     classes: list[list[int]] = field(repr=False)
-    """The class of that link (`objectives.links.class_of`)."""
+    """`classes[u][v]`: class of the link between GPUs u and v (`objectives.links.class_of`)."""
     partitions: tuple[Mask, ...]
-    """The sets that may be given to one job; () where any may."""
+    """The only GPU sets that one job may get; () if any set is allowed."""
 
     @property
     def num_gpus(self) -> int:
@@ -67,12 +70,12 @@ class MachineClass:
 
     @cached_property
     def healthy(self) -> Mask:
-        """The GPUs that the topology calls healthy."""
+        """The set of GPUs that the topology marks as healthy."""
         return mask_of(local for local, gpu in enumerate(self.gpus) if gpu.healthy)
 
     @cached_property
     def sockets(self) -> tuple[Mask, ...]:
-        """The GPUs of each socket; those of unknown socket count as one."""
+        """The set of GPUs of each CPU socket; all GPUs of unknown socket form one set."""
         groups: dict[int | None, list[int]] = {}
         for local, gpu in enumerate(self.gpus):
             groups.setdefault(gpu.socket, []).append(local)
@@ -80,13 +83,13 @@ class MachineClass:
 
     @cached_property
     def rows(self) -> list[list[float]]:
-        """`distance` as nested lists, from which a single entry is read faster."""
+        """The distance matrix as nested lists, in which reading a single entry is faster than in an array."""
         rows: list[list[float]] = self.distance.tolist()
         return rows
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
-        """`distance` as a handle for the kernels, built once; equal distances are ordered by bandwidth."""
+        """The distance matrix as an input of the mapping kernel; at equal distance, a faster link counts as nearer."""
         bandwidth = np.array(self.bandwidth)
         slowness = np.divide(
             bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
@@ -95,34 +98,40 @@ class MachineClass:
 
     @cached_property
     def nearness(self) -> kernels.TargetDistance:
-        """The farthest distance minus each distance: the cheapest mapping by it is an expensive one."""
+        """The matrix of largest distance minus distance, as an input of the mapping kernel.
+
+        The cheapest mapping onto it is an expensive mapping by distance, and so estimates the highest cost.
+        """
         nearness = self.farthest - np.minimum(self.distance, self.farthest)
         np.fill_diagonal(nearness, 0.0)
         return kernels.TargetDistance(nearness)
 
     @cached_property
     def farthest(self) -> float:
-        """The largest distance between two of its GPUs."""
+        """The largest finite distance between two GPUs of the machine."""
         return float(self.distance[np.isfinite(self.distance)].max(initial=0.0))
 
     def fragmentation(self, free: Mask) -> float:
-        """Return the fragmentation of a machine of which these GPUs are free."""
+        """Return the fragmentation, 0..1, of a machine whose free GPUs are `free` (SC'17, eq. 5).
+
+        It is the mean over the machine's sockets of the share of free GPUs; entirely free sockets count as 0.
+        """
         return fragmentation_from(
             [((free & socket).bit_count(), socket.bit_count()) for socket in self.sockets]
         )
 
     def touched(self, gpus: Mask) -> Mask:
-        """Return the numbers of the sockets that have any of `gpus`, as a set."""
+        """Return the set of sockets, as a bit mask over socket numbers, that contain any of `gpus`."""
         return mask_of(number for number, socket in enumerate(self.sockets) if socket & gpus)
 
 
 class MachineClasses:
-    """The machines of a topology by class."""
+    """All machines of a topology, each with the class of interchangeable machines it belongs to."""
 
     def __init__(self, topology: Topology) -> None:
-        """Machines of one template share a class; in a topology without templates, those that are equal."""
+        """Build the classes: one per machine template of a `ClusterTopology`, else one per group of equal machines."""
         self.gpus_of: list[tuple[int, ...]] = list(topology.gpus_of.values())
-        """The GPUs of each machine, as the topology numbers them."""
+        """The GPUs of each machine, by their numbers in the topology."""
         if isinstance(topology, ClusterTopology):
             self.classes = [_class(template, range(template.num_gpus)) for template in topology.templates]
             self.class_of = list(topology.template_of)
@@ -133,15 +142,18 @@ class MachineClasses:
 
     @property
     def num_machines(self) -> int:
-        """Number of machines."""
+        """Number of machines in the topology."""
         return len(self.class_of)
 
     def of(self, machine: int) -> MachineClass:
-        """Return the class of a machine."""
+        """Return the class to which machine number `machine` belongs."""
         return self.classes[self.class_of[machine]]
 
     def by_machine(self, gpus: Iterable[int]) -> dict[int, Mask]:
-        """Return the GPUs by machine, as each machine numbers them."""
+        """Return by machine which of `gpus` it has, as a bit mask of the GPUs' local numbers on that machine.
+
+        gpus: numbers in the topology.
+        """
         masks: dict[int, Mask] = {}
         for gpu in gpus:
             machine = self.machine_of[gpu]
@@ -149,9 +161,9 @@ class MachineClasses:
         return masks
 
     def distances(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
-        """Return (m, m) distances between GPUs of any machines; two machines are as far apart as their first ones here.
+        """Return the distance matrix of `gpus`, which may be on several machines; infinite for pairs without a path.
 
-        Infinite where there is no path.
+        The distance between GPUs of two machines is that between the machines' first GPUs in `gpus`.
         """
         machine = np.array([self.machine_of[gpu] for gpu in gpus])
         local = np.array([self.local_of[gpu] for gpu in gpus])
@@ -182,7 +194,7 @@ def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
 
 
 def _distinct(given: Sequence[MachineClass]) -> tuple[list[MachineClass], list[int]]:
-    """Return the different classes, and for each given one the number of the one it equals."""
+    """Return the distinct machine classes, and for each given class the index of the distinct class it equals."""
     found: dict[object, int] = {}
     kept: list[MachineClass] = []
     numbers: list[int] = []

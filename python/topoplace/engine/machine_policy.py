@@ -1,4 +1,4 @@
-"""A policy that takes the best machine by some order, and several only where no machine has room."""
+"""Base class of policies that put a job on the best single machine and split it only if no machine has room."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 
 
 class Evaluation(NamedTuple):
-    """The value of an assignment to several machines."""
+    """The utility of one assignment of a job to GPUs of several machines, with the data for its scores."""
 
     utility: float
-    """The utility to the job."""
+    """The utility to the job; larger is better."""
     details: Any
-    """The argument of `MachinePolicy.scores`."""
+    """Policy-specific data, later passed to `MachinePolicy.scores`."""
 
 
 class MachinePolicy(ABC):
     """Base of policies that place a job on the machine with the best option, or split it if no machine has room.
 
-    Options are cached by request and machine, and recomputed only for machines that changed.
+    An option is one choice of GPUs on one machine. Options are cached by job request and machine, and recomputed only
+    for machines whose state changed.
     """
 
     name: str
     out_of_order: ClassVar[bool] = True
-    """Whether jobs may start before older ones that have no room."""
+    """True if a job may start while an older one in the queue waits."""
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
@@ -53,44 +54,65 @@ class MachinePolicy(ABC):
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[Option]:
-        """Return the options of one machine among those of its GPUs that are free and suit."""
+        """Return the ways to place the whole job on one machine in this state.
+
+        free: the machine's GPUs that are free and meet the job's requirements.
+        """
 
     @abstractmethod
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return ways to split a job that is too large for any machine among those with room, best first."""
+        """Return ways to split a job among several machines, best first.
+
+        offers: the machines that can take a part of the job.
+        """
 
     @abstractmethod
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
-        """Return the value of GPUs of several machines, in task order; None if tasks that communicate have no path."""
+        """Return the utility, and the data for scores, of running task i on `gpus[i]`, on several machines.
+
+        None if tasks that communicate have no path between their GPUs.
+        """
 
     @abstractmethod
     def scores(self, details: Any) -> Mapping[str, float]:
-        """Return the scores of an option or evaluation besides those of its links, "utility" among them."""
+        """Return the policy's own scores of an option or evaluation, including "utility"; link scores are added later.
+
+        details: the `details` of the option or evaluation.
+        """
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task out of at least as many on several machines; by default the first ones."""
+        """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
+
+        gpus: at least one GPU per task.
+        """
         return gpus[: request.size]
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks of the job that a machine in this state may have."""
+        """Return the maximum number of the job's tasks that a machine in this state may take; by default all."""
         return request.size
 
     def max_split_utility(self, request: JobRequest) -> float:
-        """Return an upper bound on the utility of any split."""
+        """Return an upper bound on the utility of any split of the job over several machines; by default infinity."""
         return math.inf
 
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
-        """Return the utility below which the job waits, after `postponed` deferrals."""
+        """Return the utility below which the job waits instead of starting; by default no job waits.
+
+        postponed: how often the job was deferred before.
+        """
         return -math.inf
 
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why a job could not run even on the idle cluster, other than too few GPUs; None if it could."""
+        """Return why a job could not run even on the idle cluster although it has enough suitable GPUs, else None."""
         return None
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return why a job does not fit although enough free GPUs are suitable; None if links are missing."""
+        """Return the reason to report if enough suitable GPUs are free but the job cannot start.
+
+        None reports missing links between the GPUs.
+        """
         return None
 
     # ---- Policy --------------------------------------------------------------------------------------------
@@ -100,7 +122,7 @@ class MachinePolicy(ABC):
         return self.search(job, _view(job, cluster), self.least_utility(job))
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best GPU sets with their scores, and the reason where `place` gives None."""
+        """Return the `top` best GPU sets with their scores; if `place` would return None, also the reason."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         view = _view(job, cluster)
         chosen = self.search(job, view, self.least_utility(job))
@@ -115,7 +137,10 @@ class MachinePolicy(ABC):
         )
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start what can start, oldest first; defer jobs whose utility is too low, reject those that never fit."""
+        """Return which jobs start, deciding in queue order; jobs of too low utility are deferred.
+
+        Jobs that do not fit even the idle cluster are rejected. The cluster is not changed.
+        """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
@@ -133,12 +158,18 @@ class MachinePolicy(ABC):
     # ---- inside --------------------------------------------------------------------------------------------
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
-        """Return the utility that a waiting job could have now; None if nothing fits."""
+        """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
+
+        None if no placement exists or `least_utility` is minus infinity.
+        """
         other = self.search(job, view, -math.inf) if least_utility > -math.inf else None
         return other.scores["utility"] if other else None
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
-        """Return the best placement of at least that utility to the job; None where there is none."""
+        """Return the best placement whose utility is at least `least_utility`; None if there is none.
+
+        A job that fits one machine, but only with lower utility, is not split: the result is None.
+        """
         if not 0 < job.num_tasks <= view.cluster.num_free:
             return None
         request = view.request(job)
@@ -147,7 +178,7 @@ class MachinePolicy(ABC):
             if found := heap.best(least_utility):
                 return self._placement(job, view, *found)
             if heap.best():
-                return None  # it has room, though not a good one; several machines would be worse
+                return None  # one machine has room, but with too low utility; a split would be worse
         if job.single_machine:
             return None
         return self._across(job, request, view, least_utility)
@@ -155,7 +186,10 @@ class MachinePolicy(ABC):
     def _across(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return the first split whose links connect the job's tasks and whose utility is high enough."""
+        """Return the first placement over several machines that has at least `least_utility`, else None.
+
+        In a placement, every two tasks that communicate have a path between their GPUs.
+        """
         if self.max_split_utility(request) < least_utility:
             return None  # not worth the search
         topology = view.cluster.topology
@@ -167,14 +201,17 @@ class MachinePolicy(ABC):
         return None
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
-        """Return why a job could not run even on the idle cluster; None if it could."""
+        """Return why a job could not run even on the idle cluster; None if no such reason is known."""
         request, topology = view.request(job), view.cluster.topology
         return request.table(
             (self, "never"), lambda: why_never(job, topology) or self.why_unfit(request, view)
         )
 
     def _ranked(self, job: JobGraph, view: ClusterView, chosen: Placement | None) -> Iterator[Placement]:
-        """Yield `chosen`, and then all other sets of GPUs of one machine, best first."""
+        """Yield placements on different GPU sets: `chosen` first, then every other option on one machine, best first.
+
+        If `chosen` is None and no machine has an option, yield the best split over several machines.
+        """
         seen: set[frozenset[int]] = set()
         request = view.request(job)
         machines = () if request.anti_affine else range(view.classes.num_machines)
@@ -198,7 +235,7 @@ class MachinePolicy(ABC):
         return view.table((self, request), lambda: OptionHeap(view, evaluate))
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
-        """Return the options of a machine, best first."""
+        """Return the ways to place the whole job on a machine of this class in this state, best first."""
         usable = state.free & request.suitable(machine_class)
         if not 0 < request.size <= usable.bit_count():
             return ()
@@ -216,7 +253,7 @@ class MachinePolicy(ABC):
 
 
 class _Planning:
-    """The decisions of one walk along a queue, on a cluster whose changes are undone afterwards."""
+    """Decides the jobs in one walk along a queue; allocates those that start on a cluster that is rolled back later."""
 
     def __init__(self, policy: MachinePolicy, state: Cluster) -> None:
         self.num_free = state.num_free
@@ -226,7 +263,7 @@ class _Planning:
         self._failed: dict[JobRequest, tuple[float, float | None]] = {}
 
     def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; a placement is taken."""
+        """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
         job, policy = entry.job, self._policy
         if self.num_free < job.num_tasks <= self._state.topology.num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.
@@ -234,7 +271,7 @@ class _Planning:
         request = self._view.request(job)
         least = policy.least_utility(job, entry.postponed)
         known = self._failed.get(request)
-        if known is None or least < known[0]:  # starting others makes no room for this request
+        if known is None or least < known[0]:  # jobs started since make no room for this request
             placement = policy.search(job, self._view, least)
             if placement is not None:
                 self._state.allocate(entry.job_id, placement)

@@ -1,4 +1,4 @@
-"""One machine at one moment, and the view of a cluster that keeps all of them, in time proportional to the change."""
+"""The present state of each machine of a cluster, updated incrementally: only machines that changed are read again."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 _MAX_REQUESTS = 1 << 14
 _MAX_TABLES = 1 << 11
-"""The tables of the oldest requests are dropped beyond this many, about one for a request and a policy."""
+"""Maximum number of cached tables, about one per request and policy; beyond it the oldest are dropped."""
 
 
 class Neighbour(NamedTuple):
-    """A running job, described for other jobs on the same machine."""
+    """The properties of a running job that determine its interference with other jobs on the same machine."""
 
     profile: str
-    """The name of its performance profile; "" where it is unknown."""
+    """The name of the job's performance profile; "" if it is unknown."""
     num_tasks: int
     sockets: Mask
-    """The sockets it has GPUs on, by their number."""
+    """The sockets of this machine on which the job holds GPUs, as a bit mask of socket numbers."""
 
 
 class MachineState(NamedTuple):
-    """One machine at one moment; equal states of machines of one class get equal answers."""
+    """The free GPUs and running jobs of one machine; policies treat machines of equal class and state alike."""
 
     free: Mask
     neighbours: tuple[Neighbour, ...]
     memory_bandwidth: float
-    """GB/s of host memory bandwidth that its jobs need."""
+    """GB/s of host memory bandwidth that the jobs on the machine use."""
 
 
 class MachineWatcher:
-    """A table by machine that is notified of the machines that changed."""
+    """Base of tables with an entry per machine; the cluster view adds changed machines to `stale`."""
 
     def __init__(self) -> None:
         self.stale: set[int] = set()
-        """The machines that changed since the table was brought up to date."""
+        """The machines that changed since the table was last updated."""
 
 
 class ChangeListener(Protocol):
-    """A table that is brought up to date with every change, as `cluster.View` is."""
+    """A table derived from a cluster that is notified of every change of the cluster."""
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Called after the owner or drain state of `gpus` may have changed."""
+        """Update the table after the owner or drain state of `gpus` may have changed."""
         ...
 
 
@@ -60,12 +60,12 @@ Listener = TypeVar("Listener", bound=ChangeListener)
 
 
 class ClusterView:
-    """The view of a cluster (`Cluster.view`) that all policies share."""
+    """Tables derived from a cluster and kept up to date (`Cluster.view`); one object serves all policies."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._states: list[MachineState | None] = []
-        """The known states by machine; empty until a policy asks for one."""
+        """The state of each machine, None for outdated ones; empty until a policy asks for a machine's state."""
         self._watchers: list[set[int]] = []
         self._listeners: dict[Hashable, ChangeListener] = {}
         self._columns: FreeColumns | None = None
@@ -74,7 +74,7 @@ class ClusterView:
         self._request_of: Memo[int, tuple[JobGraph, JobRequest]] = Memo()
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Forget the state of the machines of `gpus`."""
+        """Mark the machines of `gpus` as changed in every table, and notify the listeners."""
         if self._columns is not None:
             self._columns.stale.update(gpus)
         if self._states:
@@ -89,7 +89,7 @@ class ClusterView:
     # ---- jobs ----------------------------------------------------------------------------------------------
 
     def request(self, job: JobGraph) -> JobRequest:
-        """Return the request of a job; jobs that no policy can tell apart share one."""
+        """Return the `JobRequest` of a job; jobs with equal `request_key` share one object."""
         known = self._request_of.get(id(job))  # holds the job, so that no other gets its id
         if known is None:
             request = self._requests.get_or_build(
@@ -102,13 +102,13 @@ class ClusterView:
 
     @cached_property
     def classes(self) -> MachineClasses:
-        """The machines by class."""
+        """The topology's machines grouped into classes of interchangeable hardware."""
         classes = self.cluster.topology.derived(MachineClasses)
         self._states = [None] * classes.num_machines
         return classes
 
     def state(self, machine: int) -> MachineState:
-        """Return the state of a machine now."""
+        """Return the present state of machine number `machine`."""
         classes = self.classes
         known = self._states[machine]
         if known is None:
@@ -134,13 +134,16 @@ class ClusterView:
 
     @property
     def columns(self) -> FreeColumns:
-        """The free resources in columns."""
+        """The free resources of the cluster as numpy columns, kept up to date."""
         if self._columns is None:
             self._columns = FreeColumns(self.cluster)
         return self._columns
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the table that `build` made for this key; a `MachineWatcher` then learns which machines change."""
+        """Return the object that `build` made on first use; it is cached under `key`.
+
+        If the object is a `MachineWatcher`, it is notified from then on of machines that change.
+        """
         if key not in self._tables:
             table = self._tables[key] = build()
             if isinstance(table, MachineWatcher):
@@ -150,7 +153,10 @@ class ClusterView:
         return found
 
     def listener(self, key: Hashable, build: Callable[[], Listener]) -> Listener:
-        """Return the table that `build` made for this key; its `changed` is called with every change from then on."""
+        """Return the object that `build` made on first use; it is kept under `key`.
+
+        Every change of the cluster calls the object's `changed`.
+        """
         if key not in self._listeners:
             self._listeners[key] = build()
         found: Listener = self._listeners[key]  # type: ignore[assignment]

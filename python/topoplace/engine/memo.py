@@ -17,10 +17,10 @@ def _nothing() -> None:
 
 
 class Memo(dict[Key, Value]):
-    """Results that can be computed again, in the order they were first asked for."""
+    """A cache dictionary of limited size; when it is full, inserting drops the older half of its entries."""
 
     def __init__(self, limit: int = _LIMIT, forgot: Callable[[], None] = _nothing) -> None:
-        """Keep at most `limit` entries; `forgot` is called whenever some were dropped."""
+        """Keep at most `limit` entries; call `forgot` whenever entries were dropped."""
         super().__init__()
         self._limit = limit
         self._forgot = forgot
@@ -33,7 +33,7 @@ class Memo(dict[Key, Value]):
         super().__setitem__(key, value)
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
-        """Return the cached value of this key, built by `build` on first use."""
+        """Return the cached value of this key; `build` makes it if it is missing."""
         if key not in self:
             self[key] = build()
         return self[key]

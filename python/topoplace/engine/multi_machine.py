@@ -1,4 +1,4 @@
-"""A job over several machines: which ones, which GPUs of each, and which task where."""
+"""Split a job over several machines: choose the machines, the GPUs on each, and the GPU of each task."""
 
 from __future__ import annotations
 
@@ -18,27 +18,31 @@ if TYPE_CHECKING:
     from topoplace.topology.fabric import Fabric
 
 _MAX_SPLITS = 16
-"""Limit on machine sets tried."""
+"""Maximum number of splits over machines that are tried per job."""
 
 
 class MachineOffer(NamedTuple):
-    """A machine that could take a part of a job."""
+    """A machine that can take a part of a job, with the GPUs it offers."""
 
     machine: int
     usable: Mask
-    """Its GPUs that are free and suit the job."""
+    """The machine's GPUs that are free and meet the job's requirements."""
     partitions: tuple[Mask, ...]
-    """Those of its partitions that are free and suit; () for a machine without partitions."""
+    """The machine's partitions whose GPUs are all usable; () for a machine without partitions."""
     max_tasks: int
-    """Most GPUs this job may take here (memory bandwidth can limit it)."""
+    """Maximum number of GPUs this job may take on the machine (memory bandwidth can limit it)."""
 
     @property
     def size(self) -> int:
-        """Number of GPUs it can give."""
+        """The largest number of GPUs the machine offers at once."""
         return self.gpus_for(self.max_tasks).bit_count()
 
     def gpus_for(self, count: int) -> Mask:
-        """Return GPUs offered for up to `count` tasks; may exceed `count`, the mapper then picks."""
+        """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
+
+        If the machine's GPUs are only allocated in fixed partitions, it is the largest partition of at most `count`
+        GPUs.
+        """
         if self.partitions:
             fitting = (part for part in self.partitions if part.bit_count() <= min(count, self.max_tasks))
             return max(fitting, key=int.bit_count, default=0)
@@ -47,25 +51,25 @@ class MachineOffer(NamedTuple):
 
 
 MachineSplit = list[tuple[int, Mask]]
-"""Machines and GPUs of each; together at least as many as the job has tasks."""
+"""The machines that share a job, each with its offered GPUs; together at least one GPU per task."""
 States = Iterable[tuple[int, MachineState]]
 
 
 class SplitRule(Protocol):
-    """A policy's rule for splitting a job that is too large for one machine."""
+    """A policy's rule for splitting a job over several machines."""
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Yield ways to split the job among machines, best first."""
+        """Yield ways to split the job among the offering machines, best first."""
         ...
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task out of those of several machines, which are at least as many."""
+        """Return the GPU of each task, chosen from `gpus` of several machines; there is at least one GPU per task."""
         ...
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks of the job that a machine in this state may have."""
+        """Return the maximum number of the job's tasks that a machine in this state may take."""
         ...
 
 
@@ -73,7 +77,10 @@ class SplitRule(Protocol):
 
 
 def candidates(rule: SplitRule, request: JobRequest, view: ClusterView) -> Iterator[Sequence[int]]:
-    """Yield candidate assignments (the GPU of each task), best first; the last ignores machine boundaries."""
+    """Yield candidate assignments (the GPU of each task), best first.
+
+    The last one is the mapping of lowest communication cost onto all offered GPUs, chosen without regard to machines.
+    """
     states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
     offers = _offers(rule, request, view, states)
     yield from islice(_assigned(rule, request, view, offers), _MAX_SPLITS)
@@ -84,25 +91,35 @@ def candidates(rule: SplitRule, request: JobRequest, view: ClusterView) -> Itera
 
 
 def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-    """Return the GPU of each task, out of at least as many, that cost least communication."""
+    """Return the GPU of each task, chosen from `gpus` for the lowest communication cost.
+
+    gpus: at least one GPU per task, on any machines.
+    """
     if not request.job.edges:
         return gpus[: request.size]
     distance = finite(view.classes.distances(gpus, view.cluster.topology))
     found = kernels.map_graph(request.job.graph, distance)
-    assert found is not None  # there are enough
+    assert found is not None  # `gpus` has at least one GPU per task
     order: list[int] = found.target_of.tolist()
     return [gpus[i] for i in order]
 
 
 def communication_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
-    """Return the least and the largest communication cost: on one machine if the job fits, else on the idle cluster."""
+    """Return the lowest and the highest communication cost of the job.
+
+    The range is that on one idle machine if the job fits on one; otherwise it is an estimate for the idle cluster.
+    """
     if request.classes_that_fit:
         return request.communication_range
     return view.table((rule, request, "idle range"), lambda: _idle_range(rule, request, view))
 
 
 def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
-    """Return the cost of the rule's first idle assignment, and an upper bound: all edges to the farthest machine."""
+    """Return an estimated range of the communication cost of a job that is split over an idle cluster.
+
+    The low end is the cost of the rule's first assignment. The high end charges every edge the distance from the first
+    machine to the farthest one.
+    """
     classes, topology = view.classes, view.cluster.topology
     machines = range(classes.num_machines)
     idle = ((machine, MachineState(classes.of(machine).healthy, (), 0.0)) for machine in machines)
@@ -117,7 +134,7 @@ def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tupl
 def _assigned(
     rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
 ) -> Iterator[Sequence[int]]:
-    """Yield the GPUs of each task if the machines made these offers, best first."""
+    """Yield the assignments (the GPU of each task) that the rule makes from these offers, best first."""
     for split in rule.splits(request, offers, view):
         yield rule.task_order(request, _numbered(split, view), view)
 
@@ -128,7 +145,7 @@ def _numbered(split: MachineSplit, view: ClusterView) -> list[int]:
 
 
 def _offers(rule: SplitRule, request: JobRequest, view: ClusterView, states: States) -> list[MachineOffer]:
-    """Return the offers of the machines that could take a part of the job."""
+    """Return one offer for each machine that can take a part of the job in its given state."""
     offers: list[MachineOffer] = []
     for machine, state in states:
         machine_class = view.classes.of(machine)
@@ -144,9 +161,10 @@ def _offers(rule: SplitRule, request: JobRequest, view: ClusterView, states: Sta
 
 
 def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False) -> MachineSplit | None:
-    """Take offers one after the other until there are `size` GPUs; return None where they are not enough.
+    """Return the split of a job that accepts offers in the given order until it has `size` GPUs; None if too few.
 
-    anti_affine: take one GPU of each machine. Of a machine with partitions, take the largest one that is not too large.
+    A machine whose GPUs are only allocated in fixed partitions contributes its largest partition that does not exceed
+    the GPUs still needed. anti_affine: take one GPU from each machine.
     """
     split: MachineSplit = []
     left = size
@@ -163,7 +181,10 @@ def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False
 def in_order(
     offers: Sequence[MachineOffer], size: int, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:
-    """Yield the split over the offers as they come; where partitions do not add up that way, the largest first."""
+    """Yield at most one split of a job of `size` GPUs: over the offers in the given order, else largest offers first.
+
+    The second order is tried because fixed GPU partitions may add up to `size` only then.
+    """
     split = fill(offers, size, anti_affine=anti_affine)
     split = split or fill(_largest_first(offers), size, anti_affine=anti_affine)
     if split:
@@ -173,9 +194,10 @@ def in_order(
 def nearest(
     offers: Sequence[MachineOffer], size: int, fabric: Fabric | None, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:
-    """Yield splits, best first: the fewest machines, and of these the ones that meet at the innermost level.
+    """Yield splits of a job of `size` GPUs, best first: the fewest machines, closest together in the network.
 
-    Ties go to the domain with the least room, then to the first machine.
+    Closeness is the innermost fabric level with a domain that contains all machines of the split. Ties go to the domain
+    with the fewest free GPUs, then to the lowest machine number.
     """
     overall = _fewest(offers, size, anti_affine)
     if overall is None:
@@ -202,7 +224,10 @@ def _ranked(
 
 
 def _domains(offers: Sequence[MachineOffer], fabric: Fabric | None) -> Iterator[list[Sequence[MachineOffer]]]:
-    """Yield the offers by domain of each level, innermost first; a rail joins GPUs, not machines."""
+    """Yield for each fabric level, innermost first, the offers grouped by the machine's domain.
+
+    A level of rails yields no groups, since its domains contain GPUs instead of whole machines.
+    """
     for level in fabric.levels if fabric else ():
         groups: dict[str, list[MachineOffer]] = {}
         for offer in offers:
@@ -213,7 +238,11 @@ def _domains(offers: Sequence[MachineOffer], fabric: Fabric | None) -> Iterator[
 
 
 def _fewest(offers: Sequence[MachineOffer], size: int, anti_affine: bool) -> MachineSplit | None:
-    """Return the largest offers, but for the last machine the smallest that is enough."""
+    """Return a split over the fewest machines; None if the offers are too small.
+
+    It takes the largest offers first, but for the last part of the job the smallest offer that suffices. For an
+    anti-affine job, it takes one GPU from each of the machines with the smallest offers.
+    """
     if anti_affine:
         return fill(sorted(offers, key=lambda offer: (offer.size, offer.machine)), size, anti_affine=True)
     split = fill(_largest_first(offers), size)

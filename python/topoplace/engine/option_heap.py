@@ -1,4 +1,4 @@
-"""The best machine for a request, kept up to date as machines change."""
+"""A heap of the machines, ordered by each machine's best option for one job request, and updated incrementally."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ if TYPE_CHECKING:
 
 
 class Option(NamedTuple):
-    """One way to place a job on one machine."""
+    """One way to place a whole job on one machine."""
 
     order: tuple[float, ...]
-    """Sort key, smaller is better."""
+    """Sort key; smaller is better."""
     gpus: tuple[int, ...]
-    """GPU of each task, numbered as in the machine's class."""
+    """The GPU of each task, by its local number on the machine."""
     utility: float
-    """The utility to the job."""
+    """The utility to the job; larger is better."""
     details: Any
-    """The argument of `MachinePolicy.scores`."""
+    """Policy-specific data, later passed to `MachinePolicy.scores`."""
 
 
 Options = Sequence[Option]
-"""The ways to place a job on a machine, best first."""
+"""The ways to place a whole job on one machine, best first."""
 
 
 class OptionHeap(MachineWatcher):
-    """The options of every machine, and the machines in the order of their best one.
+    """The options of every machine for one job request, with the machines in a heap ordered by their best option.
 
-    Only machines that changed are evaluated again, and machines of one class in equal states are evaluated once.
+    Only machines that changed are evaluated again. Machines of equal class and state are evaluated once.
     """
 
     def __init__(self, view: ClusterView, evaluate: Callable[[MachineClass, MachineState], Options]) -> None:
-        """evaluate: returns the options of a machine of that class in that state, () if there are none."""
+        """Start with no machine evaluated.
+
+        evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
+        """
         super().__init__()
         self._view = view
         self._evaluate = evaluate
@@ -48,12 +51,15 @@ class OptionHeap(MachineWatcher):
         self._heap: list[tuple[tuple[float, ...], int]] = []
 
     def options(self, machine: int) -> Options:
-        """Return the options for placing the request on `machine` in its present state, best first."""
+        """Return the ways to place the request on `machine` in its present state, best first."""
         self._refresh()
         return self._options[machine]
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Option] | None:
-        """Return the machine and the option that is best with at least that utility; ties go to the lowest machine."""
+        """Return (machine, option) of the best option with a utility of at least `least_utility`, else None.
+
+        Ties go to the machine with the lowest number.
+        """
         self._refresh()
         found: tuple[tuple[tuple[float, ...], int], Option] | None = None
         passed: list[tuple[tuple[float, ...], int]] = []
@@ -62,7 +68,7 @@ class OptionHeap(MachineWatcher):
             order, machine = entry
             options = self._options[machine]
             if not options or options[0].order != order or (passed and passed[-1] == entry):
-                continue  # the machine has changed since, or is here twice
+                continue  # the entry is outdated, or a duplicate
             passed.append(entry)
             good = next((option for option in options if option.utility >= least_utility), None)
             if good is not None and (found is None or (good.order, machine) < found[0]):

@@ -1,4 +1,4 @@
-"""The queue a policy is shown, and its answers: a plan, or an explanation of one decision."""
+"""The input and results of a policy: queued jobs, the plan for a queue, and the explanation of one decision."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A waiting job: its id, its needs, and when it was submitted (seconds)."""
+    """A waiting job: its id, its job graph, and its submission time in seconds."""
 
     job_id: str
     job: JobGraph
     submit_time: float = 0.0
     postponed: int = 0
-    """Number of plans that have deferred it."""
+    """Number of earlier plans that deferred the job."""
 
     def __post_init__(self) -> None:
         _checks.instance(self.job, JobGraph, "job", ValueError)
@@ -32,10 +32,10 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A policy's decisions for a queue. Jobs in none of the fields simply wait.
+    """A policy's decisions for a queue, as pairs of job id and decision. A job in no field waits without a reason.
 
-    `start` is in the order to allocate in; `defer` says why a job has to wait; `reject` names jobs that can never
-    run on this topology, with the reason; `move` gives running jobs a new placement.
+    start: jobs to start, in the order in which to allocate them. defer: waiting jobs with the reason to wait.
+    reject: jobs that can never run on this topology, with the reason. move: running jobs with their new placement.
     """
 
     start: tuple[tuple[str, Placement], ...] = ()
@@ -46,10 +46,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decision with its reasons: the candidates, best first, each a different GPU set, or why there is none.
+    """The explanation of a policy's decision about one job.
 
-    `refusal` is None where `place` returns the first candidate; there may be candidates beside a refusal when the
-    policy prefers waiting to taking them.
+    candidates: possible placements on different GPU sets, best first. refusal: why the job cannot start, or None if
+    `place` returns the first candidate. Both are given if the policy prefers waiting to any candidate.
     """
 
     policy: str
@@ -58,13 +58,13 @@ class Explanation:
 
     @property
     def deferred(self) -> Refusal | None:
-        """Deprecated name of `refusal`."""
+        """Return `refusal`, whose deprecated name this is."""
         warn_deprecated("Explanation.deferred", "Explanation.refusal")
         return self.refusal
 
 
 def different_gpu_sets(placements: Iterable[Placement], count: int) -> tuple[Placement, ...]:
-    """Return the first placement of each GPU set among the first `2 * count`, at most `count`."""
+    """Return up to `count` placements on different GPU sets, in order; only the first `2 * count` are examined."""
     found: dict[frozenset[int], Placement] = {}
     for placement in islice(placements, 2 * count):
         found.setdefault(frozenset(placement.gpus), placement)

@@ -1,6 +1,6 @@
-"""The policy protocol, and the base class that turns one search into a whole policy.
+"""The policy protocol, and a base class for policies that are defined by one search method.
 
-Write either a class with the methods of `Policy`, or, shorter, a `SearchPolicy` with the one method `best`; see
+To write a policy, implement all methods of `Policy`, or derive from `SearchPolicy` and implement only `best`. See
 `examples/own_policy.py`.
 """
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Policy(Protocol):
-    """An object that chooses GPUs for jobs: it never changes the cluster, and equal input gives equal answers."""
+    """An object that chooses GPUs for jobs. It never changes the cluster, and equal inputs give equal results."""
 
     @property
     def name(self) -> str:
-        """Its name in tables and on the command line."""
+        """The policy's name in tables and on the command line."""
         ...
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -49,20 +49,23 @@ class Policy(Protocol):
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return what to start, defer, reject and move at time `now`, for the waiting jobs in order of the queue."""
+        """Return which jobs to start, defer, reject or move at time `now`, in seconds.
+
+        queue: the waiting jobs, oldest first.
+        """
         ...
 
 
 class SearchPolicy(ABC):
-    """A policy made from one search, `best`; requirements, ranking and the queue come with it.
+    """Base of policies that need only one method, `best`; it provides requirement checks, ranking and queueing.
 
-    The queue is first in, first out, and its head blocks the jobs behind it; a job that can never run is rejected.
+    The queue is strictly first in, first out: no job starts before an older one. A job that can never run is rejected.
     """
 
     name: str
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Honour hooks under their former names, and warn of them."""
+        """Accept the deprecated method names `rank` and `objection` in subclasses, with a deprecation warning."""
         super().__init_subclass__(**arguments)
         own = vars(cls)
         for old, new in (("rank", "order"), ("objection", "reason_to_wait")):
@@ -74,19 +77,19 @@ class SearchPolicy(ABC):
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> Placement | None:
-        """Return the best placement inside `free` that uses all of `required`, or None.
+        """Return the best placement on GPUs of `free` that uses all GPUs in `required`; None if there is none.
 
-        `free` holds the free GPUs that meet the job's requirements, and at least as many as it has tasks; it may be
-        smaller than `cluster.free_gpus()`. Best means the smallest `order`, and among equals the lexicographically
-        smallest ascending GPU list.
+        `free` contains only free GPUs that meet the job's requirements, at least one per task. It may be smaller than
+        `cluster.free_gpus()`. The best placement has the smallest `order`; ties go to the lexicographically smallest
+        ascending GPU list.
         """
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """Return the sort key of a candidate, smaller is better; empty where only the GPU ids matter."""
+        """Return the sort key of a placement; smaller is better. By default all keys are equal and GPU ids decide."""
         return ()
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
-        """Return why the job should wait instead of taking `placement`, its best one; None to accept it."""
+        """Return why the job should wait although `placement`, its best one, is possible; None to accept it."""
         return None
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -100,7 +103,10 @@ class SearchPolicy(ABC):
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best GPU sets, each with its best order and scores, and why `place` gives None."""
+        """Return the `top` best GPU sets, each as its best placement with scores.
+
+        If `place` would return None, the explanation also contains the reason.
+        """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
         candidates = tuple(islice(self._ranked(job, cluster), top))
@@ -111,7 +117,10 @@ class SearchPolicy(ABC):
         return Explanation(self.name, candidates, refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start jobs from the head of the queue until one has to wait; set aside those that can never run."""
+        """Return which jobs start, from the head of the queue until one has to wait.
+
+        Jobs that can never run are rejected and do not block the queue. The cluster is not changed.
+        """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
@@ -131,10 +140,10 @@ class SearchPolicy(ABC):
         return f"{type(self).__name__}()"
 
     def _ranked(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
-        """Yield the best placements of different GPU sets, best first.
+        """Yield the best placement of each GPU set, in order of preference.
 
-        Lawler's partition: the sets other than {a, b, c} are those without a, those with a but without b, and
-        those with a and b but without c; the best of each part is found by `best` again.
+        The ranking uses Lawler's partition. The sets other than {a, b, c} are those without a, those with a but
+        without b, and those with a and b but without c. Method `best` then finds the best set of each part.
         """
 
         def solve(free: GpuSet, required: GpuSet) -> None:
@@ -159,7 +168,7 @@ class SearchPolicy(ABC):
 
 
 def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
-    """Return the negated `rank`: a sort key of which smaller is better."""
+    """Convert a method `rank`, where larger is better, to a method `order`, where smaller is better."""
 
     def order(self: SearchPolicy, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         return tuple(-value for value in rank(self, job, placement))

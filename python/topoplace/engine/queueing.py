@@ -1,7 +1,7 @@
-"""The walk along a queue: each job starts, is deferred, is rejected, or waits.
+"""Queue disciplines: walk along a queue and decide for each job whether it starts, is deferred, is rejected, or waits.
 
-Disciplines: with `head_blocks`, no job may start before an older one that waits; without, jobs that fit overtake. A
-batch discipline (`BatchWalk`) decides several jobs at once.
+`walk` decides one job after the other. With `head_blocks`, no job starts before an older one that waits; without it,
+jobs that fit may overtake. `BatchWalk` decides several jobs at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.placement import Placement, Refusal
 
 Outcome = Placement | Refusal | None
-"""The placement with which a job starts, its refusal, or None for a job that waits without a reason worth noting."""
+"""The decision about a queued job: its placement, its refusal, or None if it waits without a reason."""
 
 
 def checked_queue(queue: object) -> tuple[QueuedJob, ...]:
-    """Return the entries of a queue; ValueError names the first that is no `QueuedJob`."""
+    """Return the queue as a tuple; ValueError names the first entry that is not a `QueuedJob`."""
     entries = _checks.sequence(queue, "queue", ValueError)
     if not set(map(type, entries)) <= {QueuedJob}:
         for i, entry in enumerate(entries):
@@ -30,7 +30,7 @@ def checked_queue(queue: object) -> tuple[QueuedJob, ...]:
 
 
 def refuse_duplicates(entries: Sequence[QueuedJob]) -> None:
-    """Raise ValueError for an id that is no text, or is in the queue twice."""
+    """Raise ValueError if a job id is not a string or occurs twice in the queue."""
     known: set[str] = set()
     for i, entry in enumerate(entries):
         job_id = _checks.text(entry.job_id, f"queue[{i}].job_id", ValueError)
@@ -40,7 +40,7 @@ def refuse_duplicates(entries: Sequence[QueuedJob]) -> None:
 
 
 class Outcomes:
-    """The outcomes of a walk so far."""
+    """The decisions collected during a walk along a queue."""
 
     def __init__(self) -> None:
         self._start: list[tuple[str, Placement]] = []
@@ -48,7 +48,7 @@ class Outcomes:
         self._reject: list[tuple[str, Refusal]] = []
 
     def note(self, entry: QueuedJob, outcome: Outcome) -> bool:
-        """Note the outcome of a job; return whether it still waits."""
+        """Record the outcome of a job; return True if the job keeps waiting, False if it starts or is rejected."""
         if isinstance(outcome, Placement):
             self._start.append((entry.job_id, outcome))
         elif outcome is not None and outcome.permanent:
@@ -60,7 +60,7 @@ class Outcomes:
         return False
 
     def plan(self) -> Plan:
-        """Return the outcomes as a plan."""
+        """Return the recorded outcomes as a plan."""
         return Plan(tuple(self._start), tuple(self._defer), tuple(self._reject))
 
 
@@ -71,9 +71,10 @@ def walk(
     head_blocks: bool,
     exhausted: Callable[[], bool] | None = None,
 ) -> Plan:
-    """Decide jobs one by one, oldest first.
+    """Return the plan that results from deciding jobs one by one, oldest first.
 
-    exhausted: asked after each start and wait; the walk ends where it returns True.
+    decide: returns the outcome of one job. head_blocks: stop at the first job that waits. exhausted: called after each
+    job that starts or waits; True means that no resources are left, and ends the walk.
     """
     outcomes = Outcomes()
     for entry in entries:
@@ -87,36 +88,38 @@ def walk(
 
 
 class Ask(NamedTuple):
-    """The resources of a job, as a batch counts them."""
+    """The resources that a job asks for, in the form in which a batch adds them up."""
 
     group: Hashable
-    """Equal for jobs that fit in the same situations."""
+    """Equal for interchangeable jobs: if one of them does not fit, no other does."""
     gpus: int
+    """Number of GPUs the job needs."""
     needs: NDArray[np.int64]
-    """The amount of each column of `Hosts.free`."""
+    """CPUs, MB of memory and drives the job needs, the columns of `Hosts.free`."""
 
 
 class BatchRule(Protocol):
     """A rule that decides several jobs at once and uses up its own copy of the free resources."""
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
-        """Return the resources a job needs, or why it can never run."""
+        """Return the resources a job needs; if it can never run, return the refusal instead."""
         ...
 
     def free(self) -> tuple[int, NDArray[np.int64]]:
-        """Return the number of free GPUs, and the sum of each column of `Hosts.free`."""
+        """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
         ...
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
-        """Return the decided jobs in order, and whether jobs of the batch competed for the same places.
+        """Return the decided jobs with their outcomes, and True if jobs of the batch disturbed each other.
 
-        A job with the outcome None may be tried again; jobs that are not returned do not fit.
+        A job with outcome None may be tried again in a later batch. Jobs that are not returned found no place; if jobs
+        disturbed each other, they might in a batch of their own.
         """
         ...
 
 
 class BatchWalk:
-    """A walk in batches of the oldest jobs whose requests together do not exceed the free resources.
+    """A walk along a queue in batches. A batch has the oldest jobs whose needs add up to at most the free resources.
 
     If some jobs of a batch cannot be placed, the next batch contains jobs with other requests.
     """
@@ -127,9 +130,9 @@ class BatchWalk:
         self._waiting: list[QueuedJob] = []
         self._asks: dict[str, Ask] = {}
         self._failed: set[Hashable] = set()
-        """Groups that found no place."""
+        """The groups of jobs that do not fit or were deferred; their jobs are not tried again."""
         self._alone: list[QueuedJob] = []
-        """Jobs that found no place beside others of their batch, and get a batch of their own."""
+        """Jobs that found no place together with others of their batch, and are retried in a batch of their own."""
         for entry in entries:
             ask = rule.ask(entry)
             if isinstance(ask, Refusal):
@@ -139,7 +142,7 @@ class BatchWalk:
                 self._asks[entry.job_id] = ask
 
     def plan(self) -> Plan:
-        """Decide batch after batch until none is left to try."""
+        """Return the plan that results from deciding batch after batch until no job is left to try."""
         while batch := self._next_batch():
             self._decide(batch)
         return self._outcomes.plan()

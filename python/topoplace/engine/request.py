@@ -1,4 +1,4 @@
-"""Requests: equal for interchangeable jobs, so that a decision is made once and answers all of them."""
+"""Job requests: one object for all interchangeable jobs, so that work done for one job is reused for the others."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 _MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8
-"""Up to this many GPUs the best mapping is proven; it takes microseconds."""
+"""Up to this many free GPUs the mapping is found by exact search, which takes microseconds; above it by bisection."""
 
 
 def resource_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs that need the same of a cluster, however their tasks communicate."""
+    """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored."""
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
         *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
@@ -33,31 +33,33 @@ def resource_key(job: JobGraph) -> Hashable:
 
 
 def request_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs that no policy can tell apart.
+    """Return a key that is equal for jobs that every policy treats alike.
 
-    Large graphs count as equal only if they are the same object, which the user of the key must keep alive.
+    Jobs of more than 256 edges have equal keys only if they share one graph object. The caller must keep this object
+    alive, as the key contains its id.
     """
     graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     return (resource_key(job), graph, job.profile, job.memory_bandwidth)
 
 
 class JobRequest:
-    """The request of all jobs of one `request_key`, with the tables that answer it; the view has one object for each.
+    """The request shared by all jobs with equal `request_key`, with cached tables derived from it.
 
-    Every table is built for the first of these jobs and is valid for all of them.
+    A `ClusterView` holds one such object per key. Every table is computed from the first job with that key and is valid
+    for all others.
     """
 
     def __init__(self, job: JobGraph, topology: Topology) -> None:
         self.job = job
         """The first job with this request."""
         self.size = job.num_tasks
-        """Number of GPUs it needs."""
+        """Number of GPUs the job needs."""
         self.profile = job.profile or ""
-        """The name of its performance profile, "" for none."""
+        """The name of the job's performance profile, "" for none."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
-        """Whether no two of its tasks may share a machine."""
+        """True if no two tasks of the job may share a machine."""
         self.resource_key = resource_key(job)
-        """Equal for requests that need the same of a cluster."""
+        """Equal for requests with equal resource needs and constraints."""
         self._tables: Memo[Hashable, Any] = Memo()
         self._topology = topology
         self._suitable: dict[MachineClass, Mask] = {}
@@ -65,26 +67,26 @@ class JobRequest:
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the table that a policy derives from this request by `build`, built on first use."""
+        """Return the object that `build` derived from this request on first use; it is cached under `key`."""
         found: Built = self._tables.get_or_build(key, build)
         return found
 
     @cached_property
     def weight(self) -> float:
-        """The sum of its edges' weights."""
+        """The sum of the weights of the job graph's edges."""
         return sum(weight for _, _, weight in self.job.edges)
 
     @cached_property
     def classes_that_fit(self) -> list[MachineClass]:
-        """The classes with enough suitable GPUs for all of it; none for a job whose tasks must not share a machine."""
+        """The classes of machines that can run the whole job when idle; empty if its tasks may not share a machine."""
         classes = [] if self.anti_affine else self._topology.derived(MachineClasses).classes
         return [one for one in classes if self._idle_regions(one)]
 
     @cached_property
     def communication_range(self) -> tuple[float, float]:
-        """The least and the largest cost of its communication on one machine that it fits.
+        """The lowest and the highest communication cost of the job on a single idle machine; (0, 0) if it fits none.
 
-        On machines of more than 8 GPUs both are what the search finds; on smaller ones they are proven.
+        Both are exact on machines of up to 8 GPUs in which every pair has a path; otherwise they are estimates.
         """
         places = [(one, region) for one in self.classes_that_fit for region in self._idle_regions(one)]
         least = (self.communication(one, self.mapped(one, region)) for one, region in places)
@@ -101,7 +103,7 @@ class JobRequest:
         return cost if math.isfinite(cost) else self.weight * machine_class.farthest
 
     def suitable(self, machine_class: MachineClass) -> Mask:
-        """Return the GPUs of a machine that have the model and the memory it needs."""
+        """Return the GPUs of a machine of this class that have the GPU model and memory the job needs."""
         if machine_class not in self._suitable:
             suits = suits_of(self.job)
             wanted = (local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
@@ -109,18 +111,25 @@ class JobRequest:
         return self._suitable[machine_class]
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
-        """Return the sets of free GPUs it may be placed in: partitions of its size, or `free` without partitions."""
+        """Return the sets of GPUs of one machine from which the job may take its GPUs.
+
+        The only set is `free` if it is large enough. If the machine's GPUs are only allocated in fixed partitions, the
+        sets are the free partitions of exactly the job's size.
+        """
         if machine_class.partitions:
             legal = (part for part in machine_class.partitions if part & free == part)
             return [part for part in legal if part.bit_count() == self.size]
         return [free] if free.bit_count() >= self.size else []
 
     def communication(self, machine_class: MachineClass, gpus: Sequence[int]) -> float:
-        """Return the communication cost on GPUs of a machine; infinite if two tasks that communicate have no path."""
+        """Return the job's communication cost if task i runs on `gpus[i]` of one machine.
+
+        The cost is infinite if two tasks that communicate have no path between their GPUs.
+        """
         return communication_cost_from(self.job.edges, gpus, machine_class.rows)
 
     def link_scores(self, machine_class: MachineClass, gpus: tuple[int, ...]) -> dict[str, float]:
-        """Return the scores of the links between GPUs of a machine."""
+        """Return the link scores (`objectives.links.scores_from`) of the job if task i runs on `gpus[i]`."""
         key = (machine_class, gpus)
         if key not in self._link_scores:
             tables = machine_class.bandwidth, machine_class.classes
@@ -128,7 +137,10 @@ class JobRequest:
         return self._link_scores[key]
 
     def mapped(self, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
-        """Return the GPUs with the least communication cost in a large enough region, in task order."""
+        """Return the GPU of each task in the mapping of lowest communication cost found within `region`.
+
+        The region must have at least one GPU per task. The mapping is optimal if the region has at most 8 GPUs.
+        """
         key = (machine_class, region)
         if key not in self._mapped:
             self._mapped[key] = self._map(machine_class.target, region)

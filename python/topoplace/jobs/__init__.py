@@ -1,1 +1,1 @@
-"""Jobs and their requirements: `JobGraph`, and the profiles that predict run times."""
+"""Jobs: the graph of communicating tasks (`JobGraph`), and measured profiles that predict run times."""

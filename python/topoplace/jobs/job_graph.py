@@ -1,4 +1,4 @@
-"""JobGraph: the tasks of a job, how much they communicate, and what the job requires."""
+"""JobGraph: the tasks of a job, how much each pair of them communicates, and the job's requirements."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from topoplace.kernels import Graph
 
 MAX_TASKS = 1 << 20
-"""Limit on tasks; more are refused as a mistake."""
+"""Maximum number of tasks of a job; a larger number is refused as a mistake."""
 MAX_EDGES = 1 << 23
-"""Limit on edges; more are refused as a mistake."""
+"""Maximum number of edges of a job; a larger number is refused as a mistake."""
 
 EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
@@ -32,21 +32,22 @@ EdgeSpec = tuple[int, int] | tuple[int, int, float]
 
 @dataclass(frozen=True)
 class JobGraph:
-    """The tasks of a job, one GPU each, and how much each pair communicates. Immutable, hashable, picklable.
+    """A job: its tasks, each of which needs one GPU, and how much each pair of tasks communicates.
 
-    Build one from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`, `independent`;
-    every edge has weight 1) or with `from_edges`, `from_matrix` or `from_networkx`. Add requirements with `with_`.
-    JobGraphError names the argument, the index and the value it refuses.
+    Build a job graph from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
+    `independent`), in which every edge has weight 1, or with `from_edges`, `from_matrix` or `from_networkx`. Add
+    requirements with `with_`. Job graphs are immutable, hashable and picklable. JobGraphError names the invalid
+    argument, index and value.
     """
 
     num_tasks: int
     edges: tuple[tuple[int, int, float], ...] = ()
-    """(a, b, weight) with a < b, sorted; weights are above 0 and relative to each other."""
+    """(a, b, weight) for each pair of communicating tasks, a < b, sorted; weights are positive, in any unit."""
     name: str = "custom"
     bandwidth_sensitive: bool = False
     """True if the job runs slower on slower links (MAPA's distinction)."""
     min_utility: float = 0.0
-    """Least utility, 0..1, at which the job starts; below it the job waits (SC'17)."""
+    """Minimum utility, 0..1, at which the job starts; with a lower one it waits (SC'17)."""
     gpu_memory_gb: float | None = None
     """Memory needed on each GPU, GB."""
     gpu_model: str | None = None
@@ -91,7 +92,7 @@ class JobGraph:
 
     @classmethod
     def ring(cls, k: int) -> Self:
-        """Build k tasks in a ring: task i communicates with i + 1, the last with the first.
+        """Build k tasks in a ring: task i communicates with task i + 1, and the last task with the first.
 
         `ring(2)` has one edge, `ring(1)` none.
         """
@@ -99,12 +100,12 @@ class JobGraph:
 
     @classmethod
     def chain(cls, k: int) -> Self:
-        """Build k tasks in a chain: task i communicates with i + 1."""
+        """Build k tasks in a chain: task i communicates with task i + 1."""
         return cls._pattern("chain", _checked_size(k, "k"))
 
     @classmethod
     def star(cls, k: int) -> Self:
-        """Build k tasks in a star: task 0 communicates with every other."""
+        """Build k tasks in a star: task 0 communicates with every other task."""
         return cls._pattern("star", _checked_size(k, "k"))
 
     @classmethod
@@ -114,27 +115,30 @@ class JobGraph:
 
     @classmethod
     def clique(cls, k: int) -> Self:
-        """Build k tasks, each of which communicates with every other."""
+        """Build k tasks that all communicate with each other."""
         if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
             raise JobGraphError(f"k = {k}: a clique must have at most {MAX_EDGES} edges")
         return cls._pattern("clique", k)
 
     @classmethod
     def mesh(cls, dims: Sequence[int]) -> Self:
-        """Build a grid of any dimension: tasks in row-major order communicate with neighbours along every axis."""
+        """Build a grid of tasks in which each task communicates with its neighbours along every axis.
+
+        dims: length of each axis, for any number of axes. Tasks are numbered in row-major order.
+        """
         return cls._pattern("mesh", *_checked_grid(dims))
 
     @classmethod
     def torus(cls, dims: Sequence[int]) -> Self:
-        """Build a grid that wraps around along every axis.
+        """Build a grid of tasks like `mesh`, in which the first and the last task along every axis also communicate.
 
-        An axis of length 2 has single edges, as both directions are one pair. An axis of length 1 has none.
+        dims: length of each axis. Along an axis of length 2, each pair of tasks has one edge, not two.
         """
         return cls._pattern("torus", *_checked_grid(dims))
 
     @classmethod
     def allreduce(cls, k: int) -> Self:
-        """Build the union of `ring(k)` and `tree(k)`, the two shapes of a collective; a pair in both is one edge."""
+        """Build the union of the edges of `ring(k)` and `tree(k)`, the patterns of ring and tree all-reduce."""
         return cls._pattern("allreduce", _checked_size(k, "k"))
 
     @classmethod
@@ -151,15 +155,15 @@ class JobGraph:
 
     @classmethod
     def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
-        """Build a job graph of k tasks from (a, b) or (a, b, weight), each pair at most once in either order.
+        """Build a job graph of k tasks from edges (a, b), which have weight 1, or (a, b, weight).
 
-        The default weight is 1.
+        A pair of tasks may occur only once, in either order.
         """
         return cls(k, _checks.sequence(edges, "edges", JobGraphError), name)
 
     @classmethod
     def from_matrix(cls, weights: ArrayLike, *, name: str = "custom") -> Self:
-        """Build a job graph from (k, k) weights: symmetric, 0 on the diagonal, 0 for no communication."""
+        """Build a job graph from a symmetric (k, k) matrix of weights; 0 means no communication, as on the diagonal."""
         matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
         a, b = np.nonzero(np.triu(matrix))
         edges = tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True))
@@ -178,7 +182,7 @@ class JobGraph:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> JobGraph:
-        """Read a job graph from the JSON of `to_json`; JobGraphError names what is wrong."""
+        """Read a job graph from JSON that `to_json` wrote; JobGraphError states what is wrong with other text."""
         from topoplace.jobs import job_json
 
         return job_json.parsed(text)
@@ -186,7 +190,7 @@ class JobGraph:
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
-        """Return a copy with other requirements, which are the fields of this class after `edges`."""
+        """Return a copy with some fields changed, given by name: any field of this class after `edges`."""
         if "single_node" in requirements:
             warn_deprecated("single_node", "single_machine")
             if "single_machine" in requirements:
@@ -212,13 +216,14 @@ class JobGraph:
 
     @cached_property
     def graph(self) -> Graph:
-        """Return the edges as a graph of the kernels, which is built once."""
+        """Return the tasks and edges as a graph for the kernels; it is built once and cached."""
         from topoplace import kernels
 
         return kernels.Graph.from_edges(self.num_tasks, self.edges)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # and no native handle
+        # The cached native graph is left out.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def _pattern(cls, name: str, *sizes: int) -> Self:
@@ -227,7 +232,7 @@ class JobGraph:
 
     @classmethod
     def _trusted(cls, num_tasks: int, edges: tuple[tuple[int, int, float], ...], name: str) -> Self:
-        """Build a job graph from edges that need no check: sorted, with a < b and weights above 0."""
+        """Build a job graph from edges without checking them: sorted, with a < b and weights above 0."""
         job = cls(num_tasks, (), name)
         vars(job)["edges"] = edges
         return job
@@ -289,7 +294,11 @@ def _torus(*sizes: int) -> Pairs:
 
 
 def _along_axes(sizes: Sequence[int], pairs: Callable[[int], Pairs]) -> Pairs:
-    """Yield the pairs of a row-major grid in which every line along an axis has the pairs of `pairs(length)`."""
+    """Yield the edges of a grid with axis lengths `sizes`, whose tasks are numbered in row-major order.
+
+    pairs: returns the pairs of positions to connect on a line of a given length; it applies to all lines along all
+    axes.
+    """
     index = np.arange(math.prod(sizes)).reshape(sizes)
     for axis, size in enumerate(sizes):
         lines = np.moveaxis(index, axis, 0).reshape(size, -1)
@@ -311,7 +320,7 @@ _PAIRS: dict[str, Callable[..., Pairs]] = {
 PATTERNS: Mapping[str, Callable[[int], JobGraph]] = MappingProxyType(
     {name: getattr(JobGraph, name) for name in _PAIRS if name not in ("mesh", "torus")}
 )
-"""The patterns whose argument is a number of tasks, by name."""
+"""The constructors of all patterns that take a number of tasks, by pattern name."""
 
 
 def _checked_grid(dims: Sequence[int]) -> tuple[int, ...]:

@@ -13,11 +13,11 @@ from topoplace.jobs.job_graph import JobGraph
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _KEY_OF = {"single_machine": "single_node"}
-"""The keys of version 1 that differ from their field's name, by field."""
+"""JSON key of each `JobGraph` field whose key in version 1 of the format differs from the field name."""
 
 
 def written(job: JobGraph) -> str:
-    """Write `job` as canonical JSON: ASCII without blanks, keys sorted, fields with their default omitted."""
+    """Return `job` as canonical JSON: ASCII without blanks, keys sorted, fields with default values omitted."""
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for field in fields(job):
         if (value := getattr(job, field.name)) != field.default:

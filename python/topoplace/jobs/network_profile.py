@@ -15,18 +15,18 @@ from topoplace import _checks
 
 @dataclass(frozen=True, slots=True)
 class NetworkProfile:
-    """Two measurements of how an application with remote GPUs depends on the network (thesis, section 3.3).
+    """Two measurements of how an application with remote GPUs depends on the network (Amaral's thesis, section 3.3).
 
-    alone: share s of run time T spent in communication on an idle network. contended: share s' of run time T' on a
-    network that another program fills. Computation takes equally long in both, (1 - s) T = (1 - s') T'. So a full
-    network slows the application down by T' / T = (1 - s) / (1 - s'). In between we assume a slowdown linear in the
-    load.
+    alone: share s of the run time T that is spent in communication on an idle network. contended: the same share s' of
+    the run time T' on a network that another program fills. Computation takes equally long in both cases:
+    (1 - s) T = (1 - s') T'. So a full network slows the application down by T' / T = (1 - s) / (1 - s'). For lower
+    loads we assume that the slowdown is linear in the load.
     """
 
     alone: float
     contended: float
     local: float = 0.0
-    """Share of run time spent in communication with local GPUs; the slowdown is then proportional to it."""
+    """Share of the run time spent in network communication if all GPUs are local; sensitivity is proportional to it."""
 
     def __post_init__(self) -> None:
         _checks.real(self.alone, "alone", ValueError, high=0.99)
@@ -36,16 +36,25 @@ class NetworkProfile:
             raise ValueError(f"contended = {self.contended}: must be at least alone = {self.alone}")
 
     def sensitivity(self, *, remote: bool) -> float:
-        """Return the extra run time on a full network, relative to the run time alone."""
+        """Return the extra run time on a full network as a fraction of the run time on an idle one; 0 means none.
+
+        remote: True if the job uses remote GPUs.
+        """
         full = (1 - self.alone) / (1 - self.contended) - 1
         return full if remote else full * self.local / self.alone if self.alone else 0.0
 
     def slowdown(self, load: float, *, remote: bool) -> float:
-        """Return the run time relative to an idle network if other jobs cause this load; above 1 counts as 1."""
+        """Return the run time relative to that on an idle network, if other jobs cause the network load `load`.
+
+        Loads above 1 count as 1. remote: True if the job uses remote GPUs.
+        """
         return 1 + min(load, 1.0) * self.sensitivity(remote=remote)
 
     def traffic(self, *, remote: bool) -> float:
-        """Return the load that one GPU puts on its machine's network and, if remote, on its process's machine."""
+        """Return the network load that one GPU of the job causes; a remote GPU causes it at both ends.
+
+        The ends are the machine of the GPU and the machine of its process.
+        """
         return self.alone if remote else self.local
 
 
@@ -54,11 +63,11 @@ NEUTRAL = NetworkProfile(0.0, 0.0)
 
 
 class OnMachine(Protocol):
-    """A process of a job, such as a `HostShare`."""
+    """Protocol of an object that says on which machine a process runs, such as a `HostShare`."""
 
     @property
     def machine(self) -> int:
-        """Return the number of the process's machine."""
+        """Return the number of the machine on which the process runs."""
         ...
 
 
@@ -69,7 +78,12 @@ def traffic(
     remote: Sequence[int],
     machine_of: Sequence[int],
 ) -> Iterator[tuple[int, float]]:
-    """Yield (machine, load) for every GPU of a job, and for both ends of remote ones; machines may repeat."""
+    """Yield (machine, load) for the traffic of every GPU of a job; machines may repeat.
+
+    A GPU loads the network of its process's machine; a remote GPU also loads that of its own machine. gpus: the GPU of
+    each task. shares: the machine of each process; if empty, processes are beside their GPUs. remote: the remote GPUs.
+    machine_of: the machine of each GPU of the cluster.
+    """
     for task, gpu in enumerate(gpus):
         far = gpu in remote
         host = shares[task * len(shares) // len(gpus)].machine if shares else machine_of[gpu]

@@ -1,8 +1,8 @@
-"""PerformanceProfile: measured run times of jobs, alone by placement class, and beside each other.
+"""PerformanceProfile: measured run times of jobs that run alone, by placement class, or beside another job.
 
-A job kind is (name, number of GPUs). The name is the value of `JobGraph.profile`, such as "alexnet/4": a model and,
-after the last slash, its batch size. Times are in seconds. Placement classes are SC'17's `intra-socket` and
-`inter-socket`, and `inter-machine` for clusters.
+A *job kind* is a pair (name, number of GPUs). The name is the value of `JobGraph.profile`, such as "alexnet/4": a model
+and, after the last slash, its batch size. Times are in seconds. A *placement class* tells how far apart the GPUs of a
+job are: SC'17's `intra-socket` and `inter-socket`, and `inter-machine` for clusters.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from topoplace.jobs.profile_text import PLACEMENTS, Measurement
 __all__ = ["PLACEMENTS", "JobKind", "Measurement", "PerformanceProfile", "read_measurements"]
 
 JobKind = tuple[str, int]
-"""(name, number of GPUs)."""
+"""A job kind: (name, number of GPUs)."""
 Solo = tuple[str, int, str]
-"""A job kind and its placement class."""
+"""The key of a run alone: (name, number of GPUs, placement class)."""
 Pair = tuple[str, int, str, int]
-"""A job kind and the kind that ran beside it."""
+"""The key of a run beside another job: (name, number of GPUs, other's name, other's number of GPUs)."""
 
 _PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
 """Assumed placement classes of a pair if unknown, likeliest first: SC'17 ran two 2-GPU jobs on GPUs 0, 2 and 1, 3."""
@@ -35,12 +35,12 @@ _PAIR_CLASSES: Final = ("inter-socket", "intra-socket", "inter-machine")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerformanceProfile:
-    """Measured run times of job kinds in seconds. Immutable, hashable, picklable; equal if all measurements are.
+    """Measured run times of job kinds (name, number of GPUs) in seconds. Immutable, hashable and picklable.
 
-    solo: seconds alone by (name, number of GPUs, placement class). colocation: seconds of the first job beside the
-    second by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds means not measured, like a missing
-    key. colocation_placement: placement class of the first job beside the second, if known. ValueError names the entry
-    it refuses.
+    solo: run time alone, by (name, number of GPUs, placement class). colocation: run time of the first job beside the
+    second, by (name, number of GPUs, other's name, other's number of GPUs). 0 seconds means not measured, like a
+    missing key. colocation_placement: placement class of the first job when it ran beside the second, if known.
+    ValueError names an invalid entry.
     """
 
     solo: Mapping[Solo, float]
@@ -70,10 +70,10 @@ class PerformanceProfile:
 
     @classmethod
     def build(cls, measurements: Iterable[Measurement], *, percentile: float = 95.0) -> Self:
-        """Build a profile from several runs of each kind by taking a percentile (0..100), linear between two runs.
+        """Build a profile from repeated runs: the time of each kind of run is a percentile (0..100) of its runs.
 
-        SC'17 takes the 95th percentile of five executions (section 5.1). If a pair was measured in several placement
-        classes, the class with the largest slowdown counts.
+        Percentiles are interpolated linearly. SC'17 takes the 95th percentile of five executions (section 5.1). If a
+        pair of jobs was measured in several placement classes, the class with the largest slowdown counts.
         """
         percentile = _checks.real(percentile, "percentile", ValueError, high=100.0)
         alone: defaultdict[Solo, list[float]] = defaultdict(list)
@@ -86,14 +86,15 @@ class PerformanceProfile:
                 beside[_pair_key(run), run.placement].append(run.seconds)
         solo = cls({key: float(np.percentile(times, percentile)) for key, times in alone.items()})
         pairs = [(*key, float(np.percentile(times, percentile))) for key, times in beside.items()]
-        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)  # the last of equal pairs wins
+        # Among entries of one pair, the last one, with the largest slowdown, stays in the dicts below.
+        pairs.sort(key=lambda pair: solo._ratio(*pair) or 0.0)
         placed = {pair: placement for pair, placement, _ in pairs}
         times = {pair: seconds for pair, _, seconds in pairs}
         return cls(solo.solo, times, {pair: where for pair, where in placed.items() if where})
 
     @classmethod
     def from_csv(cls, text: str) -> Self:
-        """Read a profile from the CSV of `to_csv`, or from the long form of the profiles published with SC'17."""
+        """Read a profile from CSV that `to_csv` wrote, or from CSV of SC'17's profiles with the same columns."""
         return cls._of_runs(profile_text.read_csv(text), "line")
 
     def to_csv(self) -> str:
@@ -105,7 +106,7 @@ class PerformanceProfile:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a profile from the JSON of `to_json`; ValueError names the run at fault."""
+        """Read a profile from JSON that `to_json` wrote; ValueError names the invalid run."""
         return cls._of_runs(profile_text.read_json(text), "run")
 
     def to_json(self) -> str:
@@ -113,7 +114,7 @@ class PerformanceProfile:
         return profile_text.write_json(self.runs())
 
     def runs(self) -> Iterator[Measurement]:
-        """Yield all measurements, sorted: first alone, then beside each other."""
+        """Yield all measurements: first the runs alone, then the runs beside another job, each sorted."""
         for key, seconds in self.solo.items():
             yield _solo_run(key, seconds)
         for pair, seconds in self.colocation.items():
@@ -121,7 +122,10 @@ class PerformanceProfile:
 
     @classmethod
     def _of_runs(cls, runs: Iterable[tuple[int, Measurement]], what: str) -> Self:
-        """Build a profile from numbered runs, one of each kind; `what` names the numbers in errors ("line")."""
+        """Build a profile from (number, run) pairs; ValueError if two runs measure the same thing.
+
+        what: the word for the numbers in error messages, such as "line".
+        """
         first: dict[Solo | Pair, int] = {}
         solo: dict[Solo, float] = {}
         pairs: dict[Pair, Measurement] = {}
@@ -140,20 +144,19 @@ class PerformanceProfile:
 
     @cached_property
     def kinds(self) -> tuple[JobKind, ...]:
-        """Return the job kinds with a time alone, sorted."""
+        """Return the job kinds (name, number of GPUs) that were measured alone, sorted."""
         return tuple(sorted({(name, num_gpus) for name, num_gpus, _ in self.solo}))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of `kinds`, sorted."""
+        """Return the names of the job kinds that were measured alone, sorted."""
         return tuple(sorted({name for name, _ in self.kinds}))
 
     def solo_time(self, name: str, num_gpus: int, placement: str = "intra-socket") -> float | None:
-        """Return the seconds of a job kind alone in a placement class; None for an unknown kind.
+        """Return the run time in seconds of a job alone in a placement class; None for an unknown kind of job.
 
-        If the class was not measured, the nearest better class counts, or else the nearest worse one. For instance, a
-        job with more GPUs than a socket takes the time across sockets. A job never measured across machines takes at
-        least as long there as across sockets.
+        If this class was not measured, the time of the next closer class counts, or else that of the next farther one.
+        For example, a job that was measured only across sockets gets this time for `intra-socket`, too.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
@@ -161,21 +164,22 @@ class PerformanceProfile:
         return times[PLACEMENTS.index(placement)] if times else None
 
     def ideal_time(self, name: str, num_gpus: int) -> float | None:
-        """Return the least seconds of a job kind alone over all placement classes; None for an unknown kind."""
+        """Return the shortest run time in seconds of a job alone, over all placement classes; None if unknown."""
         times = self._times.get((name, num_gpus))
         return min(times) if times else None
 
     def slowdown(self, name: str, num_gpus: int, other: str, other_gpus: int) -> float:
-        """Return the run time of the first kind beside the second, relative to alone; at least 1.
+        """Return the run time of the first job beside the second, divided by its run time alone; at least 1.
 
-        The time alone is that of the placement class in which the pair was measured. If the class is unknown, it is the
-        time across sockets, or else within a socket, or else across machines. SC'17 ran two 2-GPU jobs on GPUs 0, 2 and
-        1, 3. Compared with packed GPUs most of the loss would be locality, not interference.
+        The time alone is that of the placement class in which the pair was measured. If this class is unknown, the time
+        across sockets is used, or else within a socket, or else across machines. The reason is that SC'17 ran its pairs
+        of 2-GPU jobs across sockets, on GPUs 0, 2 and 1, 3. Relative to a run on one socket, most of the loss would be
+        due to locality and not to interference.
 
         An unmeasured pair gets the median of the first of these groups that has a measured pair, or 1 if none has:
-        - the first kind beside any other;
-        - its model, with any batch or number of GPUs, beside any other;
-        - any kind beside the second;
+        - the first job (same name and number of GPUs) beside any other;
+        - the first job's model, with any batch size or number of GPUs, beside any other;
+        - any job beside the second;
         - all pairs.
         """
         known = self._slowdowns.get((name, num_gpus, other, other_gpus))
@@ -194,14 +198,14 @@ class PerformanceProfile:
 
     @cached_property
     def worst_slowdown(self) -> float:
-        """Return the largest slowdown of a measured pair; 1 if there is none."""
+        """Return the largest slowdown of any measured pair of jobs; 1 if no pair was measured."""
         return max(self._slowdowns.values(), default=1.0)
 
     # ---- cached tables -------------------------------------------------------------------------------------
 
     @cached_property
     def _times(self) -> dict[JobKind, tuple[float, ...]]:
-        """Return the seconds in each placement class by job kind, with gaps filled as in `solo_time`."""
+        """Return by job kind its run times alone, s, one per placement class, with gaps filled as in `solo_time`."""
         return {kind: tuple(self._filled(*kind)) for kind in self.kinds}
 
     def _filled(self, name: str, num_gpus: int) -> Iterator[float]:
@@ -212,13 +216,16 @@ class PerformanceProfile:
 
     @cached_property
     def _slowdowns(self) -> dict[Pair, float]:
-        """Return the slowdown of every pair whose first kind was measured alone."""
+        """Return the slowdown, at least 1, of every measured pair whose first job was also measured alone."""
         placed = self.colocation_placement
         ratios = {pair: self._ratio(pair, placed.get(pair), time) for pair, time in self.colocation.items()}
         return {pair: max(1.0, ratio) for pair, ratio in ratios.items() if ratio is not None}
 
     def _ratio(self, pair: Pair, placement: str | None, seconds: float) -> float | None:
-        """Return the time of a pair divided by the time alone; None if the kind has no time alone."""
+        """Return `seconds`, a time beside another job, divided by the first job's time alone; None if that is unknown.
+
+        placement: placement class of the first job; None if unknown.
+        """
         name, num_gpus = pair[:2]
         measured = (place for place in _PAIR_CLASSES if (name, num_gpus, place) in self.solo)
         base = self.solo_time(name, num_gpus, placement or next(measured, PLACEMENTS[0]))
@@ -226,7 +233,7 @@ class PerformanceProfile:
 
     @cached_property
     def _medians(self) -> dict[Hashable, float]:
-        """Return the median slowdown of each group of similar pairs that `slowdown` falls back to."""
+        """Return the median slowdown of each group of pairs that `slowdown` uses for unmeasured pairs, by group."""
         groups: defaultdict[Hashable, list[float]] = defaultdict(list)
         for (name, num_gpus, other, other_gpus), slowdown in self._slowdowns.items():
             for group in (
@@ -273,7 +280,7 @@ def _pair_run(pair: Pair, seconds: float, placement: str | None) -> Measurement:
 
 
 def _named(what: str, *fields: Any) -> Measurement:
-    """Build a measurement; `what` names its entry in errors."""
+    """Build a measurement from its fields; `what` precedes the message of a ValueError."""
     try:
         return Measurement(*fields)
     except ValueError as error:
@@ -289,10 +296,13 @@ def _pair_key(run: Measurement) -> Pair:
 
 
 def _model(name: str) -> str:
-    """Return the name of a profile without its batch size."""
+    """Return a profile name without its batch size: "alexnet" for "alexnet/4"."""
     return name.rpartition("/")[0] or name
 
 
 def read_measurements(text: str) -> Iterator[Measurement]:
-    """Read measurements from CSV with the columns of `PerformanceProfile.to_csv`; a kind may have several runs."""
+    """Yield the measurements in a CSV text with the columns of `PerformanceProfile.to_csv`.
+
+    Unlike in a profile, several rows may measure the same thing.
+    """
     return (run for _, run in profile_text.read_csv(text))

@@ -1,4 +1,4 @@
-"""Read and write performance profiles and measurements: CSV for both, JSON for profiles."""
+"""Read and write measured runs: CSV for profiles and single measurements, JSON for profiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER, number, records
 
 FORMAT: Final = "topoplace.profile"
 PLACEMENTS: Final = ("intra-socket", "inter-socket", "inter-machine")
-"""Placement classes of a job's GPUs, from near to far."""
+"""Placement classes, which tell how far apart a job's GPUs are, from near to far."""
 _COLUMNS: Final = (
     *("kind", "model", "batch", "gpus", "placement"),
     *("with_model", "with_batch", "with_gpus", "seconds"),
@@ -28,10 +28,11 @@ _WITH: Final = ("with_model", "with_batch", "with_gpus")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured run of a job on GPUs of a placement class, alone or beside another job.
+    """The run time of one measured run of a job, alone or beside another job.
 
-    seconds: from 1e-9 to 1e15, so that ratios are finite; 0 means not measured. other, other_gpus: the profile and
-    number of GPUs of the job beside it; None if it ran alone. ValueError names the field it refuses.
+    name: profile name of the job. seconds: run time, 1e-9 to 1e15 to keep ratios finite; 0 means not measured. other,
+    other_gpus: profile name and number of GPUs of the job that ran beside it; None if it ran alone. ValueError names an
+    invalid field.
     """
 
     name: str
@@ -66,8 +67,8 @@ class Measurement:
 def read_csv(text: str) -> Iterator[tuple[int, Measurement]]:
     """Yield the line number and the measurement of each row of a CSV text.
 
-    Columns: kind (solo or collocation), model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds. A
-    name is model/batch, or the model if the batch is empty.
+    Columns: kind (solo or collocation), model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds. The
+    profile name of a measurement is model/batch, or the model if the batch is empty.
     """
     for line, row in records(text, _COLUMNS):
         kind = row["kind"].strip()
@@ -94,17 +95,17 @@ def read_csv(text: str) -> Iterator[tuple[int, Measurement]]:
 
 
 def _seconds(text: str, line: int) -> float:
-    """Parse the seconds of a row; 0 if they are missing.
+    """Parse the column of seconds; return 0 if it is empty.
 
-    Two of the published profiles contain, by mistake, a list of solo times instead of the time of a pair that was not
-    measured. Such a text also gives 0.
+    Two of SC'17's published profiles contain, by mistake, a list of solo times in rows of pairs that were not measured.
+    Such a text also gives 0.
     """
     text = text.strip()
     return 0.0 if not text or _TIMES_ALONE.fullmatch(text) else number(text, float, line, "seconds")
 
 
 def write_csv(measurements: Iterable[Measurement]) -> str:
-    """Write `measurements` as CSV, which `read_csv` can read."""
+    """Return `measurements` as CSV text, which `read_csv` can read."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -127,13 +128,13 @@ def _split_name(name: str) -> tuple[str, str]:
 
 
 def write_json(measurements: Iterable[Measurement]) -> str:
-    """Write `measurements` as canonical JSON."""
+    """Return `measurements` as canonical JSON: equal measurements give equal text."""
     runs = [{key: value for key, value in asdict(run).items() if value is not None} for run in measurements]
     return json.dumps({"format": FORMAT, "version": 1, "runs": runs}, sort_keys=True, separators=(",", ":"))
 
 
 def read_json(text: str) -> Iterator[tuple[int, Measurement]]:
-    """Yield the index and the content of each run in JSON of `write_json`."""
+    """Yield the index and the measurement of each run in JSON text that `write_json` wrote."""
     record = _object(text)
     if record.get("format") != FORMAT or record.get("version") != 1:
         found = _checks.shown((record.get("format"), record.get("version")))

@@ -5,7 +5,7 @@ embeddings it returns the one with the lexicographically smallest sorted vertex 
 smallest mapping. Among equal proven bipartitions it returns the lexicographically smallest side vector.
 
 A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph. A `Graph`
-caches what searches prepare (plans, automorphisms, weight levels), so pass the same object to all calls.
+caches data that searches prepare (search plans, automorphisms, weight levels), so pass the same object to all calls.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embed
 
 
 def __getattr__(name: str) -> Any:
-    """Return the function that a deprecated name refers to, with a warning."""
+    """Return the function to which a deprecated name of this module refers, with a DeprecationWarning."""
     if name not in _RENAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn(f"{__name__}.{name} is now {_RENAMED[name]}", DeprecationWarning, stacklevel=2)

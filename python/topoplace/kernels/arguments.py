@@ -1,4 +1,4 @@
-"""Check arguments that several kernels share."""
+"""Checks of arguments that several kernels have in common."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INT64_MAX = 2**63 - 1
 
 
 def vertices(values: Any, name: str, num_vertices: int) -> list[int]:
-    """Return vertices as a list of integers; ValueError names the first that does not exist."""
+    """Return vertex numbers as a list; ValueError names the first that is not an integer in 0..num_vertices - 1."""
     listed: Any = values.tolist() if hasattr(values, "tolist") else values
     chosen: list[Any] = list(_checks.sequence(listed, name, ValueError))
     for i, v in enumerate(chosen):

@@ -1,4 +1,4 @@
-"""Solve minimum-cost flow again and again on a network that changes between solutions."""
+"""A minimum-cost flow network that can be changed and solved again incrementally."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from topoplace.kernels.min_cost_flow import (
 
 
 class FlowNetwork:
-    """A minimum-cost flow network that changes. Each `solve` starts from the flow and prices of the last one.
+    """A minimum-cost flow network that can be changed; each `solve` starts from the previous flow and potentials.
 
     Nodes and arcs keep their numbers until they are removed; numbers of removed ones are reused. The numbers index the
-    columns of `columns()` and the arrays that `solve` returns. Lower bounds are not supported. All changes take arrays.
-    ValueError names the refused argument, index and value; the network is then unchanged.
+    columns of `columns()` and the arrays that `solve` returns. Lower bounds are not supported. All methods that change
+    the network take arrays. ValueError names the invalid argument, index and value; the network is then unchanged.
 
-    Scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI 2016). The following
-    changes take only a search as long as the effect of the change:
+    Scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI 2016). After the
+    following changes, the work of `solve` depends only on how far the change affects the flow:
     - A task (supply 1, no entering arc) is added or removed, or changes its costs.
     - The unscheduled node of a job is added or removed.
     - A machine changes its capacity or its cost to the sink.
 
-    Other changes behind the tasks are solved from scratch. Any other network is solved by cost scaling from the last
-    flow and potentials. Use it from one thread at a time; RuntimeError if a second thread calls it during a solve.
+    After other changes to nodes and arcs behind the tasks, a scheduling graph is solved from scratch. Any other network
+    is solved by cost scaling from the last flow and potentials. Use a network from one thread at a time; RuntimeError
+    if a second thread calls it during a solve.
     """
 
     def __init__(self) -> None:
@@ -55,11 +56,14 @@ class FlowNetwork:
         return self._kept.num_arcs
 
     def add_nodes(self, supply: ArrayLike) -> Indices:
-        """Add nodes with these supplies (k,), negative for demands, and return their numbers (k,)."""
+        """Add k nodes and return their numbers (k,). supply: (k,) supply of each node, negative for a demand."""
         return self._kept.add_nodes(integers(supply, "supply", np.int64))
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Indices:
-        """Add arcs from `tail` to `head` (k,) with capacities and unit costs (k,), and return their numbers (k,)."""
+        """Add k arcs and return their numbers (k,).
+
+        All arguments have shape (k,). tail, head: nodes that each arc leaves and enters. cost: cost per unit of flow.
+        """
         return self._kept.add_arcs(
             integers(tail, "tail", np.int32),
             integers(head, "head", np.int32),
@@ -68,45 +72,48 @@ class FlowNetwork:
         )
 
     def remove_nodes(self, nodes: ArrayLike) -> None:
-        """Remove nodes (k,) and all their arcs."""
+        """Remove the nodes with these numbers, and all arcs that leave or enter them."""
         self._kept.remove_nodes(integers(nodes, "nodes", np.int32))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
-        """Remove arcs (k,)."""
+        """Remove the arcs with these numbers."""
         self._kept.remove_arcs(integers(arcs, "arcs", np.int32))
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """Set the supplies (k,) of nodes (k,)."""
+        """Set the supply of each of `nodes`; both arrays have shape (k,)."""
         self._kept.set_supply(integers(nodes, "nodes", np.int32), integers(supply, "supply", np.int64))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Set the capacities (k,) of arcs (k,)."""
+        """Set the capacity of each of `arcs`; both arrays have shape (k,)."""
         limit = integers(whole_limits(capacity), "capacity", np.int64)
         self._kept.set_capacity(integers(arcs, "arcs", np.int32), limit)
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """Set the unit costs (k,) of arcs (k,)."""
+        """Set the cost per unit of flow of each of `arcs`; both arrays have shape (k,)."""
         self._kept.set_cost(integers(arcs, "arcs", np.int32), integers(cost, "cost", np.int64))
 
     def columns(self) -> Columns:
-        """Return a copy of the network, indexed by number; removed nodes have supply 0, removed arcs capacity 0."""
+        """Return a copy of the network as arrays that are indexed by node and arc number.
+
+        Removed nodes have supply 0, and removed arcs have capacity 0.
+        """
         tail, head, capacity, cost, supply = self._kept.columns()
         return Columns(len(supply), tail, head, None, capacity, cost, supply)
 
     def solve(
         self, *, algorithm: Algorithm = "auto", timeout: float | None = None, max_nodes: int | None = None
     ) -> FlowSolution:
-        """Solve like `min_cost_flow`, and return flow by arc number and potential by node number.
+        """Solve the network like `min_cost_flow`; return flow by arc number and potential by node number.
 
-        At `timeout` seconds, or after `max_nodes` steps, the status is "timeout", and the next call continues from
-        there. `verify` of the solution works until the network changes.
+        At `timeout` seconds, or after `max_nodes` steps, the status is "timeout", and the next call continues the
+        search. Method `verify` of the solution can be called until the network changes.
         """
         answer = self._kept.solve(algorithm_of(algorithm), *limits(timeout, max_nodes))
         return solution(answer, _CurrentState(self._kept))
 
 
 class _CurrentState:
-    """The current state of a network, valid until it changes."""
+    """The network of a solution, read from a `FlowNetwork` on demand; ValueError once that network has changed."""
 
     def __init__(self, kept: _core.FlowNetwork) -> None:
         self._kept, self._version = kept, kept.version
@@ -123,7 +130,7 @@ class _CurrentState:
 
 
 class _Changed:
-    """The state of a network that has changed since it was solved."""
+    """The network of a solution whose `FlowNetwork` has changed since; reading it is a ValueError."""
 
     def columns(self) -> Columns:
         raise ValueError("the network has been changed since it was solved")

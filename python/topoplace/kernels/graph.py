@@ -1,4 +1,4 @@
-"""The graph that all kernels accept."""
+"""The graph class that all kernels accept as an argument."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Graph(_core.Graph):
 
     @classmethod
     def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
-        """Build a graph of `num_vertices` vertices from (u, v) or (u, v, weight) rows, each edge once.
+        """Build a graph of `num_vertices` vertices from rows (u, v), which have weight 1, or (u, v, weight).
 
-        The default weight is 1. ValueError names an edge that is out of range, a loop, repeated, or has a weight that
-        is not positive and finite.
+        ValueError names an edge that is out of range, is a loop, occurs twice, or has a weight that is not positive and
+        finite.
         """
         listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
         rows = _checks.numbers_of(listed, "edges", ValueError)

@@ -1,4 +1,4 @@
-"""Map tasks to distinct vertices of a target so that communication travels short distances."""
+"""Map the tasks of a source graph to distinct vertices of a target such that communication costs little."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Method: TypeAlias = Literal["drb", "exact"]
 
 
 class TargetDistance(_core.TargetDistance):
-    """The distances between the vertices of a target, for `map_graph`. Immutable.
+    """The distances between the vertices of a target, as an argument of `map_graph`. Immutable.
 
     distance: (n, n) symmetric matrix of values in 0..1e100, 0 on the diagonal. ValueError names the first invalid
-    entry. The object caches the recursive bisection of the target, so pass the same one to all calls.
+    entry. The object caches the recursive bisection of the target, so pass the same object to all calls.
     """
 
     __slots__ = ()
@@ -35,24 +35,24 @@ class TargetDistance(_core.TargetDistance):
 
 
 class Mapping(NamedTuple):
-    """A mapping of the tasks of a source graph to target vertices, with its cost."""
+    """The result of `map_graph`: the target vertex of each task, its cost, and how good it is proven to be."""
 
     target_of: NDArray[np.int32]
-    """(k,): the target vertex of each source vertex."""
+    """(k,): the target vertex of each source vertex (task)."""
     cost: float
-    """Sum of source weights times target distances, plus the prices of the vertices used."""
+    """Sum over source edges of weight times target distance, plus `target_cost` of the vertices used."""
     bound: float
     """Lower bound on the cost of any mapping."""
     optimal: bool
     """True if no mapping costs less: `cost` equals `bound`."""
     complete: bool
-    """False if the deadline ended the search early. With method="exact", True also means that ties were broken."""
+    """False if a limit ended the search early. With method="exact", True also means that ties were broken."""
     descents: int
-    """Number of regions that were bisected together with the tasks."""
+    """Number of target regions that were bisected together with the tasks."""
     exchanges: int
-    """Number of moves and swaps by refinement."""
+    """Number of moves and swaps that the refinement made."""
     nodes: int
-    """Number of partial mappings that the proof visited; in a large problem one counts several times."""
+    """Number of partial mappings that branch and bound visited; in large problems, each counts several times."""
 
 
 def map_graph(
@@ -69,22 +69,22 @@ def map_graph(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Mapping | None:
-    """Map the source's vertices (tasks) to distinct target vertices at low cost; None if there are too few.
+    """Map the source's vertices (tasks) to distinct target vertices at low cost; None if the target has too few.
 
-    Each source edge costs its weight times the distance between the images of its ends. Each vertex used costs its
-    `target_cost` (n,), 0 by default. target_distance: a `TargetDistance` or its matrix. free: the vertices that may be
-    used, all by default.
+    Each source edge costs its weight times the distance between the target vertices of its ends. Each target vertex
+    used costs its entry of `target_cost` (n,), 0 by default. target_distance: a `TargetDistance` or its matrix. free:
+    the target vertices that may be used, all by default.
 
-    method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs over the whole
-    target and over packed regions of it; `regions` adds more vertex sets. The result is refined by pairwise exchange,
-    by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from `seed`. Each
-    step runs only while the cost is above the bound. The same seed gives the same answer everywhere.
+    method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole
+    target and on compact regions of it; `regions` adds more sets of target vertices. The result is refined by pairwise
+    exchange, by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from
+    `seed`. Each step runs only while the cost is above the lower bound. The same seed gives the same answer everywhere.
 
-    method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) to a
-    proof. Tasks are placed in a fixed order: first the heaviest, then always the task with the largest weight to
-    placed ones. Ties go to the heavier task, then to the smaller number. Among all mappings of least cost, the
-    lexicographically smallest in this order is returned. Costs that differ by less than 1e-12 of the largest mapping
-    cost are equal.
+    method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) until
+    the result is proven. Tasks are placed in a fixed order: first the task with the largest total edge weight, then
+    always the task with the largest weight to tasks already placed. Ties go to the larger total weight, then to the
+    smaller number. Among all mappings of least cost, the lexicographically smallest in this order is returned. Costs
+    that differ by less than 1e-12 of the largest mapping cost count as equal.
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best mapping so far is returned with a valid
     `bound` and complete=False. Preparing a target or a proof is not interrupted, and takes seconds for thousands of
@@ -118,10 +118,11 @@ def verify_task_mapping(
     target_cost: ArrayLike | None = None,
     free: Iterable[int] | None = None,
 ) -> bool:
-    """Return True if `target_of` (k,) is a valid answer of `map_graph` with these arguments, and `cost` is its cost.
+    """Return True if `target_of` (k,) maps the tasks to distinct usable vertices, and `cost` is the mapping's cost.
 
-    The check uses only the definition, shares no code with the searches, and is accurate to 1e-9 of the largest mapping
-    cost. Raises ValueError on bad input.
+    Arguments are as for `map_graph`. The check uses only the definition, shares no code with the searches, and is
+    accurate to 1e-9 of the largest mapping cost. It does not check that the cost is minimal. Raises ValueError on bad
+    input.
     """
     s, t = Graph.of(source), _target(target_distance)
     prices = None if target_cost is None else _prices(target_cost, t)

@@ -1,4 +1,4 @@
-"""Match subgraphs: find all embeddings of a pattern in a target, count them, or find the best one."""
+"""Subgraph matching: find all embeddings of a pattern graph in a target graph, count them, or find the best one."""
 
 from __future__ import annotations
 
@@ -19,43 +19,44 @@ Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
 
 
 class Embedding(NamedTuple):
-    """The best embedding of a pattern, with its proof."""
+    """The result of `best_subgraph`: the best embedding found, its score, and an upper bound on any score."""
 
     vertices: NDArray[np.int32]
     """(k,): the target vertex of each pattern vertex."""
     score: float
-    """Score of `vertices`; for "bottleneck_sum" the sum."""
+    """Value of the objective for this embedding, larger is better; for "bottleneck_sum" the sum."""
     bound: float
     """Upper bound on the score of any embedding."""
     optimal: bool
     """True if `score` is proven to be the best."""
     complete: bool
-    """True if all ties were also broken, so that the answer is the canonical one."""
+    """True if the search also broke all ties, so that the answer is the lexicographically smallest of the best."""
     nodes: int
     """Number of partial mappings that the search visited."""
 
 
 class Remainder(NamedTuple):
-    """An embedding whose remaining free vertices have the largest total edge weight between them."""
+    """The result of `best_remainder`: the embedding that leaves the largest edge weight among unused free vertices."""
 
     vertices: NDArray[np.int32]
     """(k,): the target vertex of each pattern vertex."""
     remainder: float
     """Total weight of the edges among the remaining free vertices (MAPA, eq. 3)."""
     score: float
-    """Sum of the weights of the target edges that the pattern uses."""
+    """Sum of the weights of the target edges that the pattern uses; it breaks ties."""
     optimal: bool
-    """True if `remainder`, then `score`, are proven to be the best."""
+    """True if `remainder` is proven to be maximal, and `score` to be maximal among embeddings with this remainder."""
     nodes: int
     """Number of partial solutions that the search visited."""
 
 
 class LinkCountScore:
-    """An objective that depends only on the number of target edges of each class that the pattern uses.
+    """An objective of `best_subgraph` that depends only on how many target edges of each class the pattern uses.
 
-    link_class: (n, n) array of classes 0 .. K-1 (K <= 8), read only where the target has an edge. function: maps an
-    int64 array (v, K) of count vectors to v finite scores; larger is better. It is called once for each target and
-    number of pattern edges. Keep one object per topology, as it caches these tables.
+    link_class: (n, n) array with the class 0 .. K-1 of each target edge (K <= 8); other entries are ignored. function:
+    maps an int64 array (v, K), whose rows are numbers of used edges by class, to v finite scores; larger is better.
+    It is called once per target and number of pattern edges. Keep one object per topology, as it caches the tables
+    of scores.
     """
 
     def __init__(
@@ -74,7 +75,10 @@ class LinkCountScore:
         self._tables: dict[tuple[int, int], tuple[Graph, _core.LinkCountScore]] = {}
 
     def table(self, target: Graph, num_edges: int) -> _core.LinkCountScore:
-        """Return the table of scores of all count vectors of `num_edges` edges, ranked for the search."""
+        """Return the cached native table of scores for patterns with `num_edges` edges in `target`.
+
+        It has a score for each way in which `num_edges` edges can be distributed over the link classes.
+        """
         key = (id(target), num_edges)
         if key not in self._tables:  # the entry keeps the target alive, so that its id is not reused
             vectors = _core.count_vectors(num_edges, self.num_classes).astype(np.int64)
@@ -102,11 +106,11 @@ def enumerate_subgraphs(
     """Return all embeddings of the pattern in the target as an int32 array (m, k): row[i] is the image of vertex i.
 
     An embedding is injective and maps every pattern edge to a target edge of weight at least `min_weight`. With
-    `induced`, it also maps non-edges to non-edges. The order of rows is always the same.
+    `induced`, it also maps non-edges to non-edges. The order of rows is deterministic.
 
-    distinct: one row for each of "mappings" (all monomorphisms), "images" (image subgraphs), or "vertex_sets" (sets of
-    target vertices, in lexicographic order). The last two return the lexicographically smallest mapping of each.
-    candidates: optional (k, n) boolean array of allowed images. limit: most rows to return.
+    distinct: "mappings" returns every embedding. "images" returns one embedding per image subgraph, "vertex_sets" one
+    per set of target vertices, in lexicographic order of the sets; both choose the lexicographically smallest mapping.
+    candidates: optional (k, n) boolean array of allowed images. limit: maximum number of rows to return.
 
     Raises SearchTimeoutError with the rows so far if `timeout` seconds are too short, and ValueError on bad input.
     """
@@ -153,16 +157,16 @@ def best_subgraph(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Embedding | None:
-    """Return the best embedding of the pattern with a proof; None if it fits nowhere.
+    """Return the embedding of the pattern with the largest objective, proven optimal; None if there is no embedding.
 
-    objective: "sum" of the weights of the target edges used, "bottleneck" (the least of these weights),
-    "bottleneck_sum" (the bottleneck, then the sum), or a `LinkCountScore`. free: the vertices that may be used, all by
-    default. required: vertices that must be used. Sums are compared exactly, in 41-bit fixed point relative to the
-    largest weight; weights that span more than eleven decades are refused.
+    objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
+    "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`. free: the target vertices that may
+    be used, all by default. required: target vertices that must be used. Sums are compared exactly, in 41-bit fixed
+    point relative to the largest weight; weights that span more than eleven decades are refused.
 
-    timeout: seconds. max_nodes: limit on the work, which stops at the same point on every machine. At either limit the
-    best embedding so far is returned with a valid `bound` and optimal=False. Raises SearchTimeoutError if none was
-    found by then, and ValueError on bad input.
+    timeout: limit in seconds. max_nodes: limit on search tree nodes, at which the search stops at the same point on
+    every computer. At either limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises
+    SearchTimeoutError if none was found by then, and ValueError on bad input.
     """
     p, t = Graph.of(pattern), Graph.of(target_weights)
     if isinstance(objective, LinkCountScore):
@@ -195,11 +199,12 @@ def best_remainder(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Remainder | None:
-    """Return the embedding that leaves the largest total edge weight among the remaining free vertices.
+    """Return the embedding that leaves the largest total edge weight among the free target vertices it does not use.
 
-    This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum over the
-    pattern's edges, then to the usual order. kept: free vertices that the pattern must not use, but which count as
-    remaining. Other arguments, limits and errors are as for `best_subgraph`.
+    This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum of the
+    weights of the target edges used, then to the lexicographically smallest sorted vertex list. kept: free vertices
+    that the pattern must not use, but whose edges count as left. Other arguments, limits and errors are as for
+    `best_subgraph`.
     """
     p, t = Graph.of(pattern), Graph.of(target)
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
@@ -225,9 +230,10 @@ def verify_embedding(
     induced: bool = False,
     min_weight: float | None = None,
 ) -> bool:
-    """Return True if `vertices` (k,) embeds the pattern in the target.
+    """Return True if mapping pattern vertex i to `vertices[i]` is an embedding of the pattern in the target.
 
-    The check uses only the definition and shares no code with the searches.
+    induced, min_weight: as for `enumerate_subgraphs`. The check uses only the definition and shares no code with the
+    searches.
     """
     p, t = Graph.of(pattern), Graph.of(target)
     try:
@@ -252,7 +258,10 @@ def _enumeration(
     candidates: ArrayLike | None,
     timeout: float | None,
 ) -> tuple[Graph, Graph, str, bool, float, int, NDArray[np.uint8] | None, float | None]:
-    """Check the arguments, and return them by position for `_core`, which is half a microsecond faster than by name."""
+    """Check the arguments of an enumeration, and return them in the order of the native function's parameters.
+
+    Calling the native function by position is half a microsecond faster than by name.
+    """
     p, t = Graph.of(pattern), Graph.of(target)
     if limit is not None:
         limit = _checks.integer(limit, "limit", ValueError, low=0, high=INT64_MAX)

@@ -19,14 +19,18 @@ Units: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.int32]
 
 INFINITE = INT64_MAX
-"""The capacity of an unlimited arc. Floats of at least 2**63, infinity included, mean the same."""
+"""The capacity of an arc without limit. Floats of at least 2**63, including infinity, also mean no limit."""
 
 _BEYOND_TOTALS = 2**1000  # totals have 128 bits; larger integers are never a total, but are not an error
 _BEYOND = 2.0**63  # INFINITE as a float, which is rounded up
 
 
 class Columns(NamedTuple):
-    """A network in the form of the kernel: arrays of arcs (m,) and of supplies (n,)."""
+    """A flow network as arrays for the kernel: one entry per arc (m,), or per node (n,) for `supply`.
+
+    lower, capacity: limits on the units on each arc; lower is None if all are 0. cost: cost per unit. supply:
+    negative for a demand.
+    """
 
     num_nodes: int
     tail: Indices
@@ -37,15 +41,15 @@ class Columns(NamedTuple):
     supply: Units
 
     def columns(self) -> Columns:
-        """Return the network itself."""
+        """Return this network itself, as `Origin` demands."""
         return self
 
 
 class Origin(Protocol):
-    """An object that can return the network of a solution."""
+    """Protocol of an object that returns the network that a solution belongs to."""
 
     def columns(self) -> Columns:
-        """Return the network as it was solved."""
+        """Return the network in the state in which it was solved."""
         ...
 
 
@@ -53,9 +57,9 @@ class Origin(Protocol):
 class FlowSolution:
     """The answer of `min_cost_flow`, with its proof.
 
-    `flow` and `potential` prove each other by reduced costs, cost[a] + potential[tail[a]] - potential[head[a]]. The
-    reduced cost of an arc below its capacity is not negative, and that of an arc above its lower bound is not positive.
-    Both are empty unless `status` is "optimal".
+    An optimal `flow` is proven by `potential` through the reduced cost of each arc a, cost[a] + potential[tail[a]] -
+    potential[head[a]]. It is at least 0 on every arc whose flow is below its capacity, and at most 0 on every arc whose
+    flow is above its lower bound. `flow` and `potential` are empty unless `status` is "optimal".
     """
 
     status: Status
@@ -63,24 +67,24 @@ class FlowSolution:
     flow: Units
     """(m,): units on each arc."""
     potential: Units
-    """(n,): the price of each node, up to a constant; absolute if demands exceed supplies."""
+    """(n,): dual price of each node; adding a constant to all changes nothing, unless demands exceed supplies."""
     cost: int
-    """Exact sum of cost times flow; 0 if there is no flow."""
+    """Exact sum over arcs of cost times flow; 0 if there is no flow."""
     cut: Indices
-    """If infeasible: nodes whose total supply exceeds the capacity out of the set less the lower bounds into it."""
+    """If infeasible: a set of nodes whose total supply exceeds the capacity out of it less the lower bounds into it."""
     cycle: Indices
     """If unbounded: arcs of infinite capacity that form a cycle of negative cost; a feasible flow exists."""
     algorithm: str
-    """The algorithm that ran; "auto" for a recognised structure."""
+    """The algorithm that ran; "auto" if a scheduling graph was recognised, or if no algorithm was needed."""
     steps: int
-    """Number of pushes and relabels, pivots, or nodes searched."""
+    """Number of pushes and relabels, of pivots, or of nodes searched, depending on the algorithm."""
     _network: Origin = field(repr=False)
 
     def verify(self) -> bool:
-        """Return True if the answer is proven, by one pass over nodes and arcs; False for a timeout.
+        """Return True if this answer is proven, checked by one pass over nodes and arcs; False for a timeout.
 
-        The check reads the current values of the arguments, as arrays that needed no conversion were not copied.
-        Raises ValueError if the solution is of a `FlowNetwork` that has changed since.
+        Arrays that were passed to `min_cost_flow` without conversion are not copied, so the check reads their current
+        values. Raises ValueError if the solution is of a `FlowNetwork` that has changed since.
         """
         network = self._network.columns()
         if self.status == "optimal":
@@ -105,23 +109,23 @@ def min_cost_flow(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> FlowSolution:
-    """Send all supplies to the demands over arcs of limited capacity at the least total cost.
+    """Find a flow of least total cost that sends all supplies to the demands over arcs of limited capacity.
 
     Arc a leads from `tail`[a] to `head`[a] and carries `lower`[a] (0 by default) to `capacity`[a] units at `cost`[a]
     each; `INFINITE` means no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a
-    demand. If demands exceed supplies, all supplies are sent, and a demand is the limit of its node. All values are
-    integers, and so is the flow. Parallel arcs, loops, negative costs and cycles are allowed.
+    demand. If total demand exceeds total supply, all supplies are sent, and each demand is an upper limit. All values
+    are integers, and so is the flow. Parallel arcs, loops, negative costs and cycles are allowed.
 
     algorithm: "auto" chooses the fastest method for the network, and solves scheduling graphs as assignments unless
-    `structure` is False. The others are push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the primal
-    network simplex, and two textbook methods (Amaral's thesis, table 8). All agree on the cost. If several flows are
-    optimal, each method always returns the same one, but methods may differ.
+    `structure` is False. The other values select push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the
+    primal network simplex, or one of two textbook methods (Amaral's thesis, table 8). All methods find the same cost.
+    If several flows are optimal, each method is deterministic, but methods may return different flows.
 
-    warm_start: solution of a network with the same nodes and arcs, from which cost scaling starts. Capacities, costs
-    and supplies may differ. timeout: seconds. max_nodes: limit on steps, which is the same on every machine. At either
-    limit the status is "timeout".
+    warm_start: a solution from which cost scaling starts. Its network must have the same nodes and arcs; capacities,
+    costs and supplies may differ. timeout: limit in seconds. max_nodes: limit on steps, equal on every computer. At
+    either limit the status is "timeout".
 
-    Do not change the arrays during the call. ValueError names the refused argument, index and value.
+    Do not change the arrays during the call. ValueError names the invalid argument, index and value.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)
@@ -150,7 +154,7 @@ def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, 
 
 
 def solution(answer: _core.FlowAnswer, network: Origin) -> FlowSolution:
-    """Convert the answer of the C++ kernel to a `FlowSolution` of `network`."""
+    """Convert the answer of the C++ kernel to a `FlowSolution` that belongs to `network`."""
     return FlowSolution(
         cast("Status", answer.status),
         answer.flow,
@@ -198,7 +202,10 @@ def network_of(
     cost: ArrayLike,
     supply: ArrayLike,
 ) -> Columns:
-    """Build the kernel's form of a network; ValueError if a value is not an integer or an array has a wrong length."""
+    """Convert the arguments of `min_cost_flow` to arrays for the kernel.
+
+    ValueError if a value is not an integer or an array has a wrong length.
+    """
     network = Columns(
         _checks.integer(num_nodes, "num_nodes", ValueError, low=0, high=2**31 - 2),
         integers(tail, "tail", np.int32),
@@ -228,7 +235,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
-    """Replace float capacities of at least 2**63, infinity included, by `INFINITE`."""
+    """Return `capacity` with floats of at least 2**63, including infinity, replaced by `INFINITE`."""
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
@@ -237,14 +244,17 @@ def whole_limits(capacity: ArrayLike) -> ArrayLike:
 
 
 def whole(value: object, name: str) -> int:
-    """Convert a whole number of any size to an integer; ValueError for any other value."""
+    """Convert an int, or a float without fraction, to an int; ValueError for any other value."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return _checks.integer(value, name, ValueError, low=-_BEYOND_TOTALS, high=_BEYOND_TOTALS)
 
 
 def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Return a one-dimensional array of integers; an array of this type is not copied. ValueError for other values."""
+    """Convert `values` to a one-dimensional array of `dtype`; an array of this type is not copied.
+
+    ValueError if a value is not an integer in the range of `dtype`.
+    """
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; must have one dimension")

@@ -1,4 +1,4 @@
-"""Partition a graph into two balanced sides with little edge weight between them."""
+"""Partition the vertices of a graph into two balanced sides with little edge weight between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_EXACT_VERTICES = 24
 
 
 class Bipartition(NamedTuple):
-    """A partition of a graph into two sides, with its cut."""
+    """The result of `bipartition`: the side of each vertex, the cut weight, and work counters."""
 
     side: NDArray[np.int8]
     """(n,): 0 or 1 for each vertex."""
@@ -28,15 +28,15 @@ class Bipartition(NamedTuple):
     complete: bool
     """False if the deadline ended the search early."""
     start_cut: float
-    """Cut of the balanced start that led to the answer; infinite if there was none, or if a proof gave the answer."""
+    """Cut of the initial solution that led to the answer; infinite if unbalanced, or if a proof gave the answer."""
     passes: int
     """Number of passes of the heuristic, over all starts and levels."""
     moves: int
-    """Number of moves of vertices."""
+    """Number of moves of a vertex to the other side."""
     rollbacks: int
     """Number of moves that were undone."""
     nodes: int
-    """Number of partial side vectors that the proof visited."""
+    """Number of partial assignments of vertices to sides that branch and bound visited."""
 
 
 def bipartition(
@@ -108,10 +108,11 @@ def verify_bipartition(
     vertex_weights: ArrayLike | None = None,
     fixed: ArrayLike | None = None,
 ) -> bool:
-    """Return True if `side` (n,) is a valid answer of `bipartition` with these arguments, and `cut` is its cut.
+    """Return True if `side` (n,) is a balanced bipartition that respects `fixed`, and `cut` is its cut weight.
 
-    The check uses only the definition, shares no code with the solver, and is accurate to 1e-9 of the graph's total
-    weight. Raises ValueError on bad input.
+    Arguments are as for `bipartition`. The check uses only the definition, shares no code with the solver, and is
+    accurate to 1e-9 of the graph's total weight. It does not check that the cut is minimal. Raises ValueError on bad
+    input.
     """
     g = Graph.of(graph)
     values = np.asarray(side)
@@ -157,7 +158,7 @@ def _fixed(values: ArrayLike | None, graph: Graph) -> NDArray[np.int8] | None:
 
 
 def _integers(values: ArrayLike, name: str, graph: Graph, low: int, high: int) -> NDArray[np.int64]:
-    """Return one integer of low..high for each vertex; ValueError names the first invalid entry."""
+    """Convert `values` to an array with one integer in low..high per vertex; ValueError names the first bad entry."""
     numbers = _checks.numbers_of(values, name, ValueError)
     if numbers.shape != (graph.num_vertices,):
         raise ValueError(f"{name} has shape {numbers.shape}; expected ({graph.num_vertices},)")

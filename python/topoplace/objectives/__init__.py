@@ -1,4 +1,4 @@
-"""Compute scores of a placement. Arguments are a `Topology`, a `JobGraph`, and `gpus` with the GPU of each task."""
+"""Functions that compute the scores of a placement from a `Topology`, a `JobGraph`, and the GPU of each task."""
 
 from __future__ import annotations
 

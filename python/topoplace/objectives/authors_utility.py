@@ -1,15 +1,15 @@
 """Utility as SC'17's published code computes it, which differs from eq. 2 (github.com/HiEST/gpu-topo-aware).
 
-Each of the three costs is at least 0.01, which means no cost, and at most about 1. A utility is `n * 0.01**(1/n)`
-divided by the sum of all costs, each to the power of its weight. It is 1 if all costs are least, and approaches 0 as
-they grow. Three points differ from the paper:
+Each of the three costs (communication, interference, fragmentation) is from 0.01, which means no cost, to about 1. The
+utility of n costs is `n * 0.01**(1/n)` divided by the sum of the costs, each to the power of its weight. The utility is
+1 if all costs are 0.01, and falls towards 0 as costs grow. Three points differ from the paper:
 
-- The cost of interference is the time alone divided by the time beside other jobs. So worse interference has a
-  *smaller* cost, as in eq. 2, but no interference has the cost 0.01, not 1. Light interference therefore scores far
+- The cost of interference is the run time alone divided by the run time beside other jobs. So worse interference has a
+  *smaller* cost, as in eq. 2. But no interference has cost 0.01 instead of 1. Light interference therefore scores far
   lower than none.
-- The utility of a job omits fragmentation and adds half of its weight to each of the other two.
-- Communication is scaled by constants of one machine with two sockets of two GPUs. The distance is 1 between GPUs of a
-  socket, else 20.
+- The utility to a job omits fragmentation, and adds half of its weight to each of the other two costs.
+- Communication is scaled by constants of one machine with two sockets of two GPUs. Its distances are 1 between GPUs of
+  one socket and 20 between sockets.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ WEIGHT: Final = 0.3333333333333
 """The weight of each cost in the published configuration."""
 LEAST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 1.0, 3: 41.0})
 WORST_DISTANCE: Final[Mapping[int, float]] = MappingProxyType({2: 40.0, 3: 60.0})
-"""The divisor of the sum of distances over pairs after subtracting `LEAST_DISTANCE`, by number of GPUs."""
+"""The divisor of the sum of pairwise distances less `LEAST_DISTANCE`, by number of GPUs."""
 
 
 def communication_cost(
     num_gpus: int, distance: float, *, least: float | None = None, worst: float | None = None
 ) -> float:
-    """Return the communication cost of a sum of distances over all pairs of GPUs; for one GPU always the least.
+    """Return the communication cost of a job: (distance - least) / worst, at least 0.01; always 0.01 for one GPU.
 
-    least: subtracted from the sum. worst: divisor of the rest. Both are required except for 2 and 3 GPUs of the
-    published code's machine.
+    distance: sum of the distances over all pairs of the job's GPUs. least, worst: optional only for 2 and 3 GPUs, where
+    the defaults are those of the published code's machine.
     """
     if num_gpus == 1:
         return MIN_COST
@@ -51,13 +51,19 @@ def communication_cost(
 
 
 def fragmentation_cost(shares: tuple[float, ...]) -> float:
-    """Return the cost of the shares of GPUs that stay free in each socket; the least if all or none do."""
+    """Return the fragmentation cost: the mean of `shares`, or 0.01 (no cost) if this mean is 0 or 1.
+
+    shares: the share of GPUs that stay free in each socket.
+    """
     mean = sum(shares, 0.0) / len(shares)
     return MIN_COST if mean in (0.0, 1.0) else max(mean, MIN_COST)
 
 
 def job_utility(communication: float, interference: float) -> float:
-    """Return the utility of a placement to the job, 0..1, for comparison with `min_utility`."""
+    """Return the utility of a placement to the job, 0..1, for comparison with its `min_utility`; 1 is best.
+
+    The costs are from 0.01 (no cost) to about 1.
+    """
     exponent = WEIGHT + WEIGHT / 2
     costs: float = communication**exponent + max(interference, MIN_COST) ** exponent
     return 1 / costs / _MOST_JOB
@@ -66,9 +72,10 @@ def job_utility(communication: float, interference: float) -> float:
 def system_utility(
     communication: float, interference: float, fragmentation: float, on_others: float | None = None
 ) -> float:
-    """Return the utility of a placement to the cluster, 0..1, by which candidates are compared.
+    """Return the utility of a placement to the cluster, 0..1, by which placements are compared; 1 is best.
 
-    on_others: the interference cost of the jobs that already run there; None if there are none.
+    The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there; None
+    if there are none.
     """
     interference = max(interference, MIN_COST)
     if on_others is not None:
@@ -79,19 +86,19 @@ def system_utility(
 
 
 class AuthorsUtility:
-    """The published formula as an `objectives.utility.Formula`, for `TopoAware(utility="authors")`.
+    """The published code's formula as an `objectives.utility.Formula`, for `TopoAware(utility="authors")`.
 
-    On machines other than the published code's, communication is scaled by the job's least and worst cost there. The
-    interference that other jobs suffer is included by the mean of eq. 4. The code's own mean needs data that a formula
-    does not get.
+    On machines other than that of the published code, communication is scaled by the job's lowest and highest
+    communication cost. The system utility includes the interference of other jobs by the mean of eq. 4. The published
+    code uses a different mean, for which a `Formula` lacks the data.
     """
 
     def job(self, costs: Costs) -> float:
-        """Return `job_utility` of the costs."""
+        """Return the utility to the job, 0..1, by `job_utility`."""
         return job_utility(self._communication(costs), _interference(costs.suffered))
 
     def system(self, costs: Costs) -> float:
-        """Return `system_utility` of the costs."""
+        """Return the utility to the cluster, 0..1, by `system_utility`."""
         fragmentation = fragmentation_cost((costs.fragmentation,))
         return system_utility(self._communication(costs), _interference(costs.shared), fragmentation)
 
@@ -120,9 +127,10 @@ def authors_utility(
     *,
     on_others: float | None = None,
 ) -> float:
-    """Check the costs, and return `system_utility` if `fragmentation` is given, else `job_utility`.
+    """Return `system_utility` (utility to the cluster) if `fragmentation` is given, else `job_utility` (to the job).
 
-    Costs are from 0.01 to about 1; smaller ones are raised to 0.01.
+    The arguments are costs from 0.01 (no cost) to about 1; smaller ones are raised to 0.01. on_others: interference
+    cost of the jobs that already run there; None if there are none. ValueError for an invalid cost.
     """
     for name, cost in (("communication", communication), ("interference", interference)):
         _checks.real(cost, name, ValueError, low=0.0)

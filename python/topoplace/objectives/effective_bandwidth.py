@@ -34,10 +34,11 @@ FITTED_TASKS: Final = range(2, 6)
 
 
 class EffectiveBandwidth:
-    """A model of effective bandwidth (eq. 2): all-reduce GB/s of a set of links, from the number of each link class.
+    """A model that predicts effective bandwidth (MAPA, eq. 2): the all-reduce GB/s that a job's links achieve together.
 
-    coefficients: theta 1 to 14 of the paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V. It is not
-    monotone, so it may predict less for more or faster links.
+    The inputs are the numbers of double NVLinks, single NVLinks and other links. coefficients: theta 1 to 14 of the
+    paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V. It is not monotone: it may predict less for
+    more or faster links.
     """
 
     __slots__ = ("_known", "coefficients")
@@ -57,7 +58,7 @@ class EffectiveBandwidth:
         return _weighted_sum(self.coefficients, _features(x, y, z))
 
     def of_counts(self, x: int, y: int, z: int) -> float:
-        """Return `predict` of one mix of links from a cache, as placing needs the same few mixes many times."""
+        """Return the GB/s predicted for `x` double NVLinks, `y` single NVLinks and `z` other links, cached."""
         known = self._known.get((x, y, z))
         if known is None:
             known = self._known[x, y, z] = float(self.predict(x, y, z))
@@ -67,8 +68,9 @@ class EffectiveBandwidth:
     def fit(cls, table: ArrayLike) -> EffectiveBandwidth:
         """Fit the coefficients by least squares to rows (x, y, z, measured GB/s).
 
-        If the rows do not determine the coefficients, those of least norm are returned. ValueError names the row of a
-        value that is not finite or a negative count; also raised for fewer than 14 rows.
+        x, y, z: numbers of double NVLinks, single NVLinks and other links. If the rows do not determine the
+        coefficients, those of least norm are returned. ValueError for fewer than 14 rows, a negative count, or a
+        value that is not finite.
         """
         rows = _checks.numbers_of(table, "table", ValueError)
         if rows.ndim != 2 or rows.shape[1] != 4:
@@ -86,7 +88,10 @@ class EffectiveBandwidth:
         return cls(solution.tolist())
 
     def __call__(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Predict the GB/s of each row of `counts` (v, 3), as the function of a `kernels.LinkCountScore`."""
+        """Return the GB/s predicted for each row (x, y, z) of `counts`, as `kernels.LinkCountScore` needs it.
+
+        x, y, z: numbers of double NVLinks, single NVLinks and other links.
+        """
         predicted: NDArray[np.float64] = self.predict(counts[:, 0], counts[:, 1], counts[:, 2])
         return predicted
 
@@ -102,7 +107,7 @@ class EffectiveBandwidth:
 
 
 def _features(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> tuple[Any, ...]:
-    """Return the fourteen terms of eq. 2 in the order of its coefficients."""
+    """Return the 14 terms of eq. 2 for link counts x, y, z, in the order of the coefficients."""
     x, y, z = (np.asarray(count, dtype=np.float64) for count in (x, y, z))
     pairs = (x * y, y * z, z * x)
     return (

@@ -1,4 +1,4 @@
-"""Fragmentation of the GPUs that stay free: SC'17's eq. 5."""
+"""Fragmentation of the free GPUs over sockets (SC'17, eq. 5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Return eq. 5 over the machines of `gpus`, for the `free` GPUs that remain without them."""
+    """Return the fragmentation of the machines of `gpus` after these are taken from `free` (SC'17, eq. 5).
+
+    It is the mean over the machines' sockets of the share of GPUs that stay free, 0..1; entirely free sockets count
+    as 0.
+    """
     taken = set(gpus)
     machines = {topology.gpus[gpu].machine for gpu in taken}
     left = set(free) - taken
@@ -23,8 +27,8 @@ def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) 
 
 
 def fragmentation_from(sockets: Sequence[tuple[int, int]]) -> float:
-    """Return the mean share of free GPUs over sockets, each given as (free GPUs, GPUs).
+    """Return the mean over sockets of the share of free GPUs, 0..1; a socket whose GPUs are all free counts as 0.
 
-    A socket without busy GPUs is not fragmented and counts as 0.
+    sockets: (number of free GPUs, number of GPUs) of each socket.
     """
     return sum(free / size for free, size in sockets if free != size) / len(sockets)

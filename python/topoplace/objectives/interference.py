@@ -1,4 +1,4 @@
-"""Interference between jobs on one machine: SC'17's eq. 4, from measured times."""
+"""Interference between jobs on one machine, predicted from measured run times (SC'17, eq. 4)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ JobKind = tuple[str, int]
 def interference(
     profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
 ) -> tuple[float, float]:
-    """Return the interference that `job` suffers beside `others`, and eq. 4, as ratios of 0..1; 1 means none.
+    """Return two ratios of 0..1, where 1 means no interference: that of `job` beside `others`, and the mean of eq. 4.
 
-    The job's ratio is its best solo time divided by its time in the placement class beside the worst of the others. The
-    ratio of each other job is its solo time divided by its time beside `job`. Eq. 4 is the mean of all ratios. Jobs are
-    given by profile and number of GPUs. A job without profile ("") neither suffers nor causes interference; without
-    `profile` no job does.
+    The ratio of `job` is its best solo run time divided by its run time in the placement class `placement` beside the
+    worst of `others`. The ratio of each other job is its solo run time divided by its run time beside `job`. Eq. 4 is
+    the mean of all these ratios. A job without profile ("") neither suffers nor causes interference; if `profile` is
+    None, no job does.
     """
     if profile is None or not job[0]:
         return 1.0, 1.0
@@ -34,9 +34,10 @@ def interference(
 
 
 def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
-    """Return the least known ratio of the best solo time to a measured time, of `job` or of a job beside it.
+    """Return the worst known interference ratio of `job` or of a job beside it, 0..1; 1 means none.
 
-    For an unknown job, return the least ratio of all jobs; 1 if there is no measurement.
+    A ratio is a job's best solo run time divided by a measured run time, solo or beside another job. For an unknown
+    job, return the lowest ratio of all jobs; without measurements, return 1.
     """
     if profile is None:
         return 1.0

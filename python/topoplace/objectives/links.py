@@ -1,7 +1,7 @@
-"""Compute MAPA's scores of the links that a job uses and leaves free (Ranganath et al., SC'21), with their tables.
+"""MAPA's scores of the links that a job uses, and of those it leaves free (Ranganath et al., SC'21).
 
-Bandwidths are in GB/s (1e9 bytes per second, one direction). Every score is a sum of a few products written out term by
-term, so its bits do not depend on the machine's BLAS.
+Bandwidths are in GB/s (1e9 bytes per second, one direction). Sums of products are written out term by term, so the last
+bits of a score do not depend on the computer's BLAS library.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ Value = TypeVar("Value")
 
 
 class Row(Protocol[Entry]):
-    """A row of a table, indexed by GPU."""
+    """One row of a table of GPU pairs: an object that returns an entry when indexed by a GPU."""
 
     def __getitem__(self, gpu: int, /) -> Entry: ...
 
 
 Rows = Row[Row[Entry]]
-"""A table: `rows[u][v]`."""
+"""A table of GPU pairs: `rows[u][v]` is the entry of GPUs u and v."""
 
 
 def link_class(topology: Topology) -> NDArray[np.int8]:
-    """Return the class of every pair's link, (n, n): 0 double NVLink, 1 single NVLink, 2 any other.
+    """Return an array (n, n) with the class of each GPU pair's link: 0 double NVLink, 1 single NVLink, 2 any other.
 
-    Two or more parallel NVLinks and NVSwitch are "double". Links of unknown kind, xGMI and ICI are classed by bandwidth
-    at the midpoints of the paper's Table 1: single from 16 GB/s, double from 37.5 GB/s.
+    Two or more parallel NVLinks, and NVSwitch, are class 0. Links of unknown kind, xGMI and ICI are classified by
+    bandwidth, with thresholds at the midpoints of the paper's Table 1: class 1 from 16 GB/s, class 0 from 37.5 GB/s.
     """
     classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
 
 
 def class_of(link: Link) -> int:
-    """Return the class of one link, as in `link_class`."""
+    """Return the class of one link: 0 double NVLink, 1 single NVLink, 2 any other (see `link_class`)."""
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
     if (
@@ -75,9 +75,10 @@ def class_of(link: Link) -> int:
 
 
 class LinkTables:
-    """Bandwidth and class of every pair of one topology as plain lists, the fastest form for a few look-ups.
+    """Tables of the bandwidth and the class of the link between every two GPUs of a topology.
 
-    `topology.derived(LinkTables)` returns the tables of a topology, which are cached as long as it exists.
+    For up to 512 GPUs the tables are nested lists, the fastest form for a few look-ups; for more, lists of numpy rows.
+    `topology.derived(LinkTables)` returns the cached tables of a topology.
     """
 
     __slots__ = ("_count_scores", "_indifferent", "_sums", "bandwidth", "classes", "link_class", "matrix")
@@ -93,7 +94,10 @@ class LinkTables:
         self._sums: tuple[tuple[int, ...], dict[int, float], float] = ((), {}, 0.0)
 
     def remaining(self, free: tuple[int, ...], taken: Sequence[int]) -> float:
-        """Return the sum of GB/s among the `free` GPUs without `taken`, a part of them, rounded to three decimals."""
+        """Return the sum of the bandwidths among the GPUs in `free` but not in `taken`, GB/s, rounded to 0.001.
+
+        taken: a part of `free`.
+        """
         if self._sums[0] != free:
             among = self.matrix[:, free].sum(axis=1)[list(free)]
             self._sums = (free, dict(zip(free, among.tolist(), strict=True)), float(among.sum()) / 2)
@@ -103,7 +107,7 @@ class LinkTables:
 
     @property
     def indifferent(self) -> kernels.LinkCountScore:
-        """Return the kernel objective with equal scores for all embeddings, so that only the order of ties decides."""
+        """Return a kernel objective that scores all embeddings equally, so that only the tie-break order decides."""
         if self._indifferent is None:
             self._indifferent = kernels.LinkCountScore(
                 np.zeros_like(self.link_class), lambda counts: np.zeros(len(counts))
@@ -111,7 +115,10 @@ class LinkTables:
         return self._indifferent
 
     def count_score(self, model: EffectiveBandwidth) -> kernels.LinkCountScore:
-        """Return the kernel objective of eq. 2 with these coefficients on this topology, the same for all searches."""
+        """Return the kernel objective that maximises the effective bandwidth predicted by `model` (eq. 2).
+
+        The object is cached per model.
+        """
         score = self._count_scores.get(model)
         if score is None:
             score = self._count_scores[model] = kernels.LinkCountScore(self.link_class, model)
@@ -119,19 +126,22 @@ class LinkTables:
 
 
 def aggregated_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the sum of the bandwidths of the links the job's edges use, GB/s (eq. 1)."""
+    """Return the sum of the bandwidths of the links that the job's edges use, GB/s (MAPA, eq. 1)."""
     rows = topology.derived(LinkTables).bandwidth
     return sum(rows[gpus[a]][gpus[b]] for a, b, _ in job.edges)
 
 
 def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the bandwidth of the slowest link the job's edges use, GB/s; infinite for a job without edges."""
+    """Return the bandwidth of the slowest link that the job's edges use, GB/s; infinite for a job without edges."""
     rows = topology.derived(LinkTables).bandwidth
     return min((rows[gpus[a]][gpus[b]] for a, b, _ in job.edges), default=float("inf"))
 
 
 def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[int, int, int]:
-    """Return the numbers of double NVLinks, single NVLinks and other links the job's edges use: x, y, z of eq. 2."""
+    """Return the numbers of double NVLinks, single NVLinks and other links that the job's edges use.
+
+    These are x, y and z of MAPA's eq. 2.
+    """
     rows = topology.derived(LinkTables).classes
     counts = [0] * NUM_LINK_CLASSES
     for a, b, _ in job.edges:
@@ -140,9 +150,10 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 
 
 def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
-    """Return the sum of the bandwidths among the free GPUs that remain after `gpus` are allocated, GB/s (eq. 3).
+    """Return the preserved bandwidth, which stays for later jobs after `gpus` are allocated, GB/s (MAPA, eq. 3).
 
-    For more than 512 free GPUs it is computed as the sum over all of them less that of `gpus`, rounded to 0.001 GB/s.
+    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. For more than 512 free
+    GPUs the result is rounded to 0.001 GB/s.
     """
     taken = set(gpus)
     tables = topology.derived(LinkTables)
@@ -167,10 +178,10 @@ def scores_of(
     free: Iterable[int],
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
-    """Return every score of placing `job` on `gpus`, which are a part of the `free` GPUs.
+    """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a part of the `free` GPUs.
 
-    Keys: aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth (GB/s), effective_bandwidth (eq. 2, GB/s), and
-    effective_bandwidth_extrapolated, which is 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0.
+    The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
+    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0.
     """
     return {
         **link_scores(job.edges, gpus, topology, model),
@@ -182,7 +193,11 @@ def scores_of(
 def link_scores(
     edges: Edges, gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None
 ) -> dict[str, float]:
-    """Return the scores that depend only on the links under `edges`: aggregated, effective, bottleneck bandwidth."""
+    """Return the scores that depend only on the links that the edges use, in GB/s.
+
+    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth. edges: (a, b, weight) of each pair
+    of tasks that communicates; task a runs on `gpus[a]`.
+    """
     if topology.num_gpus <= _MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)
@@ -200,7 +215,10 @@ def scores_from(
     classes: Rows[int],
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
-    """Return `link_scores` from tables of GB/s and of link classes with at least the GPU pairs under `edges`."""
+    """Return the same scores as `link_scores`, computed from tables instead of a topology.
+
+    bandwidth: GB/s of GPU pairs. classes: link classes of GPU pairs. Both must contain every pair that an edge uses.
+    """
     model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
     aggregated, bottleneck = 0.0, float("inf")
@@ -220,7 +238,10 @@ def scores_from(
 def rows_under(
     edges: Edges, gpus: Sequence[int], value: Callable[[int, int], Value]
 ) -> dict[int, dict[int, Value]]:
-    """Return a table of `value(u, v)` for only the GPU pairs under `edges`, for topologies of any size."""
+    """Return nested dicts `rows[u][v] = value(u, v)` for only the GPU pairs that the edges use.
+
+    edges: (a, b, weight); task a runs on `gpus[a]`. The size of the result does not depend on that of the topology.
+    """
     rows: dict[int, dict[int, Value]] = {}
     for a, b, _ in edges:
         u, v = gpus[a], gpus[b]

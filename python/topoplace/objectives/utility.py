@@ -1,25 +1,29 @@
 """The utility of a placement by eq. 1 of Amaral et al. (SC'17, section 4.3), with the parts of eq. 3 to 5.
 
-The paper is ambiguous or contradicts itself in some points. We read them as follows:
+The parts are t, the communication cost (eq. 3), I, the interference (eq. 4), and omega, the fragmentation (eq. 5). The
+paper is ambiguous or contradicts itself in some points. We read them as follows:
 
-- Eq. 2, U = a/t + b/I + c/omega, has three faults. It rewards interference: I of eq. 4 is solo over collocated time, 1
-  for none, so 1/I grows with it. It divides by zero for one GPU (t = 0) and for a full machine (omega = 0). Its values
-  are not in [0, 1], as the thresholds of Table 1 are. Eq. 1 has none of these faults. So U is 1 minus the objective of
-  eq. 1, with every part normalised to [0, 1]: 1 is ideal, and 0 is the worst case in all parts.
-- t is normalised between the least and the largest value of this job on one of the topology's machines. For example,
-  three GPUs of two sockets cannot do better than 1 + 20 + 20, and lose nothing by it. A placement across machines
-  counts as the worst case if the job would fit on one. If it would not, t is relative to the idle cluster.
-- The interference part is 1 - I, relative to the worst that this class of job is known to suffer or cause. For the job
-  itself, the solo time in eq. 4 is that of its best placement (section 5.1: "optimal", not "on these GPUs"). So a job
-  that needs NVLink loses more by being spread than one that communicates little.
+- Eq. 2, U = a/t + b/I + c/omega, has three faults. It rewards interference: I is the solo run time divided by the
+  collocated run time, so 1/I grows with interference. It divides by zero for one GPU (t = 0) and for a full machine
+  (omega = 0). Its values are not in [0, 1], as the thresholds of Table 1 are. Eq. 1 has none of these faults. So U is 1
+  minus the objective of eq. 1, with every part normalised to [0, 1]: 1 is ideal, and 0 is the worst case in all parts.
+- t is normalised between the lowest and the highest value of this job on one of the topology's machines. For example,
+  three GPUs of a machine with two GPUs per socket cost at least 1 + 20 + 20, which counts as no loss. A placement
+  across machines counts as the worst case if the job would fit on one machine. If it would not, t is relative to the
+  idle cluster.
+- The interference part is 1 - I, relative to the worst that jobs of this name and size are known to suffer or cause.
+  For the job itself, the solo run time in eq. 4 is that of its best placement (section 5.1: "optimal", not "on these
+  GPUs"). So a job that needs NVLink loses more by being spread than a job that communicates little.
 - For omega, the average over all sockets of the cluster would not depend on the placement, as all free GPUs count
-  equally. So we average over the sockets of the job's machines, and a socket without busy GPUs is not fragmented (the
-  published code does this for machines). GPUs then come "from the most fragmented domains", as section 4.3 demands.
-- `min_utility` is compared with the utility of the job: its own communication and the interference it suffers, with
-  weights scaled to sum to 1. Fragmentation and the harm to other jobs belong to the system and decide between
-  placements. A pair of GPUs on different sockets is then below 0.5 for every job that is slower there, and a single GPU
-  never is. This is how the thresholds 0.5 and 0.3 of Table 1 act in Fig. 8. Without a profile it is unknown which jobs
-  are slower, and such a pair is at 0.5.
+  equally. So we average over the sockets of the job's machines. A socket without busy GPUs counts as not fragmented
+  (the published code does this for machines). GPUs then come "from the most fragmented domains", as section 4.3
+  demands.
+- `min_utility` is compared with the utility to the job, which counts its own communication and the interference it
+  suffers, with weights scaled to sum to 1. Fragmentation and the interference that other jobs suffer belong to the
+  system utility, which decides between placements. The utility to the job of a pair of GPUs on different sockets is
+  then below 0.5 for every job that is slower there; on a single GPU it is never below 0.5. This is how the thresholds
+  0.5 and 0.3 of Table 1 act in Fig. 8. Without a profile it is unknown which jobs are slower, and such a pair has
+  utility 0.5.
 """
 
 from __future__ import annotations
@@ -40,51 +44,57 @@ _TOLERANCE: Final = 1e-9
 
 
 class Costs(NamedTuple):
-    """The parts of a placement's cost."""
+    """The communication, interference and fragmentation costs of a placement, with values to compare them with."""
 
     num_gpus: int
     communication: float
-    """Communication cost by eq. 3."""
+    """Communication cost: sum of weight times distance over the job's edges (eq. 3)."""
     least: float
-    """Least communication cost of this job on one machine."""
+    """Lowest communication cost of this job on one machine."""
     most: float
-    """Largest communication cost of this job on one machine."""
+    """Highest communication cost of this job on one machine."""
     suffered: float
-    """Solo over collocated time of the job itself, 0..1; 1 means no interference."""
+    """The job's best solo run time divided by its run time here, beside other jobs, 0..1; 1 means no loss."""
     shared: float
-    """Eq. 4: the mean of this ratio over the job and the jobs that share a socket with it."""
+    """Mean of such ratios over the job and the jobs that share a socket with it, 0..1 (eq. 4)."""
     worst: float
-    """Least such ratio known for this class of job."""
+    """Lowest such ratio known for jobs of this name and size."""
     fragmentation: float
-    """Eq. 5, 0..1, over the machines of the placement after it is allocated."""
+    """Fragmentation of the placement's machines after it is allocated, 0..1 (eq. 5)."""
 
     @property
     def communication_share(self) -> float:
-        """Return the position of the communication cost between `least` (0) and `most` (1)."""
+        """Return the communication cost scaled to 0..1: 0 at `least`, 1 at `most` or above."""
         span = self.most - self.least
         return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
 
     def interference_share(self, ratio: float) -> float:
-        """Return the loss at a ratio such as `suffered`, relative to the loss at the worst known ratio, 0..1."""
+        """Return the interference loss scaled to 0..1: 0 at ratio 1 (no interference), 1 at the ratio `worst` or below.
+
+        ratio: `suffered` or `shared`.
+        """
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 
 
 @runtime_checkable
 class Formula(Protocol):
-    """A formula that computes a utility of 0..1 from costs; 1 is ideal."""
+    """A formula that computes utilities from the costs of a placement; 1 is ideal, 0 the worst."""
 
     def job(self, costs: Costs) -> float:
-        """Return the utility to the job, for comparison with `JobGraph.min_utility`."""
+        """Return the utility to the job itself, which is compared with `JobGraph.min_utility`."""
         ...
 
     def system(self, costs: Costs) -> float:
-        """Return the utility to all jobs, which decides between placements."""
+        """Return the utility to the whole system, by which placements are compared."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Eq. 1 as a utility, with weights of its three parts. ValueError unless these are at least 0 and sum to 1."""
+    """The utility 1 minus the objective of eq. 1, with the weights of its three parts.
+
+    ValueError unless the weights are at least 0 and sum to 1.
+    """
 
     communication: float = 1 / 3
     interference: float = 1 / 3
@@ -98,7 +108,7 @@ class Utility:
             raise ValueError(f"the weights of the utility sum to {total:g}: must be 1")
 
     def job(self, costs: Costs) -> float:
-        """Return 1 minus the job's own losses by communication and by the interference it suffers."""
+        """Return the utility to the job: 1 minus its weighted losses by communication and by suffered interference."""
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
@@ -107,16 +117,20 @@ class Utility:
         return 1 - lost / own
 
     def system(self, costs: Costs) -> float:
-        """Return 1 minus eq. 1: losses by communication, interference suffered and caused, and fragmentation."""
+        """Return the utility to the system: 1 minus the weighted losses of eq. 1.
+
+        The losses are by communication, by interference that the job suffers and causes, and by fragmentation.
+        """
         lost = self.communication * costs.communication_share
         lost += self.interference * costs.interference_share(costs.shared)
         return 1 - lost - self.fragmentation * costs.fragmentation
 
 
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return eq. 3: the sum over the job's edges of weight times path distance between their GPUs.
+    """Return the communication cost (eq. 3): the sum over the job's edges of weight times distance of the edge's GPUs.
 
-    For tasks that all communicate equally (`JobGraph.clique`, like the paper's jobs) it is the sum over all pairs.
+    Task i runs on `gpus[i]`; distances are those of shortest paths. For a job in which all tasks communicate equally
+    (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of all GPU pairs.
     """
     return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
 
@@ -124,5 +138,8 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
 def communication_cost_from(
     edges: Iterable[tuple[int, int, float]], gpus: Sequence[int], distance: Rows[float]
 ) -> float:
-    """Return `communication_cost` from a table of distances with at least the GPU pairs under `edges`."""
+    """Return the sum over edges (a, b, weight) of weight times the distance between `gpus[a]` and `gpus[b]`.
+
+    distance: a table of GPU pairs that contains at least the pairs that edges use.
+    """
     return sum(weight * distance[gpus[a]][gpus[b]] for a, b, weight in edges)

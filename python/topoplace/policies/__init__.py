@@ -1,4 +1,7 @@
-"""Placement policies, by name or as classes; write your own against `Policy` (see `examples/own_policy.py`)."""
+"""The built-in placement policies, as classes and by name. Your own policy implements `Policy`.
+
+See `examples/own_policy.py`.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +62,15 @@ _POLICIES: dict[str, type[SearchPolicy | MachinePolicy | NodeQueue | DRMaestro]]
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `get` takes."""
+    """Return the names of all built-in policies, as accepted by `get`."""
     return tuple(_POLICIES)
 
 
 def get(name: str, **options: Any) -> Policy:
-    """Return the policy called `name`; `options` go to its class. ValueError names the closest for an unknown one."""
+    """Create the policy called `name`, with `options` as arguments of its class.
+
+    ValueError for an unknown name suggests the most similar names.
+    """
     policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:
         close = get_close_matches(name, _POLICIES, n=2) or list(_POLICIES)

@@ -1,1 +1,1 @@
-"""One module per command; each reads its arguments, calls the library and prints."""
+"""The subcommands of `topoplace`, one module each; each reads its arguments, calls the library and prints."""

@@ -1,4 +1,4 @@
-"""`topoplace capacity` makes one plan: which VMs to rent, which jobs run there, and on how many GPUs."""
+"""`topoplace capacity` plans which virtual machines to rent, which jobs run there, and on how many GPUs each."""
 
 from __future__ import annotations
 

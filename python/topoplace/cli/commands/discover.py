@@ -108,7 +108,7 @@ def _found(arguments: argparse.Namespace) -> Topology:
 
 
 def _this_host() -> Topology:
-    """Return the topology of this host; an error lists each source's reason as a note of its own."""
+    """Return the topology of this host; a TopologyError has one note for each information source that failed."""
     from topoplace.errors import TopologyError
     from topoplace.topology.topology import Topology
 
@@ -123,7 +123,7 @@ def _this_host() -> Topology:
 
 
 def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
-    """Return `topology` with the NUMA nodes and link speeds that the arguments ask for."""
+    """Return `topology` with the changes that --numa, --speeds and --measured ask for: NUMA nodes and link speeds."""
     from topoplace.discovery.linux import numactl
     from topoplace.discovery.measurements import p2p_and_nccl_tests
 
@@ -141,7 +141,10 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
 
 
 def _joined(arguments: argparse.Namespace) -> Topology:
-    """Return the cluster of several files' machines, named by their files, or by paths if file names repeat."""
+    """Return the cluster of the machines that several files describe, one machine per file.
+
+    A machine's name is its file's name without suffix, or the path without suffix if file names repeat.
+    """
     from topoplace.topology.topology import Topology
 
     stems = [Path(source).stem for source in arguments.files]

@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _facts(file: NetworkFile, found: FlowSolution, seconds: float) -> dict[str, Any]:
-    """Return the facts to print, with nodes and arcs numbered from 1 as in the file."""
+    """Return the results to print, by name; nodes and arcs are numbered from 1 as in the file."""
     solved = found.status == "optimal"
     return {
         "nodes": file.num_nodes,

@@ -1,4 +1,4 @@
-"""`topoplace papers` compares a paper's numbers with ours, and writes the log of MAPA's artifact for a job file."""
+"""`topoplace papers` compares a paper's numbers with ours; it also writes logs in the form of MAPA's artifact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """Add the command `papers` with one subcommand per paper."""
+    """Add `topoplace papers` to the command line, with one subcommand per paper."""
     papers = options.command(commands, "papers", "reproduce a paper's numbers")
     which = papers.add_subparsers(metavar="PAPER", required=True)
     _add_mapa(which)
@@ -29,9 +29,9 @@ def add(commands: Any) -> None:
 def _paper(
     papers: Any, name: str, summary: str, run: options.Run, *, quick: str, seed: str
 ) -> argparse.ArgumentParser:
-    """Add the subcommand of a paper with the options of all papers.
+    """Add the subcommand `name` for one paper, with the options that all papers share, and return its parser.
 
-    quick: help of `--quick`. seed: what `--seed` is the seed of.
+    quick: help text of `--quick`. seed: what the seed determines, for the help text of `--seed`.
     """
     parser = options.command(papers, name, summary, run)
     parser.add_argument("--quick", action="store_true", help=quick)
@@ -42,7 +42,7 @@ def _paper(
 
 
 def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
-    """Reproduce a paper with the options of all papers, and `more`, and print its rows."""
+    """Call `reproduce` with the options that all papers share and with `more`, and print the claims it returns."""
     output = reading.output(arguments.output)
     rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, **more)
     if arguments.json:
@@ -220,7 +220,7 @@ def _artifact_log(arguments: argparse.Namespace) -> None:
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:
-    """Print three lines per claim; a table would be wider than any screen."""
+    """Print each claim in three lines (verdict, the paper's value and ours, reason), then count the verdicts."""
     for claim in claims:
         print(f"{claim.verdict:14}  {claim.id}  {claim.quantity}")
         print(f"{'':16}paper: {claim.paper}   ours: {claim.ours}")

@@ -1,4 +1,4 @@
-"""`topoplace partition` splits the graph of a file into two sides, as METIS' `gpmetis` does."""
+"""`topoplace partition` splits a graph, given as a file in METIS' format, into two balanced sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`topoplace place` chooses GPUs for one job and prints the next best, with the environment to start it."""
+"""`topoplace place` chooses GPUs for one job, and prints the best choices and the environment to start the job."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _CSV = "CSV with columns kind (solo or collocation), model, batch, gpus, placeme
 
 
 def add(commands: Any) -> None:
-    """Add the command `profile` with its actions `build` and `show`."""
+    """Add `topoplace profile` to the command line, with its actions `build` and `show`."""
     profile = options.command(
         commands, "profile", "build a performance profile from measurements, or show one"
     )
@@ -106,7 +106,7 @@ def _percent(profile: PerformanceProfile, pair: tuple[str, int, str, int]) -> st
 
 
 def _alone(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:
-    """Yield the run times of each job kind that runs alone."""
+    """Yield for each job kind (name, number of GPUs) its run times alone, as one row of the JSON output."""
     for name, num_gpus in sorted(profile.kinds, key=_by_batch):
         pack, spread, network = (
             profile.solo.get((name, num_gpus, placement))
@@ -123,14 +123,14 @@ def _alone(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:
 
 
 def _beside(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:
-    """Yield the slowdown of each measured pair of jobs."""
+    """Yield for each measured pair of jobs the slowdown of the first, as one row of the JSON output."""
     for name, num_gpus, other, other_gpus in profile.colocation:
         slowdown = profile.slowdown(name, num_gpus, other, other_gpus)
         yield {"name": name, "gpus": num_gpus, "other": other, "other_gpus": other_gpus, "slowdown": slowdown}
 
 
 def _by_batch(kind: JobKind) -> tuple[str, float, str, int]:
-    """Return a sort key: by model, then by batch size, as a number if it is one."""
+    """Return a sort key for job kinds: model, then batch size as a number (0 if it is none), then name and GPUs."""
     name, num_gpus = kind
     model, _, batch = name.rpartition("/")
     return model or name, float(batch) if model and batch.isdecimal() else 0.0, name, num_gpus

@@ -1,4 +1,4 @@
-"""`topoplace show` prints and draws any topology."""
+"""`topoplace show` prints the links of a topology by kind and speed, and draws it as a picture on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`topoplace simulate` runs a queue of jobs under one policy, `topoplace compare` under several."""
+"""`topoplace simulate` simulates a queue of jobs under one policy; `topoplace compare` compares several policies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COMPARED = {
     "p75 speed-up": "sensitive_p75_speedup",
 }
 
-# The same for logs, which do not contain how jobs communicate.
+# The columns for job logs, which do not contain how jobs communicate.
 _LOGGED = {
     "policy": "policy",
     "makespan s": "makespan",
@@ -35,7 +35,7 @@ _LOGGED = {
     "slowdown incl. wait": "mean_slowdown_with_wait",
 }
 
-# The same with a profile, which contains how jobs slow each other down (SC'17).
+# The columns with a performance profile, which contains how jobs slow each other down (SC'17).
 _SERVICE = {
     "policy": "policy",
     "makespan s": "makespan",
@@ -50,7 +50,7 @@ _SERVICE = {
 
 
 def add(commands: Any) -> None:
-    """Add the commands `simulate` and `compare`."""
+    """Add `topoplace simulate` and `topoplace compare` to the command line."""
     simulate = options.command(commands, "simulate", "run a queue of jobs under one policy", _simulate)
     options.add_topology(simulate)
     simulate.add_argument(
@@ -140,7 +140,7 @@ def _listed(names: str) -> list[str]:
 
 
 class _Study:
-    """The jobs and run times of one command, the same for every policy."""
+    """The topology, jobs and run time model of one command, which are equal for all policies it compares."""
 
     def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
         self.topology = topology
@@ -152,7 +152,7 @@ class _Study:
         self.model = self._model(arguments.performance)
 
     def run(self, name: str) -> Result:
-        """Simulate the jobs under the policy `name`; a policy of SC'17 gets the profile."""
+        """Simulate the jobs under the policy called `name`; a policy of SC'17 also gets the performance profile."""
         from topoplace import policies
         from topoplace.simulate import simulate
 

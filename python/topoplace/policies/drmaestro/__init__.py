@@ -1,1 +1,1 @@
-"""DRMaestro (Amaral's thesis, chapter 5): CPUs, GPUs and drives of a batch of jobs by minimum-cost flows, in phases."""
+"""DRMaestro (Amaral's thesis, chapter 5): place the processes, GPUs and drives of a batch by minimum-cost flows."""

@@ -1,4 +1,4 @@
-"""The bundles of a request: needs that cannot be taken apart, and GPUs that may come from elsewhere."""
+"""The bundles of a job: each is a process with its CPUs and memory on one machine, and with the GPUs it drives."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A process with its CPUs and memory, and with its GPUs if they must be local: all of it on one machine."""
+    """A process with its CPUs, memory and GPUs; the process, CPUs and memory are on one machine."""
 
     needs: tuple[int, int]
-    """CPUs and MB."""
+    """CPUs and MB of memory."""
     gpus: int
-    """Number of GPUs it drives."""
+    """Number of GPUs that the process drives."""
     gpus_local: bool
-    """Whether these must be local."""
+    """True if these GPUs must be local: on the process's machine or, unless excluded, in its pool."""
 
 
 class JobBundles:
-    """The bundles of all requests that need the same of a cluster, and have one network profile."""
+    """The bundles (processes with their CPUs, memory and GPUs) and constraints of a job.
+
+    All jobs with equal resource needs and equal network profile share one object.
+    """
 
     def __init__(
         self,
@@ -47,26 +50,26 @@ class JobBundles:
         disaggregate: bool,
     ) -> None:
         self.job = job
-        """The first of these jobs."""
+        """The first job with these needs."""
         self.profile = profile or NEUTRAL
         self.suits: NDArray[np.bool_] = columns.suits(job)
-        """(makes,) which GPUs meet its requirements."""
+        """(makes,) True for each GPU make (model and memory) that meets the job's requirements."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
-        """Whether no two of its tasks may share a machine."""
+        """True if no two tasks of the job may share a machine."""
         self.gpus_local = job.single_machine or not disaggregate
-        """Whether its GPUs must be local to its processes."""
+        """True if the job's GPUs must be local to its processes."""
         self.single_bundle = job.single_machine
-        """Whether all its processes are one bundle."""
+        """True if all processes of the job form one bundle."""
         self.own_machine_only = self.single_bundle or self.anti_affine
-        """Whether local GPUs have to be on the machine itself, not just in its pool."""
+        """True if local GPUs must be on the process's machine; GPUs of its pool do not count as local then."""
         self.one_process_per_machine = self.anti_affine and job.processes > 1
-        """Whether no two of its processes may share a machine."""
+        """True if no two processes of the job may share a machine."""
         self.bundles = tuple(self._bundles())
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
         self.needs = np.array([job.cpus or 0, megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
         self.refusal = self._why_never(columns, hosts)
-        """Why such a job could not even run on the idle cluster; None where it may."""
+        """Why a job with these needs cannot run even on the idle cluster; None if it can."""
 
     def _bundles(self) -> Iterator[Bundle]:
         job = self.job
@@ -77,7 +80,7 @@ class JobBundles:
             yield Bundle((own_cpus, memory), own_gpus, self.gpus_local)
 
     def host_shares(self, machines: list[int]) -> tuple[HostShare, ...]:
-        """Return the shares of the job's processes on the machines of its bundles."""
+        """Return the machine, CPUs and memory of each process. machines: the machine of each bundle of processes."""
         job = self.job
         where = machines * job.processes if self.single_bundle else machines
         memory = (job.memory_gb or 0.0) / job.processes
@@ -107,11 +110,14 @@ class JobBundles:
         return None
 
     def is_torn(self, bundle: Bundle) -> bool:
-        """Return whether its GPUs would have to be both local and on different machines."""
+        """Return True if the bundle is impossible: its GPUs would have to be both local and on different machines."""
         return self.anti_affine and bundle.gpus_local and bundle.gpus > 1
 
 
 def _blocks(total: int, parts: int, *, up: bool = False) -> list[int]:
-    """Return `total` in blocks of nearly equal size; up: larger ones first, as `JobGraph.processes` divides tasks."""
+    """Divide `total` into `parts` integers that differ by at most 1, and return them.
+
+    up: round block ends up, as `JobGraph.processes` does for tasks, so that the first block is among the larger ones.
+    """
     ends = [-(-i * total // parts) if up else i * total // parts for i in range(parts + 1)]
     return [end - start for start, end in pairwise(ends)]

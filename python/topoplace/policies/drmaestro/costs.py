@@ -1,4 +1,4 @@
-"""The cost of a place to a job: equations 10 to 13 of the thesis, for arrays of numbers."""
+"""The costs of placing a job or letting it wait (equations 10 to 13 of the thesis), computed on numpy arrays."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
     from topoplace.jobs.network_profile import NetworkProfile
 
 SCALE: Final = 1 << 20
-"""A cost of 1.0 in the units of the kernel, which counts in whole numbers; costs are rounded to the nearest."""
+"""The integer that represents a cost of 1.0 in the flow kernel; costs are rounded to the nearest 1 / SCALE."""
 LOCAL: Final = 1.0
-"""P of eq. 12 where a job finds its GPUs on its own machine or in its pool."""
+"""The preference factor P of eq. 12 for GPUs on the process's own machine or in its pool."""
 REMOTE: Final = 2.0
-"""P where it does not: the thesis' preference for locality, which it gives no number."""
+"""The preference factor P of eq. 12 for remote GPUs; the thesis gives no value for it."""
 WAITING: Final = 1000.0
-"""P of eq. 13: large enough that no job waits while there is a place for it."""
+"""The preference factor P of eq. 13 for waiting: so large that no job waits if it can be placed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The weights of the costs of DRMaestro.
+    """The parameters of DRMaestro's cost functions.
 
-    goal: the promised completion time of a job, as a multiple of its time on an idle network (its SLO, tau).
-    importance: z of eq. 11, 1 (a missed goal costs most) to 10 (nothing). impatience: what a second of waiting adds to
-    the cost of waiting on (W of eq. 13, which is a counter of scheduling rounds there)."""
+    goal: promised completion time of a job, as a multiple of its run time on an idle network (the SLO tau).
+    importance: weight z of eq. 11 from 1 (missing the goal costs most) to 10 (it costs nothing). impatience: cost added
+    per second that a job has waited (W of eq. 13; the thesis counts scheduling rounds instead of seconds).
+    """
 
     goal: float = 1.05
     importance: float = 1.0
@@ -44,17 +45,26 @@ class Costs:
         _checks.real(self.impatience, "impatience", ValueError, high=1e6)
 
     def utility(self, slowdown: Reals) -> Reals:
-        """Return eq. 11 for an expected completion time of `slowdown` times that on an idle network."""
+        """Return the utility of each expected slowdown (eq. 11); larger is better, at most 0 if the goal is missed.
+
+        slowdown: expected completion times relative to those on an idle network.
+        """
         utility = 1 - slowdown / self.goal
         late = utility * (10 - self.importance) / 9
         return np.where(slowdown <= self.goal, utility, late)
 
     def place(self, slowdown: Reals, preference: Reals | float) -> Ints:
-        """Return eq. 12, rounded to the units of a phase."""
+        """Return the cost of placing a job with this expected slowdown (eq. 12), in units of 1 / SCALE.
+
+        preference: `LOCAL` or `REMOTE`, or a factor per element.
+        """
         return units((1 - self.utility(slowdown)) * preference)
 
     def wait(self, seconds: Reals) -> Ints:
-        """Return eq. 13 for jobs by waiting time; of equal ones the first costs the most, so that it goes first."""
+        """Return the cost of letting each job wait on (eq. 13), in units of 1 / SCALE.
+
+        seconds: waiting times so far. Among equal ones, the first job costs slightly more, so it is placed first.
+        """
         alone = (1 - self.utility(np.ones(1))) * WAITING
         order = np.arange(len(seconds))[::-1]
         return units(alone + self.impatience * np.minimum(seconds, 1e6)) + order
@@ -62,31 +72,34 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Costs of places under the load of a network."""
+    """The costs of placing jobs on machines, given the current load of their networks."""
 
     costs: Costs
     network: NetworkLoad
 
     def local(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of a place on these machines (default: all) for jobs with local GPUs."""
+        """Return the cost of placing a job with local GPUs on each of these machines (default: all)."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=False), LOCAL)
 
     def remote(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of a place on these machines (default: all) for jobs with remote GPUs."""
+        """Return the cost of placing a job with remote GPUs on each of these machines (default: all)."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=True), REMOTE)
 
     def shared(self, profile: NetworkProfile, *, remote: bool) -> int:
-        """Return the extra cost when a second job of this kind shares the network."""
+        """Return the extra cost if two jobs with this profile share a network, in units of 1 / SCALE.
+
+        It includes the slowdown of both jobs. remote: True if they use remote GPUs.
+        """
         mutual = 2 * profile.traffic(remote=remote) * profile.sensitivity(remote=remote)
         return int(units(np.array([mutual / self.costs.goal * (REMOTE if remote else LOCAL)]))[0])
 
 
 def units(cost: Reals) -> Ints:
-    """Return costs in the units of the kernel."""
+    """Convert costs to integers in units of 1 / SCALE, as the flow kernel needs."""
     return np.rint(cost * SCALE).astype(np.int64)
 
 
 def sizes(amounts: Ints, largest: Ints) -> Reals:
-    """Return eq. 10: each row of resources as one number, with every resource relative to the largest machine's."""
+    """Return one number per row of `amounts` (eq. 10): the sum over resources of amount / largest amount."""
     relative: Reals = amounts / np.maximum(largest, 1)
     return np.asarray(relative.sum(axis=-1))

@@ -1,4 +1,4 @@
-"""One decision: the phases for a batch of jobs, one after the other, and the placements they make (Algorithm 5)."""
+"""The decision about one batch of jobs: run the three phases and build the placements (Algorithm 5 of the thesis)."""
 
 from __future__ import annotations
 
@@ -26,32 +26,35 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A job of the batch with the places found for it so far."""
+    """A job of the batch, with the machines, GPUs and drives found for it so far."""
 
     entry: QueuedJob
     needs: JobBundles
     waited: float
+    """Seconds the job has waited."""
     hosts: list[int] = field(default_factory=list[int])
     """The machine of each bundle."""
     gpus: list[int] = field(default_factory=list[int])
+    """The GPU of each task."""
     drives: list[int] = field(default_factory=list[int])
+    """The machine of each drive."""
 
     @property
     def machines(self) -> list[int]:
-        """The machine of each process."""
+        """The machine of each process of the job."""
         return self.hosts * self.needs.job.processes if self.needs.single_bundle else self.hosts
 
     def host_of(self, task: int) -> int:
-        """Return the machine of a task's process."""
+        """Return the machine of the process that drives the GPU of `task`."""
         return self.machines[task * len(self.machines) // self.needs.job.num_tasks]
 
 
 Places = list[list[int]]
-"""For each job the place of each of its sub-tasks, or WAITS."""
+"""For each job, the place of each of its sub-tasks in one phase, or WAITS."""
 
 
 class Decision:
-    """A decision about one batch; it uses up the free resources and the network load that it is given."""
+    """Decides one batch of jobs: which of them start and where; takes resources from `free`, adds load to `network`."""
 
     def __init__(
         self,
@@ -62,7 +65,10 @@ class Decision:
         *,
         limit: int | None,
     ) -> None:
-        """limit: how often a job may be deferred for its goal; None where the network is of no concern."""
+        """Keep references to `free` and `network`, which `run` changes.
+
+        limit: how often a job may be deferred because it would miss its goal; None if network load is ignored.
+        """
         self.topology = topology
         self.free = free
         self.network = network
@@ -71,12 +77,14 @@ class Decision:
         self.limit = limit
         self._touched: set[int] = set()
         self.disturbed = False
-        """Whether a job has been in the way of others and then did not start: one that waits might start alone."""
+        """True if a job without success competed with others, so that a waiting job might fit in a batch of its own."""
 
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
-        """Return the jobs that get all they need, in the order of the batch: placed, or deferred for their goal.
+        """Return each job for which all resources were found, with its outcome.
 
-        The outcome is None for a job that shares a network with another job of the batch; it is retried.
+        The outcome is a placement, or a refusal if the job would miss its goal. It is None for a job that would send
+        over the network of a machine where another job of this batch, placed before, sends; such a job is to be
+        retried. None occurs only if `limit` is given.
         """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]
@@ -88,7 +96,7 @@ class Decision:
     # ---- phases --------------------------------------------------------------------------------------------
 
     def _phases(self, batch: Sequence[Candidate]) -> list[Candidate]:
-        """Return the jobs for all of whose sub-tasks there is a place."""
+        """Run the three phases (processes, GPUs, drives); return the jobs for which all resources were found."""
         left = self.free.copy()
 
         def hosts(jobs: Sequence[Candidate]) -> Places:
@@ -113,10 +121,11 @@ class Decision:
         solve: Callable[[Sequence[Candidate]], Places],
         take: Callable[[Candidate, list[int]], None],
     ) -> list[Candidate]:
-        """Return the jobs all of whose sub-tasks have a place (the gang rule).
+        """Solve one phase of the decision, and return the jobs that are placed completely (the gang rule).
 
-        A job cannot use a part of what it needs, so the phase is solved again without incomplete jobs. If there are
-        several, the oldest of them stays.
+        While some jobs are placed only in part, the phase is solved again without them; if there are several such jobs,
+        the first of them stays. solve: returns for each job the places of its processes, GPUs or drives. take:
+        stores the places of a complete job.
         """
         jobs: list[Candidate] = list(batch)
         while jobs:
@@ -133,9 +142,11 @@ class Decision:
         return []
 
     def _hosts(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Run phase 1: place the bundles.
+        """Run phase 1, processes: return for each job the machine of each bundle, or WAITS if there is none.
 
-        A flow has one limit per machine but CPUs and memory are two, so bundles that do not fit are tried again.
+        A bundle is a process with its CPUs, memory and local GPUs. The flow network has one limit per machine for CPUs
+        and memory together. So a flow may put a bundle on a machine where it does not fit; such bundles are placed
+        again in a further round.
         """
         places: Places = [[WAITS] * len(job.needs.bundles) for job in jobs]
         open_tasks = [(j, b) for j, job in enumerate(jobs) for b in range(len(job.needs.bundles))]
@@ -152,7 +163,7 @@ class Decision:
                     refused.append((j, b))
             self.disturbed |= bool(refused)
             if len(refused) == sum(machine != WAITS for machine in found):
-                break  # nothing fits as it was offered
+                break  # no bundle fits where the flow put it
             open_tasks = refused
         return places
 
@@ -182,7 +193,10 @@ class Decision:
         return found
 
     def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Run phase 2: place each GPU near its process if possible, with older jobs first among equal ones."""
+        """Run phase 2, GPUs: return for each job the place (machine and GPU make) of each task's GPU, or WAITS.
+
+        Local GPUs cost less than remote ones. If jobs compete for local GPUs at equal cost, the older job gets them.
+        """
         builder = Builder()
         asked: dict[Any, tuple[JobBundles, list[int]]] = {}
         local = self._local_gpus(jobs, left)
@@ -203,14 +217,17 @@ class Decision:
     def _local_gpus(
         self, jobs: Sequence[Candidate], left: FreeResources
     ) -> dict[JobBundles, Iterator[tuple[int, list[tuple[int, int]]]]]:
-        """Return `phases.local_gpus` by bundles, for each task of their jobs in turn."""
+        """Return for each `JobBundles` the iterator `phases.local_gpus`, which yields one item per task of its jobs."""
         hosts: dict[JobBundles, list[int]] = {}
         for job in jobs:
             hosts.setdefault(job.needs, []).extend(map(job.host_of, range(job.needs.job.num_tasks)))
         return {needs: phases.local_gpus(left, needs, where, self.prices) for needs, where in hosts.items()}
 
     def _drives(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
-        """Run phase 3: place each drive near a process if possible."""
+        """Run phase 3, drives: return for each job the machine of each drive, or WAITS if there is none.
+
+        A machine with a process of the job costs less than others.
+        """
         builder = Builder()
         here = int(self.costs.place(np.ones(1), LOCAL)[0])
         for j, job in enumerate(jobs):
@@ -227,7 +244,10 @@ class Decision:
         return self.costs.wait(np.array([job.waited for job in jobs]))
 
     def _partition(self, job: Candidate) -> bool:
-        """Take the first set of partitioned GPUs with room for the processes beside it; return whether there is one."""
+        """Assign to the job the first candidate GPU set whose machines have room for its processes.
+
+        Return False if there is none. Jobs that need drives, or no GPU, are not considered.
+        """
         asked = job.needs.job
         free: list[int] = np.flatnonzero(self.free.free_mask).tolist()
         if asked.drives or not asked.num_tasks:
@@ -239,7 +259,11 @@ class Decision:
         )
 
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
-        """Take these GPUs, and the machine of the first GPU of each process; return False if they do not fit."""
+        """Assign to the job these GPUs, with each process on the machine of its first GPU.
+
+        Return False if the machines lack CPUs or memory, or if a GPU would be remote although it must be local. Also
+        return False if the topology allows only certain GPU sets (its partitions), and these GPUs are none of them.
+        """
         own, bundles = self.free.columns.machine_list, job.needs.bundles
         hosts = [own[gpus[-(-b * len(gpus) // len(bundles))]] for b in range(len(bundles))]
         wanted = np.zeros_like(self.free.hosts[:, :2])
@@ -254,7 +278,10 @@ class Decision:
     # ---- results -------------------------------------------------------------------------------------------
 
     def _bind(self, job: Candidate, left: FreeResources) -> bool:
-        """Take the result of phase 1 out of the free resources; return False if local GPUs are missing."""
+        """Take the GPUs that must be local to the job's processes out of `left`, after phase 1 chose the machines.
+
+        Return False, and take nothing, if there are too few.
+        """
         needs = job.needs
         for host, bundle in zip(job.hosts, needs.bundles, strict=True):
             gpus = _local_gpus(left, needs, host, bundle.gpus) if bundle.gpus_local else []
@@ -269,7 +296,7 @@ class Decision:
 
     def _set_gpus(self, left: FreeResources) -> Callable[[Candidate, list[int]], None]:
         def take(job: Candidate, places: list[int]) -> None:
-            """Take the lowest free GPUs of each place, each for a task whose process is near it, if there is one."""
+            """Take the lowest free GPU of each place (machine and GPU make), and give tasks local ones if possible."""
             gpus: list[int] = []
             for place in places:
                 (gpu,) = left.lowest(place, 1)
@@ -280,7 +307,10 @@ class Decision:
         return take
 
     def _settled(self, job: Candidate) -> Placement | Refusal | None:
-        """Return the placement after taking its resources, or why the job waits."""
+        """Return the job's placement and take its resources, or return a refusal if it would miss its goal.
+
+        Return None if the job would send over a machine's network that a job of this batch, placed before, uses.
+        """
         profile = job.needs.profile
         host_shares, remote = job.needs.host_shares(job.hosts), self._remote(job)
         sent = list(traffic(profile, job.gpus, host_shares, remote, self.free.columns.machine_list))
@@ -311,7 +341,7 @@ class Decision:
         )
 
     def _remote(self, job: Candidate) -> tuple[int, ...]:
-        """Return the GPUs of a job that are not in the pool of their process."""
+        """Return the job's remote GPUs: those outside the pool of their process's machine."""
         own, pool_of = self.free.columns.machine_list, self.free.pool_of
         return tuple(
             gpu for task, gpu in enumerate(job.gpus) if pool_of[own[gpu]] != pool_of[job.host_of(task)]
@@ -338,7 +368,7 @@ def _set_drives(job: Candidate, places: list[int]) -> None:
 
 
 def _take_host(left: FreeResources, needs: JobBundles, bundle: Bundle, machine: int) -> bool:
-    """Take a bundle from a machine; return False, and take nothing, where it does not fit."""
+    """Take the resources of a bundle from a machine; return False, and take nothing, if it does not fit."""
     if (left.hosts[machine, :2] < bundle.needs).any():
         return False
     if bundle.gpus_local:
@@ -352,9 +382,9 @@ def _take_host(left: FreeResources, needs: JobBundles, bundle: Bundle, machine: 
 
 
 def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -> list[int]:
-    """Return the first free GPUs that are local to a machine, at most `count`.
+    """Return at most `count` free suitable GPUs that are local to the machine `host`.
 
-    Its own, lowest numbers first, then those of its pool.
+    The machine's own GPUs come first, then those of other machines in its pool, if these count as local.
     """
     found: list[int] = []
     for machine in [host] if needs.own_machine_only else free.pool(host):
@@ -367,7 +397,10 @@ def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -
 
 
 def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> list[int]:
-    """Return the GPUs in an order of tasks in which no task has a remote one that could have a local one."""
+    """Return the GPU of each task, an order of `gpus` in which tasks get local GPUs as far as possible.
+
+    A task prefers a GPU on its process's machine, then one in its pool, and else takes any GPU that is left.
+    """
     rest = sorted(gpus)
     own, pool = free.columns.machine_list, free.pool_of
     chosen: list[int | None] = []

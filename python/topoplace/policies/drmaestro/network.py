@@ -1,4 +1,4 @@
-"""The load of each machine's network, and how much the jobs there suffer from more."""
+"""The network load of each machine, and how sensitive the jobs there are to additional load."""
 
 from __future__ import annotations
 
@@ -19,24 +19,27 @@ Reals = NDArray[np.float64]
 
 @dataclass(slots=True)
 class NetworkLoad:
-    """Traffic in columns by machine; a decision works on a copy of its own."""
+    """The network load of each of m machines; a batch decision changes its own copy."""
 
     load: Reals
-    """(m,) of the network of each machine."""
+    """(m,) load of each machine's network, as a fraction of the capacity of its interface."""
     sensitivity_sum: Reals
-    """(m,) sum of the sensitivities of jobs on each machine's network."""
+    """(m,) sum of `NetworkProfile.sensitivity` over the jobs that use each machine's network."""
 
     @classmethod
     def none(cls, machines: int) -> Self:
-        """Return the load of machines without traffic."""
+        """Return the zero load of `machines` machines without traffic."""
         return cls(np.zeros(machines), np.zeros(machines))
 
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the loads and sensitivities."""
         return type(self)(self.load.copy(), self.sensitivity_sum.copy())
 
     def send(self, sent: Iterable[tuple[int, float]], sensitivity: float, sign: int = 1) -> None:
-        """Add a job's traffic, or take it away."""
+        """Add (sign = 1) or remove (sign = -1) a job's load and sensitivity.
+
+        sent: (machine, load) for each part of the traffic; each adds the sensitivity to its machine.
+        """
         for machine, load in sent:
             self.load[machine] += sign * load
             self.sensitivity_sum[machine] += sign * sensitivity
@@ -44,19 +47,23 @@ class NetworkLoad:
     def slowdown(
         self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None), *, remote: bool
     ) -> Reals:
-        """Return the expected run time of a job on these machines (default: all), relative to running alone.
+        """Return the slowdown expected from running a job on each of these machines (default: all); 1 means none.
 
-        It is load times sensitivity in both directions: the job's own slowdown, and the slowdown it causes.
+        It is 1 plus the job's own slowdown (load times its sensitivity), plus the slowdown it causes to the jobs there
+        (its traffic times their sensitivity). remote: True if the job uses remote GPUs.
         """
         suffered = np.minimum(self.load[machines], 1.0) * profile.sensitivity(remote=remote)
         return 1 + suffered + profile.traffic(remote=remote) * self.sensitivity_sum[machines]
 
 
 class RunningTraffic:
-    """The traffic of the running jobs, updated whenever GPUs change owner."""
+    """The network traffic of all running jobs of a cluster, updated whenever GPUs change owner."""
 
     def __init__(self, cluster: Cluster, profiles: Mapping[str, NetworkProfile]) -> None:
-        """profiles: of the applications, by the job's `profile`; one without is neutral."""
+        """Add up the traffic of the jobs that run now.
+
+        profiles: network profiles by the name in `JobGraph.profile`; a job without one causes and suffers nothing.
+        """
         self._cluster = cluster
         self._profiles = profiles
         self._machine_of: list[int] = cluster.topology.machine_of.tolist()
@@ -68,11 +75,11 @@ class RunningTraffic:
         self.changed(range(cluster.topology.num_gpus))
 
     def network(self) -> NetworkLoad:
-        """Return the load now, to work on."""
+        """Return a copy of the current network load; the caller may change it."""
         return self._network.copy()
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Read again which jobs hold these GPUs."""
+        """Update the load after the owner of `gpus` may have changed."""
         _, owners = self._cluster.occupants(gpus)
         for job_id in {self._owner.pop(gpu) for gpu in gpus if gpu in self._owner}:
             self._send(*self._traffic.pop(job_id), -1)
@@ -96,5 +103,5 @@ class RunningTraffic:
         self._network.send(sent, sensitivity, sign)
         for machine, _ in sent:
             self._senders[machine] += sign
-            if not self._senders[machine]:  # and not what rounding has left
+            if not self._senders[machine]:  # removes rounding errors
                 self._network.load[machine] = self._network.sensitivity_sum[machine] = 0.0

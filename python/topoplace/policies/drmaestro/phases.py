@@ -4,13 +4,14 @@
         │ ──▶ aggregator X of its kind ──▶ place ──▶ sink
         └───▶ unscheduled U of its job ─────────────▶ sink
 
-A sub-task is what one phase places at once: a process with its CPUs and memory, a GPU, or a drive. A place is where it
-can go. Every sub-task ships one unit, so whatever the costs are, a minimum exists in which each is in one place or
-waits. Sub-tasks of one kind cost the same on every place but those they prefer; X stands for all of these arcs.
+A *sub-task* is the unit that a phase places: a process with its CPUs and memory, a GPU, or a drive. A *place* is a
+possible location of it: a machine, or in the GPU phase a machine and a GPU make (model and memory). Every sub-task
+ships one unit of flow. So there is always an optimal flow in which each sub-task is at one place or waits. Sub-tasks of
+one *kind* have equal costs on all places except those they prefer; arcs through the aggregator X represent these costs.
 
-Only arcs that a minimum may need are built: an aggregator with N sub-tasks offers at most the N cheapest places. If a
-minimum used another place, one of these would be empty and cost no more. So a phase is as large as the batch, at
-any size of the cluster; to find the cheapest places takes one pass over columns of numbers.
+Only arcs that an optimum may need are built: an aggregator for N sub-tasks offers at most the N cheapest places. If an
+optimum used another place, one of the N would be empty and cost no more. So the size of a phase depends on the batch
+and not on the cluster. Finding the cheapest places takes one pass over numpy columns.
 """
 
 from __future__ import annotations
@@ -35,33 +36,33 @@ WAITS: Final = -1
 """The place of a sub-task that stays unscheduled."""
 _ROUNDING: Final = 1e-9
 _STEPS: Final = 4
-"""Up to this many sub-tasks of one batch at a place differ in their costs to each other."""
+"""Number of cost steps of an offer: each further sub-task of the batch at one place costs more, up to this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The sub-tasks of a phase and the places they can take; costs in units of 1 / SCALE."""
+    """One phase as a flow problem: t sub-tasks of g jobs and k kinds, on p places; costs are in units of 1 / SCALE."""
 
     job: Ints
     """(t,) the job of each sub-task, 0..g - 1."""
     kind: Ints
-    """(t,) its aggregator, 0..k - 1."""
+    """(t,) the kind of each sub-task, 0..k - 1, which selects its aggregator."""
     aggregated: Ints
-    """(t,) the cost of a place through the aggregator, besides the aggregator's own arcs."""
+    """(t,) the cost of the arc from each sub-task to its aggregator, in addition to the aggregator's own arcs."""
     unscheduled: Ints
-    """(g,) the cost of every waiting sub-task of a job (eq. 13)."""
+    """(g,) the cost per waiting sub-task of each job (eq. 13)."""
     room: Ints
-    """(p,) number of sub-tasks a place takes."""
+    """(p,) the maximum number of sub-tasks at each place."""
     preferred: tuple[Ints, Ints, Ints]
-    """Sub-task, place and cost (eq. 12) of each preference arc."""
+    """Three arrays: sub-task, place and cost (eq. 12) of each arc from a sub-task to a preferred place."""
     offered: tuple[Ints, Ints, Ints, Ints]
-    """Kind, place, capacity and cost of each arc of an aggregator."""
+    """Four arrays: kind, place, capacity and cost of each arc from an aggregator to a place."""
 
     def network(self) -> tuple[int, Ints, Ints, Ints, Ints, Ints]:
-        """Return the number of nodes, and of each arc tail, head, capacity and cost, and the supply of each node.
+        """Return the flow network: number of nodes; tail, head, capacity and cost of each arc; supply of each node.
 
-        Nodes: sub-tasks, U of each job, X of each kind, places, the sink. Arcs: preferences, to X, to U, from X, from
-        U to the sink, from places to the sink.
+        The order of nodes is: sub-tasks, U of each job, X of each kind, places, the sink. The order of arcs is:
+        preferences, sub-tasks to X, sub-tasks to U, X to places, U to the sink, places to the sink.
         """
         tasks, jobs, places = len(self.job), len(self.unscheduled), len(self.room)
         kinds = int(self.kind.max(initial=-1)) + 1
@@ -84,9 +85,9 @@ class Phase:
         return sink + 1, _column(tail), _column(head), _column(capacities), _column(costs), supply
 
     def places(self, flow: Ints) -> Ints:
-        """Return (t,) the place of each sub-task in a flow on `network()`, or WAITS.
+        """Return the place of each sub-task in a given flow on the arcs of `network()`; WAITS if it stays unscheduled.
 
-        Units that pass an aggregator are alike: its sub-tasks take its places in ascending order.
+        Sub-tasks that reach places through one aggregator are interchangeable; they get its places in ascending order.
         """
         tasks, (task, place, _) = len(self.job), self.preferred
         found = np.full(tasks, WAITS, dtype=np.int64)
@@ -102,7 +103,7 @@ class Phase:
         return found
 
     def solve(self) -> Ints:
-        """Return (t,) the place of each sub-task, or WAITS, at the least total cost."""
+        """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled."""
         if not len(self.job):
             return np.empty(0, dtype=np.int64)
         solution = kernels.min_cost_flow(*self.network())
@@ -113,7 +114,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Places that any sub-task of one kind may take: place, capacity and cost of each arc."""
+    """The places that any sub-task of one kind may take: place, capacity and cost of each arc from its aggregator."""
 
     place: Ints
     capacity: Ints
@@ -121,7 +122,7 @@ class Offer:
 
 
 class Builder:
-    """Collects the sub-tasks of a phase, job by job."""
+    """Collects the sub-tasks of a phase, then builds and solves the flow problem."""
 
     def __init__(self) -> None:
         self._job: list[int] = []
@@ -133,7 +134,11 @@ class Builder:
     def add(
         self, job: int, kind: Hashable, aggregated: int = 0, preferred: Sequence[tuple[int, int]] = ()
     ) -> None:
-        """Add a sub-task of a job; preferred: places and their costs."""
+        """Add a sub-task (a process, GPU or drive to place) of a job.
+
+        kind: sub-tasks of one kind are offered the same places. aggregated: cost added to every offered place.
+        preferred: (place, cost) of further places for this sub-task alone.
+        """
         task = len(self._job)
         self._job.append(job)
         self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
@@ -141,11 +146,15 @@ class Builder:
         self._preferred.extend((task, place, cost) for place, cost in preferred)
 
     def counts(self) -> dict[Hashable, int]:
-        """Return the number of sub-tasks of the phase, for each kind."""
+        """Return for each kind of sub-task how many places to offer: the number of sub-tasks of the whole phase."""
         return dict.fromkeys(self._kinds, len(self._job))
 
     def solve(self, offers: dict[Hashable, Offer], room: Ints, unscheduled: Ints) -> Ints:
-        """Return (t,) the place of each sub-task, or WAITS. room: capacity of every place."""
+        """Solve the phase: return the place of each added sub-task in a flow of least total cost, or WAITS.
+
+        offers: the places that each kind of sub-task may take. room: number of sub-tasks that each place can take.
+        unscheduled: cost of each waiting sub-task, by job.
+        """
         preferred = np.array(self._preferred, dtype=np.int64).reshape(-1, 3)
         listed = [offers[kind] for kind in self._kinds]
         kind = np.repeat(np.arange(len(listed)), [len(offer.place) for offer in listed])
@@ -176,7 +185,10 @@ def _column(parts: Sequence[NDArray[np.signedinteger[Any]]]) -> Ints:
 
 
 def cheapest(cost: Ints, usable: NDArray[np.bool_], count: int) -> Ints:
-    """Return the usable places of the least cost, at most `count`; of equal ones the first."""
+    """Return the numbers of the usable places with the lowest cost, at most `count`; ties go to the lowest number.
+
+    cost, usable: one entry per place.
+    """
     found = np.flatnonzero(usable)
     if len(found) <= count:
         return found
@@ -195,9 +207,11 @@ def offer_hosts(
     count: int,
     prices: Prices,
 ) -> Offer:
-    """Offer machines for a bundle: those with GPUs for it first, then those with most, where these may be remote.
+    """Return the cheapest machines for a bundle (a process with its CPUs, memory and GPUs).
 
-    without: machines that its job has already, and may not have twice.
+    Machines with enough local GPUs have the local cost. If GPUs may be remote, machines with fewer local GPUs have a
+    cost between local and remote, and machines without any have the remote cost. without: machines to exclude because
+    they already have a process of the job. count: maximum number of machines to offer.
     """
     fits = fitting(free.hosts[:, :2], np.array(bundle.needs))
     fits[list(without)] = 0
@@ -222,9 +236,9 @@ def offer_hosts(
 
 
 def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints, Ints, Ints]:
-    """Return several arcs to each place, each costing `more` than the one before, so that jobs of a batch are spread.
+    """Return place, capacity and cost of several parallel arcs to each place, to spread the jobs of a batch.
 
-    The last arc has the rest of the capacity.
+    Each arc has capacity 1 and costs `more` than the one before; the last arc has the rest of the capacity.
     """
     steps = _STEPS if more else 1
     number = np.arange(steps)
@@ -236,7 +250,11 @@ def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints,
 
 
 def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, Reals]:
-    """Return (m,) the number of such bundles for which each machine has local GPUs, plus the fraction of one more."""
+    """Return two arrays with one entry per machine, about its free local GPUs.
+
+    The first is the number of bundles like `bundle` that could have all their GPUs there. The second is the
+    fraction of one more bundle's GPUs that would be left, 0..1.
+    """
     none = np.zeros(len(free.hosts))
     if job.is_torn(bundle):
         return none.astype(np.int64), none
@@ -248,9 +266,10 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
 
 
 def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
-    """Return (m,) the limit on the number of bundles on each machine, with resources added up by eq. 10.
+    """Return an array with a limit on the number of bundles on each machine, at most `tasks`.
 
-    The sum is too large for a machine that lacks one of the resources, so results are checked.
+    CPUs and memory are added up to one number, each relative to the largest machine (eq. 10). This overestimates
+    machines that lack one of the two, so the caller checks each assignment.
     """
     left = np.maximum(free.hosts[:, :2], 0)
     largest = left.max(axis=0)
@@ -264,7 +283,11 @@ def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
 def offer_gpus(
     free: FreeResources, job: JobBundles, hosts: Sequence[int], count: int, prices: Prices
 ) -> Offer:
-    """Offer GPUs anywhere, as remote ones; for an anti-affine job one of each machine, local at its hosts."""
+    """Return the cheapest places (machine and GPU make) with free suitable GPUs, at the cost of remote GPUs.
+
+    For an anti-affine job, offer one GPU per machine, at the local cost on the machines `hosts` of its processes.
+    count: maximum number of places to offer.
+    """
     usable = free.gpus * job.suits
     remote = prices.remote(job.profile)
     capacity = usable.ravel()
@@ -283,9 +306,10 @@ def offer_gpus(
 def local_gpus(
     free: FreeResources, job: JobBundles, hosts: Sequence[int], prices: Prices
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield for each process of jobs with these bundles the extra cost of a remote GPU, and its local places.
+    """Yield for each task the extra cost of a remote GPU, and a list of (place, cost) for its local GPUs.
 
-    More: by the traffic at its own host, as the offers know the other end's. Local places: with the cost of one there.
+    hosts: the machine of each task's process. The extra cost comes from network load at that machine; `offer_gpus`
+    includes the load at the GPU's machine. A place is a machine and a GPU make.
     """
     makes = free.gpus.shape[1]
     more = prices.network.slowdown(job.profile, hosts, remote=True) - 1
@@ -299,7 +323,7 @@ def local_gpus(
 
 
 def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
-    """Offer drives anywhere."""
+    """Return up to `count` machines with free drives, all at the cost of a remote drive."""
     left = free.hosts[:, 2]
     cost = np.full(len(left), prices.costs.place(np.ones(1), REMOTE)[0])
     found = cheapest(cost, left > 0, count)
@@ -307,7 +331,7 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
 
 
 def fitting(free: Ints, needs: Ints) -> Ints:
-    """Return (m,) the number of times `needs` fits into each row of `free`; 0 for rows below 0."""
+    """Return for each row of `free` how many times `needs` fits into it; 0 for negative rows."""
     asked = needs > 0
     if not asked.any():
         return np.where((free >= 0).all(axis=1), np.int64(1) << 30, 0)

@@ -1,4 +1,4 @@
-"""The policy: which jobs make a batch, and what a batch is decided with."""
+"""The DRMaestro policy: its options, and the batches of jobs that it decides at once."""
 
 from __future__ import annotations
 
@@ -31,22 +31,26 @@ if TYPE_CHECKING:
 
 
 class DRMaestro:
-    """DRMaestro: places processes, then each GPU where it costs least, near its process or remote, then drives.
+    """DRMaestro: a policy that places the processes of a batch of jobs, then their GPUs, then their drives.
 
-    Each phase is one minimum-cost flow over all jobs of a batch; a job that does not get everything waits (gang rule).
-    A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm 4). If some
-    of them cannot be placed, the next batch contains jobs with other requests. Jobs bring `cpus`, `memory_gb`,
-    `drives` and `processes`; a cluster without `hosts` has enough of everything but GPUs.
+    Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their
+    process or remote (on another machine, reached over the network). A job that does not get all it needs waits
+    (gang rule). A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm
+    4). If some of them cannot be placed, the next batch contains jobs with other requests. The policy respects the
+    job fields `cpus`, `memory_gb`, `drives` and `processes`; in a cluster without `hosts`, all resources other than
+    GPUs are unlimited.
 
-    disaggregate: whether GPUs may be on other machines than their process; without it all are local or the job waits.
-    network_aware: whether costs follow the traffic at a place times the job's sensitivity (section 5.6.5.1), and jobs
-    that would miss their goal are deferred, at most `max_postponements` times.
-    profiles: of the applications, by the job's `profile`; one without is neutral. costs: equations 11 to 13.
-    window: limit on the waiting jobs looked at in one plan.
+    disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
+    network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
+    miss their goal are then deferred, at most `max_postponements` times.
+    profiles: network profiles by the name in `JobGraph.profile`; a job without one causes and suffers nothing.
+    costs: the parameters of equations 11 to 13.
+    window: maximum number of waiting jobs that one plan considers, oldest first.
 
-    Readings of what the thesis leaves open: a flow has one limit per machine, CPUs and memory are two, so eq. 10 bounds
-    how many bundles a machine takes and what does not fit is placed again without the rest; W of eq. 13 is the time the
-    job has waited; jobs that run are not moved, so they are no part of the flow, and what they hold is not free.
+    The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
+    and memory are two; so eq. 10 limits the bundles (a process with what must be beside it) per machine, and those
+    that do not fit are placed again. W of eq. 13 is the time the job has waited. Running jobs are not moved: they
+    are not part of the flow, and their resources are not free.
     """
 
     name = "drmaestro"
@@ -75,12 +79,15 @@ class DRMaestro:
         self.window = _checks.integer(window, "window", ValueError, low=1, high=1 << 30)
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the placement of the job as a batch of its own; None if nothing fits or waiting is better."""
+        """Return the placement of the job, decided as a batch of one; None if nothing fits or waiting is better."""
         result = next(self._choices(job, cluster), None)
         return result if isinstance(result, Placement) else None
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the choice of `place`, then placements on other machines, or the reason if there is none."""
+        """Return up to `top` placements, or the reason if there is none.
+
+        The first is that of `place`. The processes of each further one avoid the machines of those before it.
+        """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         found: dict[frozenset[int], Placement] = {}
         refusal: Refusal | None = None
@@ -97,7 +104,10 @@ class DRMaestro:
         return Explanation(self.name, tuple(found.values()), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start jobs, oldest first; defer those that would miss their goal, reject those that can never run."""
+        """Return which jobs start, in batches of the oldest first.
+
+        Jobs that would miss their goal are deferred; jobs that can never run are rejected. now: time in seconds.
+        """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
         entries = checked_queue(_checks.sequence(queue, "queue", ValueError)[: self.window])
@@ -110,7 +120,10 @@ class DRMaestro:
     # ---- inside --------------------------------------------------------------------------------------------
 
     def bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
-        """Return the bundles of a request, the same object for all that need the same of a cluster."""
+        """Return the bundles (processes with their CPUs, memory and GPUs) of a request.
+
+        Requests with equal resource needs and profile share one object.
+        """
         return request.table((self, JobBundles), lambda: self._shared_bundles(request, view))
 
     def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
@@ -123,7 +136,7 @@ class DRMaestro:
         return tables.get_or_build((request.resource_key, request.profile), build)
 
     def network(self, view: ClusterView) -> NetworkLoad:
-        """Return the load of the network now, to work on; none where the policy does not look at it."""
+        """Return a copy of the current network load; zero load if the policy is not `network_aware`."""
         if not self.network_aware:
             return NetworkLoad.none(view.cluster.topology.num_machines)
         return view.listener(
@@ -131,12 +144,15 @@ class DRMaestro:
         ).network()
 
     def decision(self, view: ClusterView, free: FreeResources, network: NetworkLoad) -> Decision:
-        """Return a decision on these free resources and this network."""
+        """Create the object that decides one batch; it takes resources from `free` and adds load to `network`."""
         limit = self.max_postponements if self.network_aware else None
         return Decision(view.cluster.topology, free, network, self.costs, limit=limit)
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement | Refusal]:
-        """Yield the best placement, the best with no process on a machine of the first, and so on; or why it waits."""
+        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before.
+
+        If the job would be deferred, yield the refusal and stop.
+        """
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         view = cluster.view(ClusterView)
@@ -158,11 +174,11 @@ class DRMaestro:
 
 
 class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
-    """The bundles of one policy, by the resources and the profile of requests."""
+    """The cached `JobBundles` of one policy, by the resource key and profile name of requests."""
 
 
 class _BatchRule:
-    """The rule for the batches of one plan, with its own copy of the free resources."""
+    """DRMaestro's rule for the batches of one plan; it works on copies of the free resources and the network load."""
 
     def __init__(self, policy: DRMaestro, cluster: Cluster, now: float) -> None:
         self._policy = policy
@@ -172,7 +188,7 @@ class _BatchRule:
         self._network = policy.network(self._view)
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
-        """Return the amounts a job takes, or why it can never run."""
+        """Return the resources a job needs; if it can never run, return the refusal instead."""
         needs = self._bundles(entry)
         if needs.refusal:
             return needs.refusal
@@ -180,11 +196,14 @@ class _BatchRule:
         return Ask(group, needs.job.num_tasks, needs.needs)
 
     def free(self) -> tuple[int, Ints]:
-        """Return the number of free GPUs, and the sums of what is left of the machines."""
+        """Return the number of free GPUs, and the totals of free CPUs, MB and drives over all machines."""
         return self._free.num_free, np.maximum(self._free.hosts, 0).sum(axis=0)
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
-        """Place what can be placed of a batch."""
+        """Decide a batch of jobs: return the decided ones with their outcomes, and True if jobs disturbed each other.
+
+        Then a job without outcome might fit in a smaller batch.
+        """
         candidates = [
             Candidate(entry, self._bundles(entry), max(self._now - entry.submit_time, 0.0)) for entry in batch
         ]

@@ -1,1 +1,1 @@
-"""The policies MAPA (Ranganath et al., SC'21) compares, on one machine or a small cluster."""
+"""The four policies that MAPA (Ranganath et al., SC'21) compares, for one machine or a small cluster."""

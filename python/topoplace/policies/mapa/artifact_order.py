@@ -1,12 +1,12 @@
 """The tie-breaking of MAPA's published artifact, for comparing placements with its logs job by job.
 
-The artifact lists every set of free GPUs in the order its graph miner finds them, each set with all orders of
-its GPUs, and keeps the first strict maximum. Which set comes first among equals is thus a property of the miner;
-the orders below are those seen in its logs. Two conventions differ from the rest of this library: a ring of two
-uses its one link twice, and preserved bandwidth counts NVLinks only.
+The artifact lists the sets of free GPUs in the order in which its graph miner finds them, and every assignment of tasks
+to each set. It keeps the first one with the maximal score. So ties depend on the miner; the orders below were
+reconstructed from its logs. Two conventions differ from the rest of this library: a ring of two tasks counts its link
+twice, and preserved bandwidth counts NVLinks only.
 
-A GPU set's best order does not depend on what else is free, so it is found once per topology and job pattern;
-a decision is then one masked maximum over the sets.
+The best assignment within a GPU set does not depend on which other GPUs are free. So it is computed once per topology
+and job pattern, and a decision is one masked maximum over the sets.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ _MAX_GPUS: Final = 64
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every GPU set for one pattern on one topology in the artifact's order, each with its best order of GPUs.
+    """All s sets of k GPUs for one job pattern on a topology of n GPUs, in the artifact's order, with their scores.
 
-    `members` (s, k) ascending, `mask` (s,) the same as bits, `inside` (s,) the NVLink GB/s between its members;
-    `aggregated` and `effective` (s,) the best scores, `aggregated_order` and `effective_order` (s, k) the first
-    orders that reach them (task i runs on column i); `nvlink` (n, n) GB/s with other links as 0.
+    members: (s, k) GPUs of each set, ascending. mask: (s,) the same sets as bit masks. nvlink: (n, n) GB/s of each
+    pair's NVLinks, 0 for other links. inside: (s,) sum of NVLink GB/s among a set's GPUs. aggregated, effective: (s,)
+    best aggregated and effective bandwidth over all assignments of tasks to a set, GB/s. aggregated_order,
+    effective_order: (s, k) the first assignment that reaches this score; task i runs on the GPU in column i.
     """
 
     members: NDArray[np.int64]
@@ -67,14 +68,14 @@ class Candidates:
     effective_order: NDArray[np.int64]
 
     def allowed(self, usable: Iterable[int], required: Iterable[int]) -> NDArray[np.bool_]:
-        """Return which sets lie inside `usable` and contain `required`, shape (s,)."""
+        """Return an array (s,) that is True for each set inside `usable` that contains all of `required`."""
         usable_bits, required_bits = _bits(usable), _bits(required)
         chosen: NDArray[np.bool_] = (self.mask & ~usable_bits) == 0
         chosen &= (self.mask & required_bits) == required_bits
         return chosen
 
     def preserved(self, free: Iterable[int]) -> NDArray[np.float64]:
-        """Return the NVLink GB/s left among the `free` GPUs outside each set in `free`, shape (s,)."""
+        """Return an array (s,): NVLink GB/s among the GPUs in `free` that remain after taking each set from them."""
         stays = np.zeros(len(self.nvlink))
         stays[list(free)] = 1.0
         degree = (self.nvlink * stays).sum(axis=1)
@@ -84,15 +85,15 @@ class Candidates:
 
 
 def edges_of(job: JobGraph) -> tuple[tuple[int, int, float], ...]:
-    """Return the edges the artifact counts a link for: a ring of two has its one twice."""
+    """Return the edges whose links the artifact adds up: the job's edges, twice for a ring of two tasks."""
     return job.edges * 2 if job.name == "ring" and job.num_tasks == 2 else job.edges
 
 
 def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
-    """Return the candidates of `job` on `topology`, built on first use and kept while the topology lives.
+    """Return the scored GPU sets of `job` on `topology`, built on first use and cached with the topology.
 
-    Raises ValueError for a pattern or size whose order in the artifact is not known, and for a topology too large
-    to list every set of.
+    Raises ValueError if the artifact's order is unknown for the job's pattern or size, or if the topology has too many
+    GPU sets to list.
     """
     n, k = topology.num_gpus, job.num_tasks
     if (job.name, k) not in _SET_ORDER:
@@ -114,7 +115,7 @@ def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) 
 
 
 class _Tables(dict[tuple[str, int, EffectiveBandwidth], Candidates]):
-    """The candidates of one topology."""
+    """The `Candidates` of one topology, by pattern name, number of tasks and bandwidth model."""
 
     def __init__(self, _topology: Topology) -> None:
         super().__init__()
@@ -126,7 +127,10 @@ def _bits(gpus: Iterable[int]) -> np.uint64:
 
 @lru_cache(maxsize=64)
 def _sets(n: int, k: int, order: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return every k-subset of n GPUs, each ascending, sorted by its members in `order`; shape (s, k)."""
+    """Return all k-subsets of n GPUs as rows of an array (s, k), each row ascending.
+
+    The rows are sorted by the column order[0], ties by column order[1], and so on.
+    """
     subsets = sorted(itertools.combinations(range(n), k), key=lambda subset: [subset[i] for i in order])
     return np.array(subsets, dtype=np.int64).reshape(-1, k)
 
@@ -162,7 +166,10 @@ def _build(links: LinkTables, job: JobGraph, model: EffectiveBandwidth) -> Candi
 
 
 def _predict_counts(counts: NDArray[np.int64], model: EffectiveBandwidth) -> NDArray[np.float64]:
-    """Eq. 2 of `counts`, shape (3, ...), evaluated once per distinct link mix."""
+    """Return the effective bandwidth (MAPA, eq. 2), GB/s, for arrays of link counts.
+
+    counts: shape (3, ...): double NVLinks, single NVLinks and other links. Equal counts are evaluated once.
+    """
     base = int(counts.sum(axis=0).max()) + 1
     code = (counts[0] * base + counts[1]) * base + counts[2]
     distinct, where = np.unique(code, return_inverse=True)
@@ -179,7 +186,11 @@ def place(
     required: Iterable[int],
     model: EffectiveBandwidth,
 ) -> Placement | None:
-    """Return the placement the artifact's policy `rule` makes: baseline, topo-aware, greedy or preserve."""
+    """Return the placement that a policy of the artifact chooses, None if no GPU set is possible.
+
+    rule: "baseline", "topo-aware", "greedy" or "preserve". free: GPUs that may be used. required: GPUs that must be
+    used.
+    """
     topology = cluster.topology
     table = candidates_of(topology, job, model)
     allowed = table.allowed(free, required)

@@ -1,4 +1,4 @@
-"""The lowest free ids, the first policy MAPA compares with."""
+"""The policy that takes the lowest free GPU ids, the first policy MAPA compares with."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 
 class Baseline(MapaPolicy):
-    """The free GPUs with the lowest ids, as a container runtime hands them out; tasks in the order of best AggBW.
+    """The policy that takes the free GPUs with the lowest ids, as a container runtime does.
 
-    Where those have no link for some edge of the job, the next lowest that have.
+    Tasks are assigned to these GPUs for the largest aggregated bandwidth. If the lowest GPUs lack a link for some edge
+    of the job, the policy takes the lexicographically smallest GPU set that has all links.
     """
 
     name = "baseline"
     artifact_rule = "baseline"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the lowest ids of `free` and all of `required`."""
+        """Return the placement on the GPUs in `required` and the lowest other GPUs in `free`."""
         return self.first_fit(job, cluster, free, required)

@@ -1,4 +1,4 @@
-"""The largest aggregated bandwidth, the second policy MAPA compares with."""
+"""The policy that maximises aggregated bandwidth, one of the policies MAPA compares with."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class Greedy(MapaPolicy):
-    """The largest aggregated bandwidth (MAPA eq. 1), whatever it leaves to later jobs."""
+    """The policy that maximises the sum of the bandwidths of the job's links (MAPA, eq. 1), ignoring later jobs."""
 
     name = "mapa-greedy"
     artifact_rule = "greedy"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the embedding in `free` with the largest sum of link bandwidths."""
+        """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths."""
         return self.embed(job, cluster, free, required)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """Return a key by which the largest aggregated bandwidth comes first."""
+        """Return the sort key of a placement, smaller is better: the negated aggregated bandwidth."""
         return (-placement.scores["aggregated_bandwidth"],)

@@ -1,4 +1,4 @@
-"""MAPA's own policy: fast links for the jobs that need them, and the rest kept free for those to come."""
+"""MAPA's own policy: give fast links to bandwidth-sensitive jobs, and let other jobs leave them free for later ones."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class Preserve(MapaPolicy):
     """MAPA's Algorithm 1: sensitive jobs get the largest effective bandwidth, others leave the most bandwidth free.
 
     A bandwidth-sensitive job of 2 to 5 tasks gets the placement with the largest predicted effective bandwidth
-    (eq. 2). Outside those sizes eq. 2 was never fitted and extrapolates wildly, so larger jobs get the largest
-    bottleneck bandwidth and, among equals, the largest aggregated bandwidth; `force_eq2=True` takes eq. 2 at any
-    size. `effective_bandwidth_extrapolated` in the scores is 1.0 for those sizes. Every other job, and one
-    without links of its own, leaves the largest preserved bandwidth (eq. 3); ties go to the larger aggregated
-    bandwidth.
+    (eq. 2). Eq. 2 was not fitted on larger jobs and extrapolates badly. So a larger sensitive job gets the largest
+    bottleneck bandwidth, ties broken by the largest aggregated bandwidth; with `force_eq2=True`, eq. 2 decides at any
+    size. The score `effective_bandwidth_extrapolated` is 1.0 for sizes outside 2 to 5. A job that is not sensitive, or
+    has no edges, gets the placement that leaves the largest preserved bandwidth (eq. 3), ties broken by the largest
+    aggregated bandwidth.
 
-    min_effective_bandwidth: GB/s of eq. 2 below which a sensitive job waits, where eq. 2 decides. The paper
-    does not mention it, but its artifact refuses predictions up to 12.335, eq. 2 without any link, and the claim that
-    the minimum of Preserve equals the 25th percentile of the others rests on that; the default follows the text.
+    min_effective_bandwidth: predicted GB/s below which a job that is placed by eq. 2 waits. None, the default, is no
+    limit, as in the paper's text. The paper's artifact refuses predictions up to 12.335, the value of eq. 2 without any
+    link. The paper's claim that the minimum of Preserve equals the 25th percentile of the other policies depends on
+    this limit.
     coefficients: theta 1 to 14 of eq. 2, such as `EffectiveBandwidth.fit(table).coefficients`.
     """
 
@@ -57,7 +58,10 @@ class Preserve(MapaPolicy):
         self.model = EffectiveBandwidth(coefficients)
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the best placement by Algorithm 1."""
+        """Return the placement that MAPA's Algorithm 1 prefers, inside `free` and using all of `required`.
+
+        None if there is none.
+        """
         if not _wants_bandwidth(job):
             return self._leave_most(job, cluster, free, required)
         if not self._trusts_eq2(job):
@@ -67,7 +71,7 @@ class Preserve(MapaPolicy):
         )
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """Return a key by which the largest scores come first, of those Algorithm 1 compares for this job."""
+        """Return the sort key of a placement, smaller is better: the negated scores that Algorithm 1 maximises."""
         names: tuple[str, ...]
         if not _wants_bandwidth(job):
             names = ("preserved_bandwidth", "aggregated_bandwidth")
@@ -78,7 +82,7 @@ class Preserve(MapaPolicy):
         return tuple(-placement.scores[name] for name in names)
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
-        """Return the refusal of a placement below the minimum effective bandwidth."""
+        """Return a refusal if `placement` has less than `min_effective_bandwidth` and eq. 2 decides, else None."""
         least, best = self.min_effective_bandwidth, placement.scores["effective_bandwidth"]
         if least is None or best >= least or not _wants_bandwidth(job) or not self._trusts_eq2(job):
             return None

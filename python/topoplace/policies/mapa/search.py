@@ -1,4 +1,4 @@
-"""The base of MAPA's policies: exact search over embeddings, or the order of the published artifact."""
+"""The base class of MAPA's policies: exact search over embeddings, or the tie-breaking of the published artifact."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 
 class MapaPolicy(SearchPolicy):
-    """Base of the four policies MAPA compares.
+    """Base of the four policies that MAPA compares.
 
-    tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list; "artifact"
-    repeats the choice of the paper's published code (rings, stars and cliques of up to five).
-    max_nodes: limit on the work of one search, the same on every machine; the default takes about a second. With None
-    the search goes on until the best placement is proven. At the limit the best placement found is returned with
-    `optimal` False; SearchTimeoutError is raised if there is none.
-    timeout: limit on the time of one search, in seconds; answers then depend on the machine.
+    tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list. "artifact" repeats
+    the choice of the paper's published code, for rings, stars and cliques of up to five tasks.
+    max_nodes: limit on the nodes of one search tree; the default takes about a second. With None, the search continues
+    until the best placement is proven. At the limit, the best placement found is returned with `optimal` False;
+    SearchTimeoutError is raised if none was found.
+    timeout: limit on the time of one search, in seconds. Unlike with `max_nodes`, results then depend on the speed of
+    the computer.
     """
 
     artifact_rule: ClassVar[str]
@@ -54,18 +55,24 @@ class MapaPolicy(SearchPolicy):
 
     @abstractmethod
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the best placement inside `free` that uses all of `required`; ties go to the smallest GPU list."""
+        """Return the best placement inside `free` that uses all of `required`, None if there is none.
+
+        Ties go to the lexicographically smallest ascending GPU list.
+        """
 
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> Placement | None:
-        """Return the best placement inside `free` that uses all of `required`."""
+        """Return the best placement inside `free` that uses all of `required`; ties are broken by `tie_break`."""
         if self.tie_break == "artifact":
             return artifact_order.place(self.artifact_rule, job, cluster, free, required, self.model)
         return self.search(job, cluster, free, required)
 
     def first_fit(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the lexicographically smallest set of `free` that takes the job, in its order of largest AggBW."""
+        """Return the placement on the lexicographically smallest GPU set with a link for every edge of the job.
+
+        The set lies inside `free` and contains `required`. Tasks are assigned for the largest aggregated bandwidth.
+        """
         spare = job.num_tasks - len(required)
         if not 0 <= spare <= len(free) - len(required):
             return None
@@ -83,7 +90,10 @@ class MapaPolicy(SearchPolicy):
         required: GpuSet = frozenset(),
         objective: kernels.Objective | kernels.LinkCountScore = "sum",
     ) -> Placement | None:
-        """Return the placement of the best embedding under a kernel objective, with all its scores."""
+        """Return the placement with the best value of `objective`, and all its scores; None if there is none.
+
+        Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`.
+        """
         found = kernels.best_subgraph(
             job.graph,
             cluster.topology.graph,
@@ -96,7 +106,7 @@ class MapaPolicy(SearchPolicy):
         return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
 
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
-        """Return a placement of `job` on `gpus` with its scores."""
+        """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
         proven = optimal and not job.anti_affinity
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)

@@ -1,4 +1,4 @@
-"""MAPA's reading of the topology-aware policy: GPUs under one socket where they fit."""
+"""MAPA's version of a topology-aware policy: take GPUs under one CPU socket if the job fits there."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 
 class MapaTopoAware(MapaPolicy):
-    """First fit under one CPU socket (PCIe root), else the lowest free ids; tasks in the order of best AggBW.
+    """The policy that takes the lowest free GPU ids under one CPU socket (PCIe root), or else the lowest free ids.
 
-    The paper cites SC'17's recursive bipartitioning but says that it "in effect" selects GPUs of one socket, and its
-    artifact does just that; so this is first fit, not a partitioner. GPUs of unknown socket count as one group.
+    Tasks are assigned to these GPUs for the largest aggregated bandwidth. MAPA's paper cites SC'17's recursive
+    bipartitioning but says that it "in effect" selects GPUs of one socket, and MAPA's artifact does just that. So this
+    policy is first fit, without a partitioner. GPUs of unknown socket count as one group.
     """
 
     name = "mapa-topo-aware"
     artifact_rule = "topo-aware"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the lowest ids inside one socket, or of all `free` where no socket has enough."""
+        """Return the placement on the lowest GPUs of `free` inside one socket that has enough.
+
+        If no socket has enough, return the placement on the lowest GPUs of all of `free`.
+        """
         fits = [
             placement
             for group in _by_socket(cluster.topology, free)
@@ -38,7 +42,7 @@ class MapaTopoAware(MapaPolicy):
         return self.first_fit(job, cluster, free, required)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """Return a key by which GPUs of one socket come first."""
+        """Return the sort key of a placement, smaller is better: 0 for GPUs of one socket, else 1."""
         return (float(len(_by_socket(placement.topology, placement.gpus)) != 1),)
 
 

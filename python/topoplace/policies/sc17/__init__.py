@@ -1,1 +1,1 @@
-"""The schedulers of Amaral et al. (SC'17): first come first served, best fit, and two that know the topology."""
+"""The policies of Amaral et al. (SC'17): first come first served, best fit, TOPO-AWARE and TOPO-AWARE-P."""

@@ -1,4 +1,4 @@
-"""Best fit: the second scheduler SC'17 compares with."""
+"""Best fit (bin packing of jobs into sockets), the second policy SC'17 compares with."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class BestFit(UtilityPolicy):
-    """Bin packing with sockets as bins: the one with the least left over, on the most used machine (section 5.2).
+    """Bin packing with sockets as bins (SC'17, section 5.2).
 
-    Where no socket has room for all of the job, the most used machine, its most used sockets first. Jobs start in the
-    order of their submission; one that does not fit lets the next go first.
+    A job goes to the socket that it leaves with the fewest free GPUs; ties go to the most used machine. If no socket
+    has room for the whole job, it gets the most used sockets of a machine. Jobs are tried in order of submission; a
+    job that does not fit does not block younger ones.
     """
 
     name = "best-fit"
@@ -31,7 +32,10 @@ class BestFit(UtilityPolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the lowest ids of each socket with room, or else of the sockets with the fewest free GPUs."""
+        """Return the candidate GPU choices on one machine: the lowest free GPUs of each socket with enough of them.
+
+        If no socket has enough, the only candidate takes the sockets with the fewest free GPUs first.
+        """
         if machine_class.partitions:
             return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
         sockets = sorted((free & socket for socket in machine_class.sockets), key=int.bit_count)
@@ -46,7 +50,10 @@ class BestFit(UtilityPolicy):
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
     ) -> tuple[float, ...]:
-        """Return a key by which one socket comes first; then the socket, and the machine, with the least left."""
+        """Return the sort key of a choice, smaller is better; `free`: GPUs left on the machine afterwards.
+
+        GPUs of one socket come first, then the fewest GPUs left on the used sockets, then the fewest on the machine.
+        """
         touched = [socket for socket in machine_class.sockets if socket & mask_of(gpus)]
         left = sum((free & socket).bit_count() for socket in touched)
         return (float(len(touched) > 1), float(left), float(free.bit_count()))
@@ -54,6 +61,6 @@ class BestFit(UtilityPolicy):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return the most used machines."""
+        """Return at most one split of the job, over the machines that offer the fewest GPUs first."""
         fullest_first = sorted(offers, key=lambda offer: (offer.size, offer.machine))
         return in_order(fullest_first, request.size, anti_affine=request.job.anti_affinity)

@@ -1,4 +1,4 @@
-"""The utility of placements (`objectives.utility`) as the rule of a policy, machine by machine."""
+"""The base class of SC'17's policies, which compute the cost and utility of each placement (`objectives.utility`)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _ROUNDING = 1e-9
 
 
 class Costing:
-    """The costs under one profile, and the limit of the machines' memory bandwidth."""
+    """Computes the costs of placements from a performance profile, and checks limits on host memory bandwidth."""
 
     def __init__(self, profile: PerformanceProfile | None, memory_bandwidth: float | None) -> None:
-        """Check the arguments of `UtilityPolicy`."""
+        """Check and store the arguments, which are those of `UtilityPolicy`."""
         if profile is not None:
             _checks.instance(profile, PerformanceProfile, "profile", ValueError)
         if memory_bandwidth is not None:
@@ -50,7 +50,10 @@ class Costing:
         gpus: tuple[int, ...],
         left: Mask,
     ) -> Costs:
-        """Return the costs of a job on `gpus` of a machine in that state; its GPUs in `left` stay free."""
+        """Return the costs of running task i on `gpus[i]` of one machine in the given state.
+
+        gpus: local GPU numbers. left: the machine's GPUs that stay free afterwards.
+        """
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
@@ -68,9 +71,11 @@ class Costing:
         communication_range: tuple[float, float],
         view: ClusterView,
     ) -> Costs:
-        """Return the costs of a job on GPUs of several machines.
+        """Return the costs of running task i on `gpus[i]`, on several machines.
 
-        The job's own slowdown is that of its worst machine; the other costs are means over its machines.
+        The interference that the job suffers is that of its worst machine. The mean interference of eq. 4 and the
+        fragmentation are averages over its machines. communication_range: lowest and highest communication cost of the
+        job.
         """
         ratios: list[tuple[float, float]] = []
         fragments: list[float] = []
@@ -91,20 +96,26 @@ class Costing:
         )
 
     def across_at_best(self, request: JobRequest) -> Costs:
-        """Return a lower bound on the costs of splitting a job that fits one machine: the worst communication there."""
+        """Return a lower bound on the costs of splitting a job over machines although it fits on one.
+
+        Its communication cost counts as the highest one on a single machine; the other costs are the best possible.
+        """
         least, most = request.communication_range
         suffered, _ = interference(self.profile, (request.profile, request.size), "inter-machine", ())
         return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
-        """Return the largest number of tasks for which a machine has the memory bandwidth if `used` GB/s are in use."""
+        """Return for how many of the job's tasks one machine has enough host memory bandwidth.
+
+        used: GB/s of the machine's memory bandwidth that are already in use.
+        """
         if self.memory_bandwidth is None or not job.memory_bandwidth:
             return job.num_tasks
         tasks = (self.memory_bandwidth - used) * job.num_tasks / job.memory_bandwidth
         return min(max(math.floor(tasks + _ROUNDING), 0), job.num_tasks)
 
     def why_never(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why all machines together lack the memory bandwidth for a job; None if they have it."""
+        """Return why idle machines cannot provide the host memory bandwidth for a job; None if they can."""
         suitable = (
             request.suitable(view.classes.of(m)).bit_count() for m in range(view.classes.num_machines)
         )
@@ -121,7 +132,10 @@ class Costing:
     def _interference(
         self, request: JobRequest, sockets: Mask, state: MachineState, where: str
     ) -> tuple[float, float]:
-        """Return the job's slowdown at that location and eq. 4, both for jobs that share a socket."""
+        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and neighbours.
+
+        The mean is SC'17's eq. 4. Neighbours are jobs that share one of `sockets`. where: placement class of the job.
+        """
         if self.profile is None:
             return 1.0, 1.0
         others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
@@ -129,13 +143,13 @@ class Costing:
 
 
 class UtilityPolicy(MachinePolicy):
-    """Base of the policies of SC'17: a job goes to the machine of the best `order`.
+    """Base of the policies of SC'17: among all candidate GPU choices, a job gets the one with the smallest `order`.
 
-    profile: run times and interference, as far as they are known; without one no job interferes.
-    utility: the formula of the scores "utility" and "system_utility": weights of eq. 1's parts as a `Utility`, equal
-    ones by default, or "authors" for the formula of the published code, which differs from the paper's.
-    memory_bandwidth: GB/s of host memory bandwidth of each machine, for jobs that ask for some (the paper's
-    t_bw <= p_bw); None for no limit.
+    profile: measured run times and interference of jobs; without it, no job is assumed to interfere with another.
+    utility: the formula of the scores "utility" and "system_utility". It is a `Utility` with the weights of the
+    parts of eq. 1, equal ones by default, or "authors" for the published code's formula, which differs from the
+    paper's. memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for some
+    (the paper's t_bw <= p_bw); None for no limit.
     """
 
     def __init__(
@@ -152,18 +166,21 @@ class UtilityPolicy(MachinePolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the choices of GPUs of one machine, in task order, among those that are free and suit."""
+        """Return the candidate GPU choices for the whole job on one machine, each with the GPU of each task.
+
+        free: the machine's GPUs that are free and meet the job's requirements.
+        """
 
     @abstractmethod
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
     ) -> tuple[float, ...]:
-        """Return the sort key of a choice, smaller is better. `free`: GPUs left on the machine afterwards."""
+        """Return the sort key of a GPU choice; smaller is better. `free`: GPUs left on the machine afterwards."""
 
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterator[Option]:
-        """Yield the mappings whose links connect the job's tasks, with their costs."""
+        """Yield an option for each of `mappings` in which all communicating tasks have a path between their GPUs."""
         for gpus in self.mappings(request, machine_class, free):
             left = state.free & ~mask_of(gpus)
             costs = self.costing.on_machine(request, machine_class, state, gpus, left)
@@ -172,13 +189,16 @@ class UtilityPolicy(MachinePolicy):
                 yield Option(order, gpus, self.utility.job(costs), costs)
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
-        """Return the utility and the costs of GPUs of several machines; None if tasks that communicate have no path."""
+        """Return the utility and the costs of running task i on `gpus[i]`, on several machines.
+
+        None if tasks that communicate have no path between their GPUs.
+        """
         extremes = communication_range(self, request, view)
         costs = self.costing.on_machines(request, gpus, extremes, view)
         return Evaluation(self.utility.job(costs), costs) if costs.communication < math.inf else None
 
     def scores(self, details: Any) -> dict[str, float]:
-        """Return the parts of eq. 1 and both utilities."""
+        """Return the scores computed from `Costs`: the three cost parts of eq. 1, and both utilities."""
         costs: Costs = details
         return {
             "communication_cost": costs.communication,
@@ -189,21 +209,21 @@ class UtilityPolicy(MachinePolicy):
         }
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks that a machine in this state has the memory bandwidth for."""
+        """Return for how many of the job's tasks a machine in this state has enough host memory bandwidth."""
         return self.costing.max_tasks(request.job, state.memory_bandwidth)
 
     def max_split_utility(self, request: JobRequest) -> float:
-        """Return the utility of a split of least costs, for a job that fits one machine."""
+        """Return an upper bound on the utility of splitting the job over machines; infinity if it fits on none."""
         if not request.classes_that_fit:
             return math.inf
         return self.utility.job(self.costing.across_at_best(request))
 
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why all machines together lack the memory bandwidth for a job; None if they have it."""
+        """Return why idle machines cannot provide the host memory bandwidth for a job; None if they can."""
         return self.costing.why_never(request, view)
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return that memory bandwidth is missing if it is limited and the job needs some, else None."""
+        """Return the reason "too little memory bandwidth" if bandwidth is limited and the job needs some, else None."""
         limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 

@@ -1,4 +1,4 @@
-"""First come, first served: the first scheduler SC'17 compares with."""
+"""First come, first served: the first policy SC'17 compares with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FirstComeFirstServed(UtilityPolicy):
-    """The lowest free GPUs of the first machine with room; strictly in the order of submission."""
+    """The policy that takes the lowest free GPUs of the first machine with room; no job overtakes an older one."""
 
     name = "fcfs"
     out_of_order = False
@@ -28,30 +28,40 @@ class FirstComeFirstServed(UtilityPolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the lowest ids."""
+        """Return one candidate: the lowest free GPUs of the machine.
+
+        If its GPUs are only allocated in fixed partitions, return one candidate per free partition of the job's size.
+        """
         return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
 
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
     ) -> tuple[float, ...]:
-        """Return equal keys: the lowest ids decide."""
+        """Return the same key for all choices, so that the lowest machine and GPU numbers decide."""
         return ()
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return the first machines with room."""
+        """Return at most one split of the job, over the first machines with free GPUs."""
         return in_order(offers, request.size, anti_affine=request.job.anti_affinity)
 
 
 def lowest(request: JobRequest, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
-    """Return the lowest GPUs of a region whose links connect the job's tasks."""
+    """Return the lowest-numbered GPUs of `region`, one per task.
+
+    If two communicating tasks would have no path between these GPUs, return the mapping of lowest communication cost
+    into `region` instead.
+    """
     return connected(request, machine_class, region, tuple(islice(members(region), request.size)))
 
 
 def connected(
     request: JobRequest, machine_class: MachineClass, region: Mask, gpus: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return `gpus`, or the nearest ones of the region if some tasks that communicate would have no path."""
+    """Return `gpus` if all communicating tasks have a path between their GPUs when task i runs on `gpus[i]`.
+
+    Otherwise return the GPU of each task in the mapping of lowest communication cost into `region`.
+    """
     talks = request.communication(machine_class, gpus) < math.inf
     return gpus if talks else request.mapped(machine_class, region)

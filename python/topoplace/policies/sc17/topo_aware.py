@@ -1,4 +1,4 @@
-"""The topology-aware scheduler of Amaral et al. (SC'17, section 4): TOPO-AWARE and TOPO-AWARE-P."""
+"""The topology-aware policies of Amaral et al. (SC'17, section 4): TOPO-AWARE and TOPO-AWARE-P."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9
 _MAX_SOCKETS = 4
-"""Up to this many sockets with free GPUs, every set of them is tried; of more, each one, and all together."""
+"""Up to this many sockets with free GPUs, every set of sockets is tried; above it, only single sockets and all."""
 
 
 class TopoAware(UtilityPolicy):
-    """The placement of the highest system utility (`objectives.utility`); a job is placed at once where it fits.
+    """TOPO-AWARE: place each job at once if possible, with the highest system utility (`objectives.utility`).
 
-    Machines that do not meet the job's constraints are left out (Algorithm 1); on each other one the job is mapped by
-    dual recursive bi-partitioning (Algorithms 2 and 3; up to 8 GPUs by a proof) into every set of its sockets that
-    has room, and the mapping of the highest utility counts. Where no machine has room for all of it, the job gets
-    as few as possible, as near as possible. Jobs start in the order of their submission; one that does not fit lets
-    the next go first.
+    Machines that do not meet the job's constraints are excluded (Algorithm 1). On each other machine, the job is mapped
+    into every set of sockets with enough free GPUs, and the mapping of the highest utility counts. The mapping is by
+    dual recursive bipartitioning (Algorithms 2 and 3), or by exact search for up to 8 GPUs. If no machine has room for
+    the whole job, it is split over the fewest machines, as close together as possible. Jobs are tried in order of
+    submission; a job that does not fit does not block younger ones.
     """
 
     name = "topo-aware"
@@ -40,7 +40,10 @@ class TopoAware(UtilityPolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the mapping of least communication into every set of sockets."""
+        """Return the mapping of lowest communication cost into each set of sockets with enough free GPUs.
+
+        If the machine's GPUs are only allocated in fixed partitions, map into each free partition of the job's size.
+        """
         if machine_class.partitions:
             regions = request.regions(machine_class, free)
         else:
@@ -50,25 +53,29 @@ class TopoAware(UtilityPolicy):
     def order(
         self, machine_class: MachineClass, free: Mask, gpus: tuple[int, ...], costs: Costs
     ) -> tuple[float, ...]:
-        """Return a key for the highest system utility, then least communication, then the fullest machine."""
+        """Return the sort key of a choice, smaller is better; `free`: GPUs left on the machine afterwards.
+
+        The highest system utility comes first, then the lowest communication cost, then the fewest GPUs left free.
+        """
         return (-round(self.utility.system(costs), 12), costs.communication, free.bit_count())
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return splits over the fewest machines, those closest to each other first."""
+        """Return splits of the job, best first: over the fewest machines, closest together in the network first."""
         fabric = view.cluster.topology.fabric
         return nearest(offers, request.size, fabric, anti_affine=request.job.anti_affinity)
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the mapping of least communication."""
+        """Return the GPU of each task, chosen from `gpus` for the lowest communication cost."""
         return least_communication(request, gpus, view)
 
 
 class TopoAwareP(TopoAware):
-    """As `TopoAware`, but a job waits while no placement has its `min_utility`; younger ones may overtake it.
+    """TOPO-AWARE-P: like `TopoAware`, but a job waits until a placement reaches the job's `min_utility`.
 
-    max_postponements: how often a job is deferred at most; after that it takes what there is. None for no limit.
+    Younger jobs may overtake a waiting one. max_postponements: after this many deferrals the job accepts any placement;
+    None for no limit.
     """
 
     name = "topo-aware-p"
@@ -87,14 +94,17 @@ class TopoAwareP(TopoAware):
         self.max_postponements = max_postponements
 
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
-        """Return its `min_utility`, until it has been deferred often enough."""
+        """Return the job's `min_utility`; minus infinity once it was postponed `max_postponements` times."""
         if self.max_postponements is not None and postponed >= self.max_postponements:
             return -math.inf
         return job.min_utility - _ROUNDING
 
 
 def _unions(machine_class: MachineClass, free: Mask, size: int) -> list[Mask]:
-    """Return the free GPUs of every set of sockets that has enough of them."""
+    """Return the free GPUs of each set of sockets that has at least `size` of them.
+
+    On a machine with more than 4 sockets that have free GPUs, only single sockets and all sockets together are tried.
+    """
     sockets = [free & socket for socket in machine_class.sockets if free & socket]
     if len(sockets) > _MAX_SOCKETS:
         unions = [*sockets, free]

@@ -1,4 +1,4 @@
-"""Taking nodes out of what is free: their own GPUs first, then borrowed ones."""
+"""Allocate the nodes of a job from the free resources: GPUs of the nodes' own machines first, then borrowed ones."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
 
 
 def can_lend(needs: NodeNeeds, free: FreeResources, hosts: Ints, count: int) -> bool:
-    """Return whether `count` GPUs can be borrowed after these machines have used their own."""
+    """Return True if `count` GPUs can be borrowed after the machines `hosts` have used their own GPUs for the job."""
     return count <= 0 or count <= int(_lendable(needs, free, hosts).sum())
 
 
 def take_nodes(
     needs: NodeNeeds, free: FreeResources, hosts: list[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Take a node on each of these machines; return the GPUs of one after the other, and those that are remote.
+    """Take one node on each of the machines `hosts` from the free resources.
 
-    The machines must be different; each must have what a node needs, counting what it can borrow.
+    Returns the GPUs of all nodes, node after node, and those among them that are remote: outside the pool of their
+    node's machine. The machines must be different, and each must have what a node needs, including GPUs it can borrow.
     """
     free.hosts[hosts, :2] -= (needs.cpus, needs.megabytes)
     free.has_job[hosts] = True
@@ -35,7 +36,10 @@ def take_nodes(
 
 
 def _borrow(needs: NodeNeeds, free: FreeResources, count: int) -> list[int]:
-    """Take `count` GPUs of other machines: those with jobs first, then those with the fewest, then by number."""
+    """Take `count` free GPUs for lending, and return them.
+
+    Lenders are machines with jobs first, then those with the fewest lendable GPUs, then by machine number.
+    """
     counts: list[int] = (lendable := _lendable(needs, free)).tolist()
     borrowed: list[int] = []
     for machine in np.lexsort((lendable, ~free.has_job)).tolist():  # sorting is stable
@@ -48,7 +52,11 @@ def _borrow(needs: NodeNeeds, free: FreeResources, count: int) -> list[int]:
 def _fill(
     needs: NodeNeeds, free: FreeResources, hosts: list[int], blocks: list[list[int]], borrowed: list[int]
 ) -> list[int]:
-    """Deal borrowed GPUs out to the blocks of hosts that lack some; return those that are remote."""
+    """Append borrowed GPUs to each list in `blocks` that is too short; return the remote ones among them.
+
+    blocks: the GPUs of the node on each machine in `hosts`. A borrowed GPU is remote if it is not in the pool of its
+    node's machine.
+    """
     rest, remote = iter(borrowed), list[int]()
     for host, block in zip(hosts, blocks, strict=True):
         more = list(islice(rest, needs.gpus - len(block)))
@@ -59,7 +67,11 @@ def _fill(
 
 
 def _lendable(needs: NodeNeeds, free: FreeResources, hosts: Ints | None = None) -> Ints:
-    """Return (m,) the number of GPUs that may be lent, without those that `hosts` use themselves."""
+    """Return an array with the number of free GPUs that each machine may lend to the job.
+
+    GPUs that are only allocated in fixed partitions are not lent. hosts: machines that first use up to `needs.gpus` of
+    their GPUs for the job themselves.
+    """
     counts = needs.whole_gpus(free).copy()
     counts[list(free.columns.partitions_of)] = 0
     if hosts is not None:

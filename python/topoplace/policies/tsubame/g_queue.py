@@ -1,4 +1,4 @@
-"""The queue TSUBAME 2.5 had (Fig. 5)."""
+"""The queue that TSUBAME 2.5 had: exclusive nodes (Fig. 5 of the paper)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ if TYPE_CHECKING:
 
 
 class GQueue(NodeQueue):
-    """The queue TSUBAME 2.5 had (Fig. 5): a node is given to one job at a time.
+    """The queue that TSUBAME 2.5 had (Fig. 5): each machine runs at most one job at a time.
 
-    A job starts on the first machines, in their order, that have no job at all and the GPUs, CPUs and memory each of
-    its nodes asks for.
+    A job starts on the lowest-numbered machines that run no job and have the GPUs, CPUs and memory of one node.
     """
 
     name = "g-queue"
 
     def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the first machines without a job that have everything."""
+        """Return the lowest-numbered idle machines that have all a node needs, one per node; None if too few."""
         found = exclusive_machines(needs, free)
         return found if len(found) == needs.nodes else None
 
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
-        """Return whether there are fewer machines without jobs than nodes."""
+        """Return True if the job asks for more nodes than there are machines without jobs."""
         return needs.nodes > free.num_unused

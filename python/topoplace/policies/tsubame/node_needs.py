@@ -1,4 +1,4 @@
-"""The needs of a job per node, and the needs that are known not to fit."""
+"""The resources that a job needs on each of its nodes, and a record of requests that are known not to fit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from topoplace.placement import Refusal
 
 Amounts = tuple[int, int, int, int]
-"""Nodes, and GPUs, CPUs and MB on each."""
+"""(number of nodes, GPUs per node, CPUs per node, MB of memory per node)."""
 
 
 class NodeNeeds:
-    """The needs of a request on each of its nodes.
+    """The number of nodes a job needs, and the resources on each; no two nodes may be on the same machine.
 
-    A job has a node for each of its processes, no two on the same machine; one for all of them if it is
-    `single_machine`, and one for each task under `anti_affinity`. Its CPUs and memory are divided evenly, CPUs
-    rounded up.
+    A job has one node per process, one node in all if it is `single_machine`, or one node per task under
+    `anti_affinity`. Its CPUs and memory are divided evenly among the nodes, CPUs rounded up.
     """
 
     def __init__(self, job: JobGraph, columns: TopologyColumns) -> None:
@@ -36,48 +35,49 @@ class NodeNeeds:
         anti_affine = job.anti_affinity and job.num_tasks > 1
         self.nodes = 1 if job.single_machine else job.num_tasks if anti_affine else job.processes
         self.gpus, self.uneven = divmod(job.num_tasks, self.nodes)
-        """On each node; and how many are left over, which makes it a request that cannot be granted."""
+        """GPUs per node, and the remainder of the division; a job with a remainder is rejected."""
         self.cpus = -(-(job.cpus or 0) // self.nodes)
         self.memory_gb = (job.memory_gb or 0.0) / self.nodes
         self.megabytes = megabytes(self.memory_gb)
         self.total_gpus = self.nodes * self.gpus
         self.gpus_local = job.single_machine or anti_affine
-        """Whether GPUs of other machines are out of the question."""
+        """True if the job may not borrow GPUs from other machines."""
         self.suits: NDArray[np.bool_] | None = None
-        """(makes,) which GPUs meet its requirements; None for all of them."""
+        """(makes,) True for each GPU make (model and memory) that meets the job's requirements; None if all do."""
         self._suits_gpu: NDArray[np.bool_] | None = None
         if job.gpu_model or job.gpu_memory_gb:
             self.suits = columns.suits(job)
             self._suits_gpu = self.suits[columns.make_of]
-        # A job that asks for more may get it as another partition.
+        # With partitions, a larger request may fit though a smaller one does not, so only equal sizes are compared.
         size = self.gpus if columns.partitions_of else None
         self.flavour: Hashable = (job.gpu_model, job.gpu_memory_gb, self.gpus_local, size)
         self.amounts: Amounts = (self.nodes, self.gpus, self.cpus, self.megabytes)
         self._host_shares: dict[int, HostShare] = {}
 
     def host_share(self, machine: int) -> HostShare:
-        """Return the share of a machine that a node takes."""
+        """Return the CPUs and memory that one node takes on `machine`."""
         known = self._host_shares.get(machine)
         if known is None:
             known = self._host_shares[machine] = HostShare(machine, self.cpus, self.memory_gb)
         return known
 
     def wishes(self) -> str:
-        """Return the needs as text."""
+        """Return the needs as English text for messages."""
         where = f"{self.nodes} nodes" if self.nodes > 1 else "a node"
         return f"{where} with {self.gpus} GPUs, {self.cpus} CPUs and {self.memory_gb:g} GB"
 
     # ---- against what is free --------------------------------------------------------------------------------
 
     def hosting(self, free: FreeResources) -> NDArray[np.bool_]:
-        """Return (m,) whether each machine has the CPUs and memory for a node."""
+        """Return an array with one entry per machine: True if it has enough free CPUs and memory for a node."""
         fits: NDArray[np.bool_] = (free.hosts[:, 0] >= self.cpus) & (free.hosts[:, 1] >= self.megabytes)
         return fits
 
     def suitable(self, free: FreeResources) -> Ints:
-        """Return (m,) the number of free GPUs that a node could get on each machine.
+        """Return an array with the number of free GPUs of each machine that meet the job's requirements.
 
-        Where these are given as partitions only, as many as it asks for or none.
+        A machine whose GPUs are only allocated in fixed partitions counts as having exactly the GPUs of one node if a
+        free partition fits, else 0.
         """
         found = self.whole_gpus(free)
         if free.columns.partitions_of:
@@ -87,21 +87,30 @@ class NodeNeeds:
         return found
 
     def whole_gpus(self, free: FreeResources) -> Ints:
-        """Return (m,) the number of free suitable GPUs of each machine without those in partitions; read-only."""
+        """Return an array with the number of free GPUs of each machine that meet the job's requirements; read-only.
+
+        GPUs that are only allocated in fixed partitions are not counted.
+        """
         if self.suits is None and free.gpus.shape[1] == 1:
             return free.gpus[:, 0]
         found: Ints = (free.gpus if self.suits is None else free.gpus[:, self.suits]).sum(axis=1)
         return found
 
     def pick(self, free: FreeResources, machine: int, count: int) -> list[int]:
-        """Return the lowest free suitable GPUs of a machine, at most `count`."""
+        """Return the lowest-numbered free GPUs of a machine that meet the job's requirements, at most `count`.
+
+        If the machine's GPUs are only allocated in fixed partitions, they come from the first free partition that fits.
+        """
         partitioned = machine in free.columns.partitions_of
         among = (self._partition(machine, free) or ()) if partitioned else free.columns.gpus_of[machine]
         suits = self._suits_gpu
         return [gpu for gpu in among if free.is_free[gpu] and (suits is None or suits[gpu])][:count]
 
     def _partition(self, machine: int, free: FreeResources) -> tuple[int, ...] | None:
-        """Return the first free partition that is just what a node asks for."""
+        """Return the machine's first free partition (a fixed GPU set) that fits, else None.
+
+        It must have exactly the number of GPUs of a node, all of which meet the job's requirements.
+        """
         for part in free.columns.partitions_of[machine]:
             suits = self._suits_gpu is None or all(self._suits_gpu[gpu] for gpu in part)
             if len(part) == self.gpus and suits and all(free.is_free[gpu] for gpu in part):
@@ -110,21 +119,24 @@ class NodeNeeds:
 
 
 class Refused:
-    """Requests known not to fit, and all that dominate them, until something is freed."""
+    """A record of the requests known not to fit until resources are freed.
+
+    A request that needs at least as much as a recorded one does not fit either; it is *covered*.
+    """
 
     def __init__(self) -> None:
         self.known: set[NodeNeeds] = set()
-        """The needs that were asked about."""
+        """The needs that were found not to fit."""
         self.jobs: dict[int, JobGraph] = {}
-        """Jobs with such needs by their id, which they keep as long as they are in here."""
+        """The jobs that were found not to fit, by `id()` of the graph; storing the graph keeps this id unique."""
         self._least: dict[Hashable, list[Amounts]] = {}
 
     def covers(self, needs: NodeNeeds) -> bool:
-        """Return whether these needs are at least those of a request that found no place."""
+        """Return True if a recorded request has the same GPU requirements and no larger amounts than `needs`."""
         return any(_covers(needs.amounts, least) for least in self._least.get(needs.flavour, ()))
 
     def add(self, needs: NodeNeeds) -> None:
-        """Add needs that found no place and are not covered."""
+        """Record needs that were found not to fit and are not covered by recorded ones."""
         self.known.add(needs)
         self._least[needs.flavour] = [needs.amounts, *self._others(needs)]
 
@@ -133,16 +145,19 @@ class Refused:
 
 
 class QueueMemory:
-    """A policy's knowledge of requests, from one walk along the queue to the next."""
+    """A policy's memory between walks along the queue: the needs of requests, and the requests that do not fit."""
 
     def __init__(self) -> None:
         self.needs: Memo[JobRequest, NodeNeeds | Refusal] = Memo()
-        """The needs of requests; a refusal where they can never be met."""
+        """The needs of each request, or a refusal if they can never be met."""
         self._refused = Refused()
         self._before: FreeResources | None = None
 
     def refused(self, free: FreeResources) -> Refused:
-        """Return the requests known not to fit into `free`, which the walk uses up."""
+        """Return the requests known not to fit; forget them if anything was freed since the previous walk.
+
+        free: the free resources from which the new walk takes what its jobs get.
+        """
         if self._before is not None and free.has_more_than(self._before):
             self._refused = Refused()
         self._before = free

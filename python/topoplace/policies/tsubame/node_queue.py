@@ -1,4 +1,4 @@
-"""The base of both queues: a walk along the queue that starts every job with room."""
+"""The base class of TSUBAME's two queues: a walk along the queue that starts every job that fits."""
 
 from __future__ import annotations
 
@@ -26,32 +26,35 @@ if TYPE_CHECKING:
 
 
 class NodeQueue(ABC):
-    """The common part of both queues. A placement has a process per node in `hosts`, and borrowed GPUs in `remote`.
+    """Base of TSUBAME's two queues, `GQueue` and `RQueue`.
 
-    A node takes one process of a job, with its share of CPUs and memory where the cluster knows them. Jobs without
-    GPUs (`JobGraph.without_gpus`) get a node like any other; drives are not given, and a job that asks for some, or
-    whose GPUs do not divide evenly by its nodes, is rejected. Scores: those of the links between its tasks, and
-    `remote_gpus`, the number of borrowed GPUs.
+    A placement has one process per node in `hosts`, with its share of CPUs and memory, and borrowed GPUs in `remote`.
+    Jobs without GPUs (`JobGraph.without_gpus`) get nodes like other jobs. A job is rejected if it asks for drives,
+    or if its GPUs cannot be divided evenly among its nodes. The scores of a placement are its link scores and
+    `remote_gpus`, the number of GPUs outside the pool of their process.
     """
 
     name: str
 
     @abstractmethod
     def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the machines for the nodes of a request, in their order; None where there are not enough."""
+        """Return the machine of each node of a request; None if too few machines fit."""
 
     @abstractmethod
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
-        """Return whether counting alone shows that a request has no place."""
+        """Return True if a quick count of free GPUs or machines already shows that the request does not fit."""
 
     # ---- Policy --------------------------------------------------------------------------------------------
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return where the job would start now; None where it has to wait."""
+        """Return the placement with which the job could start now; None if it has to wait."""
         return next(self._choices(job, cluster), None)
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the choice of `place`, then placements without its machines, or the reason if there is none."""
+        """Return up to `top` placements, or the reason if there is none.
+
+        The first is that of `place`. The processes of each further one avoid the machines of all processes before.
+        """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         if found := different_gpu_sets(self._choices(job, cluster), top):
             return Explanation(self.name, found)
@@ -61,7 +64,7 @@ class NodeQueue(ABC):
         return Explanation(self.name, (), refusal or why_not_now(job, cluster, f"{needs.wishes()} needed"))
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Start every job that fits, from the head of the queue on; reject jobs that can never run."""
+        """Return which jobs start: from the head of the queue, every job that fits; reject jobs that can never run."""
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         walk_rule = _Walk(self, cluster.view(ClusterView))
@@ -76,7 +79,7 @@ class NodeQueue(ABC):
     # ---- inside --------------------------------------------------------------------------------------------
 
     def why_never(self, needs: NodeNeeds, idle: FreeResources) -> Refusal | None:
-        """Return why such a job could not run even on the idle cluster; None where it may."""
+        """Return why a job with these needs could not run even on the idle cluster; None if it could."""
         job = needs.job
         if job.drives:
             return never(f"needs {job.drives} drives, this policy gives none")
@@ -89,7 +92,7 @@ class NodeQueue(ABC):
         return never(f"needs {needs.wishes()}, the idle cluster has fewer")
 
     def _choices(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
-        """Yield the first placement, the one on none of its machines, and so on."""
+        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before."""
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         view = cluster.view(ClusterView)
@@ -124,7 +127,7 @@ class NodeQueue(ABC):
 
 
 class _Walk:
-    """The decisions of one walk along a queue, on its own copy of the free resources."""
+    """Decides the jobs in one walk along a queue, on its own copy of the free resources."""
 
     def __init__(self, policy: NodeQueue, view: ClusterView) -> None:
         self._policy = policy
@@ -134,9 +137,9 @@ class _Walk:
         self.refused = self._memory.refused(self._free)
 
     def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; a placement is taken."""
+        """Return the outcome of a job; if it starts, take its resources from the walk's copy of the free resources."""
         job, refused = entry.job, self.refused
-        if id(job) in refused.jobs:  # since the walk began
+        if id(job) in refused.jobs:  # refused in this walk; `plan` skips jobs refused before
             return None
         request = self._view.request(job)
         needs = self._memory.needs.get(request) or self._needs(request)
@@ -154,7 +157,7 @@ class _Walk:
         return known
 
     def _start(self, job: JobGraph, needs: NodeNeeds) -> Placement | None:
-        """Return the placement with which the job starts; remember its needs if they do not fit."""
+        """Return the placement with which the job starts; if it does not fit, record its needs and return None."""
         refused = self.refused
         if self._policy.cannot_fit_by_count(needs, self._free) or refused.covers(needs):
             refused.known.add(needs)
@@ -166,6 +169,6 @@ class _Walk:
 
 
 def exclusive_machines(needs: NodeNeeds, free: FreeResources) -> Ints:
-    """Return the first machines, at most as many as nodes, that have no job and everything a node needs (Fig. 5)."""
+    """Return the lowest-numbered machines that run no job and have all a node needs (Fig. 5), at most one per node."""
     fits = needs.hosting(free) & ~free.has_job & (needs.suitable(free) >= needs.gpus)
     return np.flatnonzero(fits)[: needs.nodes]

@@ -1,4 +1,4 @@
-"""The queue the paper proposes (Fig. 6)."""
+"""The queue that the TSUBAME paper proposes: nodes may be shared and GPUs borrowed (Fig. 6)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,41 @@ if TYPE_CHECKING:
 
 
 class RQueue(NodeQueue):
-    """The queue the paper proposes (Fig. 6): where exclusive nodes are too few, nodes are shared and GPUs borrowed.
+    """The queue that the paper proposes (Fig. 6): if exclusive nodes are too few, nodes are shared and GPUs borrowed.
 
-    A job first takes the nodes it would have in `g-queue`, then machines, with jobs or not, that have the CPUs and
-    memory and find the GPUs on themselves or on any others. A lender's CPUs are not counted.
+    A job first takes the machines that it would get in `g-queue`. For its other nodes it takes any machines with enough
+    free CPUs and memory. GPUs that these machines lack are borrowed from other machines, whose CPUs are not used.
 
-    Readings of what the paper leaves open: two processes of a job never share a machine. Machines with more of the
-    GPUs a node needs come first, so that few are borrowed, and then the lower number. All nodes take their own GPUs
-    before any borrows. Lenders are machines with jobs before idle ones, so that idle ones stay whole, then those with
-    the fewest free GPUs, which no job can use where they are, then the lower number. A lender has a job: it is not
-    exclusive any more. A job of `single_machine` or `anti_affinity` does not borrow, and GPUs that are given as
-    partitions only are not lent.
+    The paper leaves some points open. We decide them as follows:
+
+    - Two processes of a job never share a machine.
+    - Machines that have more of the GPUs a node needs come first, then lower machine numbers.
+    - All nodes take GPUs of their own machines before any node borrows.
+    - GPUs are borrowed from machines with jobs before idle ones, then from machines with the fewest free GPUs, then
+      from lower machine numbers.
+    - A machine that lends a GPU counts as having a job, so it is no longer exclusive.
+    - A job with `single_machine` or `anti_affinity` does not borrow. GPUs that are only allocated in fixed partitions
+      are not lent.
     """
 
     name = "r-queue"
 
     def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the exclusive nodes, then those with most of the GPUs themselves."""
+        """Return the machine of each node: exclusive machines first, then those with most of the GPUs a node needs.
+
+        None if the machines, or the GPUs to borrow, are too few.
+        """
         first = exclusive_machines(needs, free)
         if len(first) == needs.nodes:
             return first
         return self._shared(needs, free, first)
 
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
-        """Return whether there are fewer free GPUs than it needs on all its nodes."""
+        """Return True if the job needs more GPUs on all its nodes together than are free in the cluster."""
         return needs.total_gpus > free.num_free
 
     def _shared(self, needs: NodeNeeds, free: FreeResources, first: Ints) -> Ints | None:
-        """Return the nodes `first`, and others; None where these, or the GPUs they would borrow, are too few."""
+        """Return the machines `first`, then machines to share; None if machines or GPUs to borrow are too few."""
         own = np.minimum(needs.suitable(free), needs.gpus)
         fits = needs.hosting(free)
         if needs.gpus_local:
