@@ -76,7 +76,7 @@ class Allocates(Correct):
 
 class ChangesTheJob(Correct):
     def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        object.__setattr__(job, "min_utility", job.min_utility + 0.125)
+        object.__setattr__(job, "profile", f"{job.profile}x")
         return placement
 
 

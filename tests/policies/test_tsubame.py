@@ -238,22 +238,20 @@ def test_idle_machines_lend_last() -> None:
 
 
 @pytest.mark.parametrize("name", QUEUES)
-@pytest.mark.parametrize("limited", [True, False])
-def test_whatever_is_freed_is_tried_again(name: str, *, limited: bool) -> None:
+def test_whatever_is_freed_is_tried_again(name: str) -> None:
     """A CPU, memory, a GPU, and under the g-queue also that a machine has no job any more."""
     for taken, job in (
         (tp.HostShare(0, 8, 0.0), job_of(1, 3)),
         (tp.HostShare(0, 0, 22.0), job_of(1, 3)),
         (None, job_of(1, 3)),
     ):
-        cluster = tp.Cluster(thin_nodes(1), hosts=HOST if limited else None)
+        cluster = tp.Cluster(thin_nodes(1), hosts=HOST)
         entries, policy = [QueuedJob("waits", job)], tp.policies.get(name)
         if taken:
             cluster.allocate("other", tp.Placement((), topology=cluster.topology, hosts=(taken,)))
         else:
             cluster.drain(0)
-        started = policy.plan(entries, cluster, 0.0).start
-        assert bool(started) == (taken is not None and name == "r-queue" and not limited)
+        assert policy.plan(entries, cluster, 0.0).start == ()
         if taken:
             cluster.release("other")
         else:
@@ -289,7 +287,6 @@ def test_later_jobs_overtake_and_a_job_that_never_fits_is_rejected() -> None:
     ("job", "reason"),
     [
         (tp.JobGraph.ring(3).with_(processes=2), "3 GPUs cannot be split evenly over 2 nodes"),
-        (job_of(1, 1).with_(drives=1), "needs 1 drives, this policy gives none"),
         (job_of(1, 1, cpus=9), "needs a node with 1 GPUs, 9 CPUs and 1 GB, the idle"),
         (job_of(1, 1, memory=23), "needs a node with 1 GPUs, 1 CPUs and 23 GB, the idle"),
         (job_of(3, 2).with_(anti_affinity=True), "needs 6 GPUs on different machines"),
@@ -318,7 +315,7 @@ def test_processes_of_one_node_and_tasks_apart(name: str) -> None:
 
 
 def test_a_job_apart_borrows_nothing() -> None:
-    cluster = tp.Cluster(thin_nodes(2))
+    cluster = cluster_of(2)
     cluster.allocate("other", [0, 1, 2])
     assert tp.policies.get("r-queue").place(tp.JobGraph.ring(2), cluster) is not None
     assert tp.policies.get("r-queue").place(tp.JobGraph.ring(2).with_(anti_affinity=True), cluster) is None
@@ -326,14 +323,14 @@ def test_a_job_apart_borrows_nothing() -> None:
 
 
 def test_without_host_resources_only_gpus_count() -> None:
-    cluster = tp.Cluster(thin_nodes(1))
+    cluster, job = tp.Cluster(thin_nodes(1)), tp.JobGraph.ring(1)
     policy = tp.policies.get("r-queue")
     for i in range(3):
-        placement = policy.place(job_of(1, 1, cpus=8, memory=22), cluster)
+        placement = policy.place(job, cluster)
         assert placement is not None
         cluster.allocate(str(i), placement)
-    assert policy.place(job_of(1, 1), cluster) is None
-    assert policy.explain(job_of(1, 1), cluster).refusal is not None
+    assert policy.place(job, cluster) is None
+    assert policy.explain(job, cluster).refusal is not None
 
 
 def test_pooled_gpus_are_not_remote() -> None:
@@ -359,7 +356,7 @@ def test_a_drained_machine_neither_hosts_nor_lends() -> None:
 def test_partitions_are_given_whole_and_not_lent() -> None:
     machine = tp.Topology.from_links(4, [], 12.0)
     vm = replace(machine, partitions=[(0, 1), (2, 3), (0, 1, 2, 3)])
-    cluster = tp.Cluster(tp.Topology.cluster({"vm": vm, "plain": machine}))
+    cluster = tp.Cluster(tp.Topology.cluster({"vm": vm, "plain": machine}), hosts=HOST)
     policy = tp.policies.get("r-queue")
     pairs = policy.place(job_of(2, 2), cluster)
     assert pairs is not None
@@ -374,7 +371,7 @@ def test_partitions_are_given_whole_and_not_lent() -> None:
 def test_who_asks_for_more_may_get_a_partition_where_others_get_nothing(name: str) -> None:
     pair = tp.Topology.from_links(2, [], 12.0)
     halves = {"plain": pair, "whole": replace(pair, partitions=[(0, 1)])}
-    cluster = tp.Cluster(tp.Topology.cluster(halves))
+    cluster = tp.Cluster(tp.Topology.cluster(halves), hosts=HOST)
     cluster.allocate("on plain", tp.Placement((0, 1), topology=cluster.topology))
     entries = [QueuedJob("one", job_of(1, 1)), QueuedJob("two", job_of(1, 2))]
     started = dict(tp.policies.get(name).plan(entries, cluster, 0.0).start)

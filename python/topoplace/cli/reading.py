@@ -70,16 +70,11 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
     return jobs
 
 
-def hosts(arguments: argparse.Namespace) -> HostResources | None:
-    """Return each machine's CPUs and memory from --cpus and --memory-gb; None if neither option is given.
-
-    If only one option is given, the other resource is unlimited.
-    """
+def hosts(arguments: argparse.Namespace) -> HostResources:
+    """Return each machine's CPUs and memory from --cpus and --memory-gb; a resource not given is unlimited."""
     from topoplace.cluster.hosts import HostResources
 
     cpus, memory_gb = arguments.cpus, arguments.memory_gb
-    if cpus is None and memory_gb is None:
-        return None
     return HostResources(_NO_LIMIT if cpus is None else cpus, _NO_LIMIT if memory_gb is None else memory_gb)
 
 

@@ -143,15 +143,17 @@ class Cluster:
             status, position = self._state.allocate(job_id, gpus)
             if status != "ok":
                 raise AllocationError(self._reason(job_id, gpus, status, position))
-        self._record(gpus, job_id, graph, self._hosts.put(job_id, held) if held else None)
+        self._record(
+            self._touched(gpus, held), job_id, graph, self._hosts.put(job_id, held) if held else None
+        )
 
     def release(self, job_id: str) -> None:
         """Free the job's GPUs and host resources; AllocationError if it holds nothing."""
         gpus = self._state.gpus_of(_checked_job(job_id))
-        holds_hosts = job_id in self._hosts.held
-        if self._state.release(job_id) != "ok" and not holds_hosts:
+        held = self._hosts.held.get(job_id)
+        if self._state.release(job_id) != "ok" and held is None:
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
-        self._record(gpus, job_id, None, self._hosts.put(job_id, None) if holds_hosts else None)
+        self._record(self._touched(gpus, held), job_id, None, self._hosts.put(job_id, None) if held else None)
 
     def drain(self, gpu_or_machine: int | str) -> None:
         """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
@@ -256,6 +258,16 @@ class Cluster:
             self._log.append((gpus, job_id, before, undo))
         for view in self._views.values():
             view.changed(gpus)
+
+    def _touched(self, gpus: Sequence[int], held: HostAllocation | None) -> Sequence[int]:
+        """Return `gpus`, and one GPU of each other machine on which a job holds host resources."""
+        if held is None:
+            return gpus
+        topology = self._topology
+        known = {int(topology.machine_of[gpu]) for gpu in gpus}
+        others = {machine for _, machine, _, _ in held.needs()} - known
+        names = (topology.machine_names[machine] for machine in sorted(others))
+        return (*gpus, *(topology.gpus_of[name][0] for name in names))
 
     def _begin(self) -> tuple[int, int]:
         self._open += 1

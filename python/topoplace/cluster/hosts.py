@@ -94,7 +94,10 @@ class Hosts:
         self._drained: set[int] = set()
         self._processes = np.zeros(len(names), dtype=np.int64)
         rows = [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in self.resources]
-        self._free = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS))
+        self.capacity: NDArray[np.int64] = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS))
+        """The amount of each of `COLUMNS` that each machine has, (machines, 3), or (0, 3) without limits; read-only."""
+        self.capacity.flags.writeable = False
+        self._free = self.capacity.copy()
 
     # ---- queries -------------------------------------------------------------------------------------------
 

@@ -2,75 +2,117 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
-    from topoplace.cluster.hosts import HostResources
+    from topoplace.cluster.hosts import HostResources, Hosts
     from topoplace.topology.devices import Gpu
     from topoplace.topology.topology import Topology
 
 GpuSet = frozenset[int]
 MAX_SEARCHED_GPUS = 4096
 """Limit of the match kernel, whose target has a vertex for each GPU."""
+Limits = NDArray[np.int64] | None
+"""(m,) the most tasks of a job that each machine can host; None for no limit."""
+_ANY_MEMORY = (math.inf,)
 
 
-def candidate_gpu_sets(job: JobGraph, cluster: Cluster) -> list[GpuSet]:
+def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = math.inf) -> list[GpuSet]:
     """Return the sets of free GPUs from which a policy may choose the GPUs of `job`.
 
     There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine. For
     `anti_affinity`, the set has only the lowest free GPU of each machine, because all GPUs of a machine have equal
     links to other machines. GPUs that can only be allocated in fixed partitions form one set per free partition of the
-    job's size.
+    job's size. If the free CPUs and memory of a machine suffice for fewer tasks than it has free GPUs, only its lowest
+    GPUs are in a set.
+
+    most_memory_gb: limit on the memory of each GPU, GB.
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
-    return candidate_gpu_sets_among(job, cluster.topology, cluster.free_gpus())
+    return candidate_gpu_sets_among(
+        job, cluster.topology, cluster.free_gpus(), tasks_per_machine(job, cluster.hosts), most_memory_gb
+    )
 
 
-def candidate_gpu_sets_among(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
+def candidate_gpu_sets_among(
+    job: JobGraph,
+    topology: Topology,
+    gpus: Sequence[int],
+    limits: Limits = None,
+    most_memory_gb: float = math.inf,
+) -> list[GpuSet]:
     """Return the sets of GPUs from which a policy may choose if exactly `gpus`, in ascending order, are free.
 
-    See `candidate_gpu_sets`.
+    limits: the most tasks that each machine can host; None for no limit. See `candidate_gpu_sets`.
     """
     if not job.num_tasks:
         return []
-    if job.gpu_model or job.gpu_memory_gb:
-        wanted = set(topology.select(suits_of(job)))
-        gpus = [gpu for gpu in gpus if gpu in wanted]
+    gpus = _suitable(job, topology, gpus, most_memory_gb)
     if job.anti_affinity and job.num_tasks > 1:
-        alone = (gpu for gpu in gpus if topology.is_legal((gpu,)))
+        alone = (gpu for gpu in _hosted(gpus, topology, limits) if topology.is_legal((gpu,)))
         return [frozenset(min(group) for group in _by_machine(alone, topology).values())]
     partitioned = frozenset(topology.partitioned_gpus)
     if not partitioned:
-        return _whole_gpu_sets(job, topology, gpus)
+        return _whole_gpu_sets(job, topology, _hosted(gpus, topology, limits))
     whole = [gpu for gpu in gpus if gpu not in partitioned]
+    legal = _legal_sets(job, topology, partitioned.intersection(gpus))
     return [
-        *_whole_gpu_sets(job, topology, whole),
-        *_legal_sets(job, topology, partitioned.intersection(gpus)),
+        *_whole_gpu_sets(job, topology, _hosted(whole, topology, limits)),
+        *(part for part in legal if len(_hosted(sorted(part), topology, limits)) == len(part)),
     ]
 
 
-def suits_of(job: JobGraph) -> Callable[[Gpu], bool]:
-    """Return a predicate that is True for GPUs of the model and memory `job` needs.
+def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
+    """Return the sizes of GPU memory that suit the job, ascending, GB; (infinity,) if it does not state its memory.
 
-    If the job asks for memory, GPUs of unknown memory do not qualify.
+    A job is placed on GPUs of the first size if it fits there, else on those of the first two, and so on.
+    """
+    if not job.gpu_memory_gb:
+        return _ANY_MEMORY
+    sizes = {topology.gpus[gpu].memory_gb or 0.0 for gpu in topology.select(suits_of(job))}
+    return sorted(sizes) if len(sizes) > 1 else _ANY_MEMORY
+
+
+def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Limits:
+    """Return (m,) the most tasks of the job that the free CPUs and memory of each machine suffice for.
+
+    Returns None if the job asks for neither, or the hosts are unknown. idle: count all CPUs and memory as free.
+    """
+    if not (hosts.resources and job.num_tasks and needs_hosts(job)):
+        return None
+    limits = tasks_hosted(job, hosts.capacity if idle else hosts.free)
+    if not idle:
+        limits[list(hosts.drained)] = 0
+    return limits
+
+
+def suits_of(job: JobGraph, most_memory_gb: float = math.inf) -> Callable[[Gpu], bool]:
+    """Return a function that is True for a GPU with the model and memory that `job` needs, and no more than the limit.
+
+    A GPU of unknown memory fails if the job states its memory.
     """
 
     def suits(gpu: Gpu) -> bool:
-        return suits_model(job, gpu.model, gpu.memory_gb)
+        return suits_model(job, gpu.model, gpu.memory_gb) and (gpu.memory_gb or 0.0) <= most_memory_gb
 
     return suits
 
 
 def suits_model(job: JobGraph, model: str | None, memory_gb: float | None) -> bool:
     """Return True if GPUs of this model and memory meet the requirements of `job`; None means an unknown property."""
-    if job.gpu_model and model != job.gpu_model:
+    if job.gpu_model and model not in job.gpu_models:
         return False
     return not job.gpu_memory_gb or (memory_gb or 0.0) >= job.gpu_memory_gb
 
@@ -83,12 +125,21 @@ def never(reason: str) -> Refusal:
     return Refusal(f"never fits: {reason}", permanent=True)
 
 
-def why_never(job: JobGraph, topology: Topology) -> Refusal | None:
-    """Return why `job` cannot run even if all GPUs are free; None if `topology` has enough suitable GPUs."""
+def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> Refusal | None:
+    """Return why `job` cannot run even if all GPUs are free; None if `topology` has enough suitable GPUs.
+
+    hosts: the resources of the machines, if CPUs and memory count as well.
+    """
     if not job.num_tasks:
         return never("it needs no GPU, and this policy places jobs on GPUs only")
-    most = _largest(candidate_gpu_sets_among(job, topology, range(topology.num_gpus)))
-    return never(f"{_needs(job)}, the topology has {most}") if most < job.num_tasks else None
+    every_gpu = range(topology.num_gpus)
+    most = _largest(candidate_gpu_sets_among(job, topology, every_gpu))
+    if most < job.num_tasks:
+        return never(f"{_needs(job)}, the topology has {most}")
+    if hosts is None or (limits := tasks_per_machine(job, hosts, idle=True)) is None:
+        return None
+    most = _largest(candidate_gpu_sets_among(job, topology, every_gpu, limits))
+    return never(f"{_needs(job, hosts=True)}, the cluster has {most}") if most < job.num_tasks else None
 
 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:
@@ -127,15 +178,19 @@ def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
     return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
 
 
-def why_not_now(job: JobGraph, cluster: Cluster, lack: str | None = None) -> Refusal:
+def why_not_now(
+    job: JobGraph, cluster: Cluster, lack: str | None = None, *, gpus_local: bool = True
+) -> Refusal:
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
-    lack: the reason to give if enough suitable GPUs are free. The default reason is that these GPUs lack links for the
-    job's edges.
+    lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
+    gpus_local: whether the CPUs and memory must be on the machines of the GPUs.
     """
-    most = _largest(candidate_gpu_sets(job, cluster))
-    if most < job.num_tasks:
-        return Refusal(f"cannot start now: {_needs(job)}, {most} {'is' if most == 1 else 'are'} free")
+    hosted = _largest(candidate_gpu_sets(job, cluster)) if gpus_local else job.num_tasks
+    most = _largest(candidate_gpu_sets_among(job, cluster.topology, cluster.free_gpus()))
+    if min(most, hosted) < job.num_tasks:
+        needs, found = _needs(job, hosts=most >= job.num_tasks), min(most, hosted)
+        return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free")
     links = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
     return Refusal(f"cannot start now: {lack or links}")
 
@@ -147,19 +202,39 @@ def _largest(sets: Iterable[GpuSet]) -> int:
     return max(map(len, sets), default=0)
 
 
-def _needs(job: JobGraph) -> str:
-    wishes = [f" {job.gpu_model}" if job.gpu_model else "", " GPU" if job.num_tasks == 1 else " GPUs"]
+def _needs(job: JobGraph, *, hosts: bool = False) -> str:
+    models = " or ".join(job.gpu_models)
+    wishes = [f" {models}" if models else "", " GPU" if job.num_tasks == 1 else " GPUs"]
     if job.gpu_memory_gb:
         wishes.append(f" of {job.gpu_memory_gb:g} GB or more")
     if job.single_machine:
         wishes.append(" on one machine")
     if job.anti_affinity:
         wishes.append(" on different machines")
+    if hosts:
+        beside = [f"{job.cpus} CPUs"] if job.cpus else []
+        beside += [f"{job.memory_gb:g} GB of host memory"] if job.memory_gb else []
+        wishes.append(f" with {' and '.join(beside)} beside them")
     return f"needs {job.num_tasks}{''.join(wishes)}"
 
 
 def _holds(machine: HostResources, process: tuple[int, int]) -> bool:
     return machine.cpus >= process[0] and int(machine.memory_gb * 1000 + 1e-6) >= process[1]
+
+
+def _suitable(job: JobGraph, topology: Topology, gpus: Sequence[int], most_memory_gb: float) -> Sequence[int]:
+    if not (job.gpu_model or job.gpu_memory_gb):
+        return gpus
+    wanted = set(topology.select(suits_of(job, most_memory_gb)))
+    return [gpu for gpu in gpus if gpu in wanted]
+
+
+def _hosted(gpus: Sequence[int], topology: Topology, limits: Limits) -> Sequence[int]:
+    """Return the lowest of `gpus` on each machine, as many as its limit."""
+    if limits is None:
+        return gpus
+    groups = _by_machine(gpus, topology)
+    return sorted(gpu for machine, group in groups.items() for gpu in group[: int(limits[machine])])
 
 
 def _whole_gpu_sets(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:

@@ -38,6 +38,8 @@ class TopologyColumns:
             dtype=np.int64,
         )
         self.makes = tuple(makes)
+        self.memory_gb = np.array([memory or 0.0 for _, memory in makes])
+        """(makes,) GB; 0 if unknown."""
         self.machine_of = topology.machine_of.astype(np.int64)
         self.machine_list: list[int] = self.machine_of.tolist()
         self.num_machines = topology.num_machines

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.cluster.host_shares import host_shares
 from topoplace.engine import multi_machine
 from topoplace.engine.admission import why_never, why_not_now
 from topoplace.engine.machine_class import MachineClass, Mask
@@ -17,6 +18,7 @@ from topoplace.engine.machine_state import ClusterView, MachineState
 from topoplace.engine.option_heap import Option, OptionHeap, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from topoplace.engine.multi_machine import MachineOffer, MachineSplit
     from topoplace.engine.request import JobRequest
+    from topoplace.topology.topology import Topology
 
 
 class Evaluation(NamedTuple):
@@ -47,6 +50,8 @@ class MachinePolicy(ABC):
     name: str
     out_of_order: ClassVar[bool] = True
     """True if a job may start while an older one in the queue waits."""
+    honours: frozenset[str] = frozenset()
+    """The requirements that it honours beside those that come with this class; see `engine.requirements`."""
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
@@ -90,8 +95,8 @@ class MachinePolicy(ABC):
         return gpus[: request.size]
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the maximum number of the job's tasks that a machine in this state may take; by default all."""
-        return request.size
+        """Return the most tasks of the job that a machine in this state may have; its CPUs and memory limit them."""
+        return request.tasks_hosted(state.cpus, state.megabytes)
 
     def max_split_utility(self, request: JobRequest) -> float:
         """Return an upper bound on the utility of any split of the job over several machines; by default infinity."""
@@ -118,13 +123,20 @@ class MachinePolicy(ABC):
     # ---- Policy --------------------------------------------------------------------------------------------
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better."""
-        return self.search(job, _view(job, cluster), self.least_utility(job))
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
+
+        ValueError names a requirement that this policy or the cluster cannot honour.
+        """
+        view = _view(job, cluster)
+        require_honoured(job, cluster, self.name, self.honours)
+        return self.search(job, view, self.least_utility(job))
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return the `top` best GPU sets with their scores; if `place` would return None, also the reason."""
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         view = _view(job, cluster)
+        if refusal := cannot_honour(job, cluster, self.name, self.honours):
+            return Explanation(self.name, (), refusal)
         chosen = self.search(job, view, self.least_utility(job))
         candidates = tuple(islice(self._ranked(job, view, chosen), top))
         if chosen is not None:
@@ -193,19 +205,22 @@ class MachinePolicy(ABC):
         if self.max_split_utility(request) < least_utility:
             return None  # not worth the search
         topology = view.cluster.topology
-        for gpus in multi_machine.candidates(self, request, view):
-            found = self.evaluate(request, gpus, view)
-            if found and found.utility >= least_utility and topology.is_legal(gpus):
-                scores = {**link_scores(job.edges, gpus, topology), **self.scores(found.details)}
-                return Placement(tuple(gpus), scores=scores, topology=topology, job=job)
+        for limit in request.memory_limits:
+            for gpus in multi_machine.candidates(self, request, view, limit):
+                found = self.evaluate(request, gpus, view)
+                if found and found.utility >= least_utility and topology.is_legal(gpus):
+                    links = link_scores(job.edges, gpus, topology)
+                    return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
         return None
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
         """Return why a job could not run even on the idle cluster; None if no such reason is known."""
-        request, topology = view.request(job), view.cluster.topology
-        return request.table(
-            (self, "never"), lambda: why_never(job, topology) or self.why_unfit(request, view)
-        )
+        request, cluster = view.request(job), view.cluster
+
+        def find() -> Refusal | None:
+            return why_never(job, cluster.topology, cluster.hosts) or self.why_unfit(request, view)
+
+        return request.table((self, "never"), find)
 
     def _ranked(self, job: JobGraph, view: ClusterView, chosen: Placement | None) -> Iterator[Placement]:
         """Yield placements on different GPU sets: `chosen` first, then every other option on one machine, best first.
@@ -232,7 +247,7 @@ class MachinePolicy(ABC):
         def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
             return self._options(request, machine_class, state)
 
-        return view.table((self, request), lambda: OptionHeap(view, evaluate))
+        return view.table((self, request), lambda: OptionHeap(request, view, evaluate))
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""
@@ -241,15 +256,27 @@ class MachinePolicy(ABC):
             return ()
         if self.max_tasks(request, state) < request.size:
             return ()
-        found = self.options(request, machine_class, state, usable)
+        found = self._options_by_memory(request, machine_class, state, usable)
         return sorted(found, key=lambda option: (option.order, sorted(option.gpus), option.gpus))
+
+    def _options_by_memory(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, usable: Mask
+    ) -> Iterator[Option]:
+        """Yield the options under each limit on GPU memory, which comes first in their order if there are several."""
+        limits = request.memory_limits
+        for limit in limits:
+            within = usable & request.suitable(machine_class, limit)
+            if within.bit_count() < request.size:
+                continue
+            for option in self.options(request, machine_class, state, within):
+                yield option if len(limits) == 1 else option._replace(order=(limit, *option.order))
 
     def _placement(self, job: JobGraph, view: ClusterView, machine: int, option: Option) -> Placement:
         numbers, request = view.classes.gpus_of[machine], view.request(job)
         links = request.link_scores(view.classes.of(machine), option.gpus)
         gpus = tuple(numbers[local] for local in option.gpus)
         scores = {**links, **self.scores(option.details)}
-        return Placement(gpus, scores=scores, topology=view.cluster.topology, job=job)
+        return _placed(job, gpus, view.cluster.topology, scores)
 
 
 class _Planning:
@@ -265,6 +292,8 @@ class _Planning:
     def decide(self, entry: QueuedJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
         job, policy = entry.job, self._policy
+        if job.requirements and (refusal := cannot_honour(job, self._state, policy.name, policy.honours)):
+            return refusal
         if self.num_free < job.num_tasks <= self._state.topology.num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.
             return None if policy.out_of_order else policy.why_never(job, self._view)
@@ -281,6 +310,13 @@ class _Planning:
                 return refusal
             known = self._failed[request] = (least, policy.refused_utility(job, self._view, least))
         return None if known[1] is None else _too_low(job, known[1])
+
+
+def _placed(
+    job: JobGraph, gpus: tuple[int, ...], topology: Topology, scores: Mapping[str, float]
+) -> Placement:
+    hosts = host_shares(job, gpus, topology)
+    return Placement(gpus, scores=scores, topology=topology, job=job, hosts=hosts)
 
 
 def _too_low(job: JobGraph, utility: float) -> Refusal:

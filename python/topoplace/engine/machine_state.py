@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from topoplace.engine.free_resources import FreeColumns
+from topoplace.engine.free_resources import PLENTY, FreeColumns
 from topoplace.engine.machine_class import MachineClass, MachineClasses, Mask, mask_of
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import JobRequest, request_key
@@ -38,6 +38,10 @@ class MachineState(NamedTuple):
     neighbours: tuple[Neighbour, ...]
     memory_bandwidth: float
     """GB/s of host memory bandwidth that the jobs on the machine use."""
+    cpus: int = PLENTY
+    """Free CPUs; `PLENTY` if unknown, below 0 if the machine accepts no processes."""
+    megabytes: int = PLENTY
+    """Free host memory, MB; `PLENTY` if unknown."""
 
 
 class MachineWatcher:
@@ -128,7 +132,19 @@ class ClusterView:
             neighbours.append(Neighbour((job and job.profile) or "", size, machine_class.touched(where)))
             if job and job.memory_bandwidth:
                 bandwidth += job.memory_bandwidth * len(its) / size
-        return MachineState(mask_of(local[gpu] for gpu in free), tuple(sorted(neighbours)), bandwidth)
+        cpus, megabytes = self._free_hosts(machine)
+        free_gpus = mask_of(local[gpu] for gpu in free)
+        return MachineState(free_gpus, tuple(sorted(neighbours)), bandwidth, cpus, megabytes)
+
+    def _free_hosts(self, machine: int) -> tuple[int, int]:
+        """Return the free CPUs and MB of a machine."""
+        hosts = self.cluster.hosts
+        if machine in hosts.drained:
+            return -1, -1
+        if not hosts.resources:
+            return PLENTY, PLENTY
+        cpus, megabytes, _ = hosts.free[machine].tolist()
+        return cpus, megabytes
 
     # ---- tables --------------------------------------------------------------------------------------------
 

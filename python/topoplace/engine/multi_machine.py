@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -76,13 +77,16 @@ class SplitRule(Protocol):
 # ---- from machines to tasks ----------------------------------------------------------------------------------
 
 
-def candidates(rule: SplitRule, request: JobRequest, view: ClusterView) -> Iterator[Sequence[int]]:
+def candidates(
+    rule: SplitRule, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
+) -> Iterator[Sequence[int]]:
     """Yield candidate assignments (the GPU of each task), best first.
 
     The last one is the mapping of lowest communication cost onto all offered GPUs, chosen without regard to machines.
+    most_memory_gb: limit on the memory of each GPU, GB.
     """
     states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
-    offers = _offers(rule, request, view, states)
+    offers = _offers(rule, request, view, states, most_memory_gb)
     yield from islice(_assigned(rule, request, view, offers), _MAX_SPLITS)
     anywhere = _numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
     free_choice = not request.job.anti_affinity and not any(offer.partitions for offer in offers)
@@ -144,12 +148,18 @@ def _numbered(split: MachineSplit, view: ClusterView) -> list[int]:
     return [numbers[machine][local] for machine, mask in split for local in members(mask)]
 
 
-def _offers(rule: SplitRule, request: JobRequest, view: ClusterView, states: States) -> list[MachineOffer]:
+def _offers(
+    rule: SplitRule,
+    request: JobRequest,
+    view: ClusterView,
+    states: States,
+    most_memory_gb: float = math.inf,
+) -> list[MachineOffer]:
     """Return one offer for each machine that can take a part of the job in its given state."""
     offers: list[MachineOffer] = []
     for machine, state in states:
         machine_class = view.classes.of(machine)
-        usable = state.free & request.suitable(machine_class)
+        usable = state.free & request.suitable(machine_class, most_memory_gb)
         max_tasks = min(rule.max_tasks(request, state), usable.bit_count())
         partitions = tuple(part for part in machine_class.partitions if part & usable == part)
         if max_tasks and (partitions or not machine_class.partitions):

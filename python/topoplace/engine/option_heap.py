@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from topoplace.engine.free_resources import PLENTY
 from topoplace.engine.machine_state import MachineWatcher
 from topoplace.engine.memo import Memo
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_class import MachineClass
     from topoplace.engine.machine_state import ClusterView, MachineState
+    from topoplace.engine.request import JobRequest
 
 
 class Option(NamedTuple):
@@ -38,12 +40,18 @@ class OptionHeap(MachineWatcher):
     Only machines that changed are evaluated again. Machines of equal class and state are evaluated once.
     """
 
-    def __init__(self, view: ClusterView, evaluate: Callable[[MachineClass, MachineState], Options]) -> None:
+    def __init__(
+        self,
+        request: JobRequest,
+        view: ClusterView,
+        evaluate: Callable[[MachineClass, MachineState], Options],
+    ) -> None:
         """Start with no machine evaluated.
 
         evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
         """
         super().__init__()
+        self._request = request
         self._view = view
         self._evaluate = evaluate
         self._seen: Memo[tuple[MachineClass, MachineState], Options] = Memo()
@@ -80,7 +88,10 @@ class OptionHeap(MachineWatcher):
     def _refresh(self) -> None:
         while self.stale:
             machine = self.stale.pop()
-            key = (self._view.classes.of(machine), self._view.state(machine))
+            state = self._view.state(machine)
+            if not self._request.needs_hosts:  # equal for more machines
+                state = state._replace(cpus=PLENTY, megabytes=PLENTY)
+            key = (self._view.classes.of(machine), state)
             options = self._seen.get(key)
             if options is None:
                 options = self._seen[key] = self._evaluate(*key)

@@ -35,13 +35,12 @@ class Plan:
     """A policy's decisions for a queue, as pairs of job id and decision. A job in no field waits without a reason.
 
     start: jobs to start, in the order in which to allocate them. defer: waiting jobs with the reason to wait.
-    reject: jobs that can never run on this topology, with the reason. move: running jobs with their new placement.
+    reject: jobs that can never run on this topology, with the reason.
     """
 
     start: tuple[tuple[str, Placement], ...] = ()
     defer: tuple[tuple[str, Refusal], ...] = ()
     reject: tuple[tuple[str, Refusal], ...] = ()
-    move: tuple[tuple[str, Placement], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,30 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.cluster.host_shares import host_shares
 from topoplace.engine.admission import (
     MAX_SEARCHED_GPUS,
     GpuSet,
     candidate_gpu_sets,
     enough_suit,
+    memory_limits,
+    tasks_per_machine,
     why_never,
     why_not_now,
 )
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.errors import warn_deprecated
+from topoplace.jobs.job_graph import JobGraph
 
 if TYPE_CHECKING:
-    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement, Refusal
 
 
@@ -49,7 +54,7 @@ class Policy(Protocol):
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs to start, defer, reject or move at time `now`, in seconds.
+        """Return which jobs to start, defer or reject at time `now`, in seconds.
 
         queue: the waiting jobs, oldest first.
         """
@@ -63,6 +68,8 @@ class SearchPolicy(ABC):
     """
 
     name: str
+    honours: frozenset[str] = frozenset()
+    """The requirements that it honours beside those that come with this class; see `engine.requirements`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Accept the deprecated method names `rank` and `objection` in subclasses, with a deprecation warning."""
@@ -93,13 +100,18 @@ class SearchPolicy(ABC):
         return None
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better."""
+        """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
+
+        ValueError names a requirement that this policy or the cluster cannot honour.
+        """
         _check_size(cluster)
         where = candidate_gpu_sets(job, cluster)
-        if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
+        if job.requirements:
+            require_honoured(job, cluster, self.name, self.honours)
+        elif len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
             placement = self.best(job, cluster, where[0])
-        else:
-            placement = next(self._ranked(job, cluster), None)
+            return None if placement is None or self.reason_to_wait(job, placement) else placement
+        placement = next(self._ranked(job, cluster), None)
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
@@ -109,11 +121,14 @@ class SearchPolicy(ABC):
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
+        _checks.instance(job, JobGraph, "job", ValueError)
+        if refusal := cannot_honour(job, cluster, self.name, self.honours):
+            return Explanation(self.name, (), refusal)
         candidates = tuple(islice(self._ranked(job, cluster), top))
         if candidates:
             refusal = self.reason_to_wait(job, candidates[0])
         else:
-            refusal = why_never(job, cluster.topology) or why_not_now(job, cluster)
+            refusal = why_never(job, cluster.topology, cluster.hosts) or why_not_now(job, cluster)
         return Explanation(self.name, candidates, refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -126,11 +141,13 @@ class SearchPolicy(ABC):
         with cluster.what_if() as state:
 
             def decide(entry: QueuedJob) -> Outcome:
+                if refusal := cannot_honour(entry.job, cluster, self.name, self.honours):
+                    return refusal
                 chosen = self.place(entry.job, state)
                 if chosen is not None:
                     state.allocate(entry.job_id, chosen)
                     return chosen
-                if refusal := why_never(entry.job, cluster.topology):
+                if refusal := why_never(entry.job, cluster.topology, cluster.hosts):
                     return refusal
                 return why_not_now(entry.job, state) if enough_suit(entry.job, state) else None
 
@@ -140,7 +157,20 @@ class SearchPolicy(ABC):
         return f"{type(self).__name__}()"
 
     def _ranked(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
-        """Yield the best placement of each GPU set, in order of preference.
+        """Yield the best placement of each GPU set, by GPU memory if the job asks for it, then by preference."""
+        limits = memory_limits(job, cluster.topology)
+        seen: set[frozenset[int]] = set()
+        for limit in limits:
+            for placement in self._ranked_among(job, cluster, candidate_gpu_sets(job, cluster, limit)):
+                gpus = frozenset(placement.gpus)
+                if len(limits) == 1 or gpus not in seen:
+                    seen.add(gpus)
+                    yield _with_hosts(placement, job, cluster)
+
+    def _ranked_among(
+        self, job: JobGraph, cluster: Cluster, gpu_sets: Sequence[GpuSet]
+    ) -> Iterator[Placement]:
+        """Yield the best placements of different GPU sets inside one of `gpu_sets`, best first.
 
         The ranking uses Lawler's partition. The sets other than {a, b, c} are those without a, those with a but
         without b, and those with a and b but without c. Method `best` then finds the best set of each part.
@@ -155,7 +185,7 @@ class SearchPolicy(ABC):
                 heapq.heappush(parts, ((self.order(job, placement), gpus), placement, free, required))
 
         parts: list[tuple[tuple[tuple[float, ...], list[int]], Placement, GpuSet, GpuSet]] = []
-        for gpu_set in candidate_gpu_sets(job, cluster):
+        for gpu_set in gpu_sets:
             solve(gpu_set, frozenset())
         while parts:
             (_, gpus), placement, free, required = heapq.heappop(parts)
@@ -165,6 +195,16 @@ class SearchPolicy(ABC):
                 if gpu not in required:
                     solve(free - {gpu}, kept)
                     kept |= {gpu}
+
+
+def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:
+    """Return the placement with the CPUs and memory that the job needs on the machines of its GPUs."""
+    limits = tasks_per_machine(job, cluster.hosts)
+    if limits is None or placement.hosts:
+        return placement
+    all_searched = not ((limits > 0) & (limits < job.num_tasks)).any()
+    shares = host_shares(job, placement.gpus, cluster.topology)
+    return replace(placement, hosts=shares, optimal=placement.optimal and all_searched)
 
 
 def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:

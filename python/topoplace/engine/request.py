@@ -7,8 +7,11 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
+
 from topoplace import kernels
-from topoplace.engine.admission import suits_of
+from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
+from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
 from topoplace.objectives.links import scores_from
@@ -62,7 +65,10 @@ class JobRequest:
         """Equal for requests with equal resource needs and constraints."""
         self._tables: Memo[Hashable, Any] = Memo()
         self._topology = topology
-        self._suitable: dict[MachineClass, Mask] = {}
+        self.needs_hosts = needs_hosts(job)
+        """True if it asks for CPUs or host memory."""
+        self._suitable: dict[tuple[MachineClass, float], Mask] = {}
+        self._hosted: Memo[tuple[int, int], int] = Memo()
         self._link_scores: Memo[tuple[MachineClass, tuple[int, ...]], dict[str, float]] = Memo()
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
@@ -102,13 +108,26 @@ class JobRequest:
         cost = self.communication(machine_class, gpus)
         return cost if math.isfinite(cost) else self.weight * machine_class.farthest
 
-    def suitable(self, machine_class: MachineClass) -> Mask:
-        """Return the GPUs of a machine of this class that have the GPU model and memory the job needs."""
-        if machine_class not in self._suitable:
-            suits = suits_of(self.job)
+    @cached_property
+    def memory_limits(self) -> Sequence[float]:
+        """The limits on GPU memory to place it under, ascending, GB; see `admission.memory_limits`."""
+        return memory_limits(self.job, self._topology)
+
+    def suitable(self, machine_class: MachineClass, most_memory_gb: float = math.inf) -> Mask:
+        """Return the GPUs of a machine of this class with the model and memory the job needs, and at most the limit."""
+        key = machine_class, most_memory_gb
+        if key not in self._suitable:
+            suits = suits_of(self.job, most_memory_gb)
             wanted = (local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
-            self._suitable[machine_class] = mask_of(wanted)
-        return self._suitable[machine_class]
+            self._suitable[key] = mask_of(wanted)
+        return self._suitable[key]
+
+    def tasks_hosted(self, cpus: int, megabytes: int) -> int:
+        """Return the most of its tasks that a machine with these free CPUs and MB can host."""
+        if not self.needs_hosts:
+            return self.size
+        free = cpus, megabytes
+        return self._hosted.get_or_build(free, lambda: int(tasks_hosted(self.job, np.array([free]))[0]))
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
         """Return the sets of GPUs of one machine from which the job may take its GPUs.

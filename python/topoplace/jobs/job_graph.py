@@ -14,6 +14,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError, warn_deprecated
+from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from topoplace.kernels import Graph
 
-MAX_TASKS = 1 << 20
-"""Maximum number of tasks of a job; a larger number is refused as a mistake."""
 MAX_EDGES = 1 << 23
 """Maximum number of edges of a job; a larger number is refused as a mistake."""
 
@@ -50,8 +49,8 @@ class JobGraph:
     """Minimum utility, 0..1, at which the job starts; with a lower one it waits (SC'17)."""
     gpu_memory_gb: float | None = None
     """Memory needed on each GPU, GB."""
-    gpu_model: str | None = None
-    """Required model of every GPU."""
+    gpu_model: str | tuple[str, ...] | None = None
+    """Required model of every GPU; a tuple of models if any of them will do."""
     gpu_fraction: float = 1.0
     """Share of each GPU the job uses, above 0 and up to 1."""
     cpus: int | None = None
@@ -84,7 +83,7 @@ class JobGraph:
         size = _checks.integer(self.num_tasks, "num_tasks", JobGraphError, low=least, high=MAX_TASKS)
         keep(self, "num_tasks", size)
         keep(self, "edges", _checked_edges(self.edges, self.num_tasks))
-        for field, check in _REQUIREMENTS.items():
+        for field, check in FIELDS.items():
             keep(self, field, check(getattr(self, field), field))
         self._refuse_contradiction()
 
@@ -199,12 +198,13 @@ class JobGraph:
                 )
             requirements["single_machine"] = requirements.pop("single_node")
         for field, value in requirements.items():
-            if field not in _REQUIREMENTS:
-                raise JobGraphError(f"{field} is not a requirement; known: {', '.join(_REQUIREMENTS)}")
-            requirements[field] = _REQUIREMENTS[field](value, field)
+            if field not in FIELDS:
+                raise JobGraphError(f"{field} is not a requirement; known: {', '.join(FIELDS)}")
+            requirements[field] = FIELDS[field](value, field)
         _ = self.graph  # built now, so that all copies share it
         copy = object.__new__(type(self))
         vars(copy).update(vars(self) | requirements)
+        vars(copy).pop("requirements", None)
         copy._refuse_contradiction()
         return copy
 
@@ -213,6 +213,17 @@ class JobGraph:
         from topoplace.jobs import job_json
 
         return job_json.written(self)
+
+    @cached_property
+    def requirements(self) -> tuple[str, ...]:
+        """Return the names of the fields in which the job asks for more than GPUs and links."""
+        stated = (name for name in REQUIREMENTS if getattr(self, name))
+        return tuple(name for name in stated if getattr(self, name) != getattr(type(self), name))
+
+    @property
+    def gpu_models(self) -> tuple[str, ...]:
+        """Return the models of GPU that the job accepts; () for any."""
+        return (self.gpu_model,) if isinstance(self.gpu_model, str) else self.gpu_model or ()
 
     @cached_property
     def graph(self) -> Graph:
@@ -353,40 +364,3 @@ def _checked_edges(edges: Iterable[Sequence[Any]], num_tasks: int) -> tuple[tupl
             raise JobGraphError(f"edges[{i}] = ({a}, {b}) repeats edges[{first}]")
         checked.append((*pair, weight))
     return tuple(sorted(checked))
-
-
-Check = Callable[[Any, str], Any]
-
-
-def _text(value: object, what: str) -> str:
-    return _checks.text(value, what, JobGraphError)
-
-
-def _flag(value: object, what: str) -> bool:
-    return _checks.flag(value, what, JobGraphError)
-
-
-def _positive(value: object, what: str) -> float:
-    return _checks.positive(value, what, JobGraphError)
-
-
-def _or_none(check: Check) -> Check:
-    return lambda value, what: None if value is None else check(value, what)
-
-
-_REQUIREMENTS: dict[str, Check] = {
-    "name": _text,
-    "bandwidth_sensitive": _flag,
-    "min_utility": lambda value, what: _checks.real(value, what, JobGraphError, high=1.0),
-    "gpu_memory_gb": _or_none(_positive),
-    "gpu_model": _or_none(_text),
-    "gpu_fraction": lambda value, what: _checks.positive(value, what, JobGraphError, high=1.0),
-    "cpus": _or_none(lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=1 << 30)),
-    "memory_gb": _or_none(_positive),
-    "single_machine": _flag,
-    "anti_affinity": _flag,
-    "profile": _or_none(_text),
-    "memory_bandwidth": _or_none(_positive),
-    "processes": lambda value, what: _checks.integer(value, what, JobGraphError, low=1, high=MAX_TASKS),
-    "drives": lambda value, what: _checks.integer(value, what, JobGraphError, low=0, high=MAX_TASKS),
-}

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 from topoplace import _checks
-from topoplace.jobs.job_graph import MAX_TASKS
+from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import MAX_NUMBER, number, records
 
 FORMAT: Final = "topoplace.profile"

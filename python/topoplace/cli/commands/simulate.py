@@ -75,6 +75,11 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_count(parser, "--num-jobs", 300, "number of jobs of the default mix")
     options.add_gpus_per_node(parser)
     options.add_hosts(parser)
+    parser.add_argument(
+        "--without",
+        metavar="NAMES",
+        help="leave these requirements of jobs out, separated by commas, such as min_utility,cpus",
+    )
     options.add_seed(parser, "the mix, the run times, and of what a log does not contain")
     parser.add_argument(
         "--performance",
@@ -114,7 +119,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 
     topology = reading.topology(arguments)
     picture = reading.output(arguments.output, "comparison.png")
-    names = policies.names() if arguments.policies is None else _listed(arguments.policies)
+    names = policies.names() if arguments.policies is None else _listed(arguments.policies, "--policies")
     study = _Study(topology, arguments)
     for name in names:
         policies.get(name)  # report an unknown name before the first run
@@ -132,10 +137,11 @@ def _compare(arguments: argparse.Namespace) -> None:
         writing.wrote(picture, beside_json=arguments.json)
 
 
-def _listed(names: str) -> list[str]:
-    listed = [name.strip() for name in names.split(",")]
+def _listed(names: str | None, flag: str) -> list[str]:
+    """Return the names in a list separated by commas, none for None; ValueError names the flag of an empty name."""
+    listed = [] if names is None else [name.strip() for name in names.split(",")]
     if not all(listed):
-        raise ValueError(f"--policies {names!r}: a name is empty")
+        raise ValueError(f"{flag} {names!r}: a name is empty")
     return listed
 
 
@@ -146,7 +152,7 @@ class _Study:
         self.topology = topology
         self.arguments = arguments
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
-        self.workload = _workload(arguments, self.profile)
+        self.workload = _workload(arguments, self.profile).without(*_listed(arguments.without, "--without"))
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
         self.model = self._model(arguments.performance)

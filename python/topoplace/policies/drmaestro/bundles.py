@@ -54,6 +54,10 @@ class JobBundles:
         self.profile = profile or NEUTRAL
         self.suits: NDArray[np.bool_] = columns.suits(job)
         """(makes,) True for each GPU make (model and memory) that meets the job's requirements."""
+        self.memory_rank = (
+            _ranks(columns.memory_gb) if job.gpu_memory_gb else np.zeros(len(self.suits), np.int64)
+        )
+        """(makes,) rank of the make's GPU memory, smallest 0; all 0 if the job does not ask for memory."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """True if no two tasks of the job may share a machine."""
         self.gpus_local = job.single_machine or not disaggregate
@@ -112,6 +116,10 @@ class JobBundles:
     def is_torn(self, bundle: Bundle) -> bool:
         """Return True if the bundle is impossible: its GPUs would have to be both local and on different machines."""
         return self.anti_affine and bundle.gpus_local and bundle.gpus > 1
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def _blocks(total: int, parts: int, *, up: bool = False) -> list[int]:

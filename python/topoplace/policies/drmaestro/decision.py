@@ -392,7 +392,10 @@ def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -
             break
         first = machine * len(needs.suits)
         suitable = [free.lowest(first + int(make), count) for make in np.flatnonzero(needs.suits)]
-        found += sorted(gpu for gpus in suitable for gpu in gpus)[: count - len(found)]
+        rank = needs.memory_rank[free.columns.make_of]
+        found += sorted((gpu for gpus in suitable for gpu in gpus), key=lambda gpu: (rank[gpu], gpu))[
+            : count - len(found)
+        ]
     return found
 
 

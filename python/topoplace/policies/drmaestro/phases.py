@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 WAITS: Final = -1
 """The place of a sub-task that stays unscheduled."""
 _ROUNDING: Final = 1e-9
+_MEMORY_STEP: Final = 1 << 10
+"""Cost of each larger size of GPU memory: of equally near GPUs, the smallest that suits is the cheapest."""
+_MANY_GPUS: Final = 1 << 40
 _STEPS: Final = 4
 """Number of cost steps of an offer: each further sub-task of the batch at one place costs more, up to this many."""
 
@@ -218,7 +221,7 @@ def offer_hosts(
     near, some = _near(free, job, bundle)
     near = np.minimum(near, fits)
     far = np.zeros_like(fits) if bundle.gpus_local else fits - near
-    here, there = prices.local(job.profile), prices.remote(job.profile)
+    here, there = prices.local(job.profile) + _cost_of_memory(free, job, bundle), prices.remote(job.profile)
     partly = np.rint(there + (here - there) * some).astype(np.int64)
     mixed = np.where(some > 0, np.minimum(far, 1), 0)
     far = far - mixed
@@ -265,6 +268,16 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
     return suitable // bundle.gpus, none if job.anti_affine else suitable % bundle.gpus / bundle.gpus
 
 
+def _cost_of_memory(free: FreeResources, job: JobBundles, bundle: Bundle) -> Ints:
+    """Return (m,) the extra cost of the GPU memory with which each machine has enough local GPUs for a bundle."""
+    cost = np.zeros(len(free.hosts), dtype=np.int64)
+    suitable = free.gpus * job.suits
+    for rank in range(int(job.memory_rank.max(initial=0))):
+        enough = suitable[:, job.memory_rank <= rank].sum(axis=1) >= bundle.gpus
+        cost += np.where(enough, 0, _MEMORY_STEP)
+    return cost
+
+
 def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
     """Return an array with a limit on the number of bundles on each machine, at most `tasks`.
 
@@ -292,12 +305,13 @@ def offer_gpus(
     remote = prices.remote(job.profile)
     capacity = usable.ravel()
     if job.anti_affine:
-        first = usable.argmax(axis=1)
+        most = np.where(usable > 0, usable - _MANY_GPUS * job.memory_rank, -_MANY_GPUS * len(job.suits))
+        first = most.argmax(axis=1)
         remote[list(hosts)] = prices.local(job.profile, hosts)
         one = np.minimum(np.take_along_axis(usable, first[:, None], axis=1)[:, 0], 1)
         capacity = np.zeros_like(capacity)
         capacity[np.arange(len(first)) * usable.shape[1] + first] = one
-    cost = np.repeat(remote, usable.shape[1])
+    cost = (remote[:, None] + _MEMORY_STEP * job.memory_rank).ravel()
     found = cheapest(cost, capacity > 0, count)
     more = 0 if job.anti_affine else prices.shared(job.profile, remote=True)
     return Offer(*_in_steps(found, capacity[found], cost[found], more))
@@ -316,10 +330,19 @@ def local_gpus(
     far = units(more / prices.costs.goal * REMOTE).tolist()
     near = prices.local(job.profile, hosts).tolist()
     usable = free.gpus * job.suits > 0
+    larger: list[int] = (_MEMORY_STEP * job.memory_rank).tolist()
     for host, added, cost in zip(hosts, far, near, strict=True):
         machines = free.pool(host)
         rows = zip(machines, usable[machines].tolist(), strict=True)
-        yield added, [(m * makes + make, cost) for m, row in rows for make, some in enumerate(row) if some]
+        yield (
+            added,
+            [
+                (m * makes + make, cost + larger[make])
+                for m, row in rows
+                for make, some in enumerate(row)
+                if some
+            ],
+        )
 
 
 def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:

@@ -17,6 +17,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.memo import Memo
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Ask, BatchWalk, Outcome, checked_queue, refuse_duplicates
+from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.placement import Placement, Refusal
@@ -36,9 +37,7 @@ class DRMaestro:
     Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their
     process or remote (on another machine, reached over the network). A job that does not get all it needs waits
     (gang rule). A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm
-    4). If some of them cannot be placed, the next batch contains jobs with other requests. The policy respects the
-    job fields `cpus`, `memory_gb`, `drives` and `processes`; in a cluster without `hosts`, all resources other than
-    GPUs are unlimited.
+    4). If some of them cannot be placed, the next batch contains jobs with other requests.
 
     disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
     network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
@@ -54,6 +53,7 @@ class DRMaestro:
     """
 
     name = "drmaestro"
+    honours = frozenset(("drives",))
 
     def __init__(
         self,
@@ -89,8 +89,11 @@ class DRMaestro:
         The first is that of `place`. The processes of each further one avoid the machines of those before it.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
+        _checks.instance(job, JobGraph, "job", ValueError)
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        if refusal := cannot_honour(job, cluster, self.name, self.honours):
+            return Explanation(self.name, (), refusal)
         found: dict[frozenset[int], Placement] = {}
-        refusal: Refusal | None = None
         for result in islice(self._choices(job, cluster), 2 * top):
             if isinstance(result, Refusal):
                 refusal = None if found else result
@@ -155,6 +158,7 @@ class DRMaestro:
         """
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
+        require_honoured(job, cluster, self.name, self.honours)
         view = cluster.view(ClusterView)
         entry, needs = QueuedJob("job", job), self.bundles(view.request(job), view)
         used: list[int] = []
@@ -170,7 +174,8 @@ class DRMaestro:
 
     def _why_not_now(self, job: JobGraph, cluster: Cluster) -> Refusal:
         where = "" if self.disaggregate else " beside the GPUs it needs"
-        return why_not_now(job, cluster, f"no machine has the CPUs and memory it needs free{where}")
+        lack = f"no machine has the CPUs and memory it needs free{where}"
+        return why_not_now(job, cluster, lack, gpus_local=False)
 
 
 class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
@@ -188,7 +193,9 @@ class _BatchRule:
         self._network = policy.network(self._view)
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
-        """Return the resources a job needs; if it can never run, return the refusal instead."""
+        """Return the amounts a job takes, or why it can never run."""
+        if refusal := cannot_honour(entry.job, self._view.cluster, self._policy.name, self._policy.honours):
+            return refusal
         needs = self._bundles(entry)
         if needs.refusal:
             return needs.refusal

@@ -160,6 +160,7 @@ class UtilityPolicy(MachinePolicy):
         memory_bandwidth: float | None = None,
     ) -> None:
         self.costing = Costing(profile, memory_bandwidth)
+        self.honours = frozenset(("min_utility", *(("memory_bandwidth",) if memory_bandwidth else ())))
         self.utility = _formula(utility)
 
     @abstractmethod
@@ -209,8 +210,9 @@ class UtilityPolicy(MachinePolicy):
         }
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return for how many of the job's tasks a machine in this state has enough host memory bandwidth."""
-        return self.costing.max_tasks(request.job, state.memory_bandwidth)
+        """Return the most tasks that a machine in this state has the CPUs, memory and memory bandwidth for."""
+        hosted = super().max_tasks(request, state)
+        return min(hosted, self.costing.max_tasks(request.job, state.memory_bandwidth))
 
     def max_split_utility(self, request: JobRequest) -> float:
         """Return an upper bound on the utility of splitting the job over machines; infinity if it fits on none."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace.cluster.hosts import megabytes
+from topoplace.engine.admission import memory_limits
 from topoplace.engine.memo import Memo
 from topoplace.placement import HostShare
 
@@ -30,7 +31,8 @@ class NodeNeeds:
     `anti_affinity`. Its CPUs and memory are divided evenly among the nodes, CPUs rounded up.
     """
 
-    def __init__(self, job: JobGraph, columns: TopologyColumns) -> None:
+    def __init__(self, job: JobGraph, columns: TopologyColumns, most_memory_gb: float | None = None) -> None:
+        """most_memory_gb: limit on the memory of each GPU, GB; None for no limit."""
         self.job = job
         anti_affine = job.anti_affinity and job.num_tasks > 1
         self.nodes = 1 if job.single_machine else job.num_tasks if anti_affine else job.processes
@@ -47,12 +49,18 @@ class NodeNeeds:
         self._suits_gpu: NDArray[np.bool_] | None = None
         if job.gpu_model or job.gpu_memory_gb:
             self.suits = columns.suits(job)
+            if most_memory_gb is not None:
+                self.suits &= columns.memory_gb <= most_memory_gb
             self._suits_gpu = self.suits[columns.make_of]
         # With partitions, a larger request may fit though a smaller one does not, so only equal sizes are compared.
         size = self.gpus if columns.partitions_of else None
         self.flavour: Hashable = (job.gpu_model, job.gpu_memory_gb, self.gpus_local, size)
         self.amounts: Amounts = (self.nodes, self.gpus, self.cpus, self.megabytes)
         self._host_shares: dict[int, HostShare] = {}
+        self.by_memory: tuple[NodeNeeds, ...] = (self,)
+        """These needs on GPUs of the smallest memory that suits, then on those of the two smallest, and so on."""
+        if most_memory_gb is None and len(limits := memory_limits(job, columns.topology)) > 1:
+            self.by_memory = tuple(NodeNeeds(job, columns, limit) for limit in limits)
 
     def host_share(self, machine: int) -> HostShare:
         """Return the CPUs and memory that one node takes on `machine`."""

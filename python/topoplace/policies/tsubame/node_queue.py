@@ -14,6 +14,7 @@ from topoplace.engine.admission import never, why_never, why_not_now
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, different_gpu_sets
 from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
@@ -29,9 +30,9 @@ class NodeQueue(ABC):
     """Base of TSUBAME's two queues, `GQueue` and `RQueue`.
 
     A placement has one process per node in `hosts`, with its share of CPUs and memory, and borrowed GPUs in `remote`.
-    Jobs without GPUs (`JobGraph.without_gpus`) get nodes like other jobs. A job is rejected if it asks for drives,
-    or if its GPUs cannot be divided evenly among its nodes. The scores of a placement are its link scores and
-    `remote_gpus`, the number of GPUs outside the pool of their process.
+    Jobs without GPUs (`JobGraph.without_gpus`) get nodes like other jobs. A job is rejected if its GPUs cannot be
+    divided evenly among its nodes. The scores of a placement are its link scores and `remote_gpus`, the number of GPUs
+    outside the pool of their process.
     """
 
     name: str
@@ -56,12 +57,17 @@ class NodeQueue(ABC):
         The first is that of `place`. The processes of each further one avoid the machines of all processes before.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
+        _checks.instance(job, JobGraph, "job", ValueError)
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        if refusal := cannot_honour(job, cluster, self.name):
+            return Explanation(self.name, (), refusal)
         if found := different_gpu_sets(self._choices(job, cluster), top):
             return Explanation(self.name, found)
         view = cluster.view(ClusterView)
         needs = NodeNeeds(job, view.columns.fixed)
         refusal = self.why_never(needs, view.columns.idle())
-        return Explanation(self.name, (), refusal or why_not_now(job, cluster, f"{needs.wishes()} needed"))
+        refusal = refusal or why_not_now(job, cluster, f"{needs.wishes()} needed", gpus_local=False)
+        return Explanation(self.name, (), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start: from the head of the queue, every job that fits; reject jobs that can never run."""
@@ -81,8 +87,6 @@ class NodeQueue(ABC):
     def why_never(self, needs: NodeNeeds, idle: FreeResources) -> Refusal | None:
         """Return why a job with these needs could not run even on the idle cluster; None if it could."""
         job = needs.job
-        if job.drives:
-            return never(f"needs {job.drives} drives, this policy gives none")
         if not needs.uneven and self.choose(needs, idle) is not None:
             return None
         if job.num_tasks and (reason := why_never(job, idle.columns.topology)):
@@ -95,6 +99,7 @@ class NodeQueue(ABC):
         """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before."""
         _checks.instance(job, JobGraph, "job", ValueError)
         _checks.instance(cluster, Cluster, "cluster", ValueError)
+        require_honoured(job, cluster, self.name)
         view = cluster.view(ClusterView)
         needs, used = NodeNeeds(job, view.columns.fixed), list[int]()
         while True:
@@ -108,9 +113,10 @@ class NodeQueue(ABC):
 
     def find(self, job: JobGraph, needs: NodeNeeds, free: FreeResources) -> Placement | None:
         """Take the job's resources from `free` and return its placement, or None if it does not fit."""
-        if needs.uneven or job.drives:
+        if needs.uneven:
             return None
-        machines = self.choose(needs, free)
+        found = ((limited, self.choose(limited, free)) for limited in needs.by_memory)
+        needs, machines = next((one for one in found if one[1] is not None), (needs, None))
         if machines is None:
             return None
         hosts: list[int] = machines.tolist()
@@ -151,8 +157,10 @@ class _Walk:
         return None
 
     def _needs(self, request: JobRequest) -> NodeNeeds | Refusal:
-        needs = NodeNeeds(request.job, self._view.columns.fixed)
-        known = self._policy.why_never(needs, self._view.columns.idle()) or needs
+        view, policy = self._view, self._policy
+        needs = NodeNeeds(request.job, view.columns.fixed)
+        refusal = cannot_honour(request.job, view.cluster, policy.name)
+        known = refusal or policy.why_never(needs, view.columns.idle()) or needs
         self._memory.needs[request] = known
         return known
 

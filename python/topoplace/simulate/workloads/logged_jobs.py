@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topoplace import _checks
-from topoplace.jobs.job_graph import MAX_TASKS, JobGraph
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads.trace_csv import Columns
 from topoplace.text_formats.csv_rows import MAX_NUMBER

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from topoplace import _checks
-from topoplace.jobs.job_graph import MAX_TASKS, JobGraph
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.workloads.job_columns import job_of
 from topoplace.simulate.workloads.trace_csv import Columns
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from topoplace import _checks
-from topoplace.jobs.job_graph import MAX_TASKS
+from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.workloads.logged_jobs import (
     LARGEST,
     LogColumns,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topoplace import _checks
-from topoplace.jobs.job_graph import MAX_TASKS
+from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.workloads.logged_jobs import (
     LARGEST,
     LogColumns,

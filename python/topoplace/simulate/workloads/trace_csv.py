@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from topoplace import _checks
-from topoplace.jobs.job_graph import MAX_TASKS, JobGraph
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.workloads.job_columns import job_of
 from topoplace.text_formats.csv_rows import MAX_NUMBER, lines, number, records
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads import generators, manifests, pbs, swf, trace_csv
 from topoplace.simulate.workloads.logged_jobs import LogColumns, estimated_transfers
@@ -89,6 +90,28 @@ class Workload:
         published; run times are drawn from each network's range in a file of the published code.
         """
         return cls(*generators.mapa(num_jobs, seed, pattern))
+
+    def without(self, *requirements: str) -> Workload:
+        """Return the same jobs without some of their requirements, given by name, such as "cpus" or "min_utility".
+
+        ValueError names one that is not a requirement (`jobs.requirements`).
+        """
+        for name in requirements:
+            if name not in REQUIREMENTS:
+                raise ValueError(f"{name!r} is not a requirement; known: {', '.join(REQUIREMENTS)}")
+        nothing = {name: getattr(JobGraph, name) for name in requirements}
+        kept: dict[JobGraph, JobGraph] = {}
+        for job in self.jobs:
+            if job not in kept:
+                kept[job] = job.with_(**nothing)
+        return Workload(
+            [kept[job] for job in self.jobs],
+            self.submit_time,
+            self.base_time,
+            self.job_ids,
+            transfers=self.transfers,
+            requested_time=self.requested_time,
+        )
 
     @classmethod
     def poisson(

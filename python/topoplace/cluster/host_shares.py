@@ -1,0 +1,71 @@
+"""The CPUs and host memory of a job: how many tasks a machine can host, and the share of each process.
+
+The job's processes have equal shares. A process whose tasks are on several machines is split into one process per task,
+as are all of a job whose tasks do not divide evenly by its processes. CPUs that do not divide evenly go to the first
+processes, so that the shares add up to what the job asks for. Memory is counted in whole MB, rounded up for each
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.cluster.hosts import megabytes
+from topoplace.placement import HostShare
+
+if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+Ints = NDArray[np.int64]
+
+
+def needs_hosts(job: JobGraph) -> bool:
+    """Return True if the job asks for CPUs or host memory."""
+    return bool(job.cpus or job.memory_gb)
+
+
+def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
+    """Return (m,) the largest number of the job's tasks for which each machine has the CPUs and memory.
+
+    free: (m, 2 or more) free CPUs and MB of each machine; below 0 on a machine that takes no processes. For less than
+    the whole job the number may be too small by one, as the first processes may have a CPU more than the others.
+    """
+    size, cpus = job.num_tasks, job.cpus or 0
+    each, more = divmod(cpus, size)
+    memory_each = megabytes((job.memory_gb or 0.0) / size)
+    memory = megabytes((job.memory_gb or 0.0) / _num_processes(job)) * _num_processes(job)
+    some = np.full(len(free), size - 1, dtype=np.int64)
+    if each or more:
+        few = free[:, 0] // (each + 1)
+        many = (free[:, 0] - more) // each if each else np.full_like(few, size)
+        some = np.minimum(some, np.where(few < more, few, np.maximum(many, more)))
+    if memory_each:
+        some = np.minimum(some, free[:, 1] // memory_each)
+    whole = (free[:, 0] >= cpus) & (free[:, 1] >= memory)
+    return np.where(whole, size, np.maximum(some, 0))
+
+
+def host_shares(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[HostShare, ...]:
+    """Return the share of each process on the machines of its GPUs; () if the job needs no CPUs and memory.
+
+    gpus: the GPU of each task.
+    """
+    if not needs_hosts(job):
+        return ()
+    machines = [int(topology.machine_of[gpu]) for gpu in gpus]
+    processes = _num_processes(job)
+    block = len(machines) // processes
+    if any(len(set(machines[at : at + block])) > 1 for at in range(0, len(machines), block)):
+        processes, block = len(machines), 1
+    each, more = divmod(job.cpus or 0, processes)
+    memory = (job.memory_gb or 0.0) / processes
+    return tuple(HostShare(machines[i * block], each + (i < more), memory) for i in range(processes))
+
+
+def _num_processes(job: JobGraph) -> int:
+    return job.num_tasks if job.num_tasks % job.processes else job.processes

@@ -1,0 +1,52 @@
+"""Refusal of the requirements that a policy or a cluster cannot honour; all others are for `admission`.
+
+Every policy honours `gpu_model`, `gpu_memory_gb`, `single_machine`, `anti_affinity` and `processes`, and `cpus` and
+`memory_gb` on a cluster that knows its hosts. Each policy names in `honours` what else it honours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from topoplace.placement import Refusal
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+
+_LACK_OF_POLICY: Final = {
+    "gpu_fraction": "gives whole GPUs only",
+    "drives": "gives no drives",
+    "memory_bandwidth": "does not know the memory bandwidth of machines",
+    "min_utility": "does not predict the utility of a placement",
+}
+"""What a policy lacks that does not honour a requirement, by requirement; the others every policy honours."""
+_NEED_HOSTS: Final = frozenset(("cpus", "memory_gb", "drives"))
+
+
+def cannot_honour(
+    job: JobGraph, cluster: Cluster, policy: str, honours: frozenset[str] = frozenset()
+) -> Refusal | None:
+    """Return the refusal of the first requirement that the policy or the cluster cannot honour; None if there is none.
+
+    policy: its name. honours: the requirements among `gpu_fraction`, `drives`, `memory_bandwidth` and `min_utility`
+    that it honours.
+    """
+    for name in job.requirements:
+        if name in _LACK_OF_POLICY and name not in honours:
+            return _refusal(job, name, f"{policy} {_LACK_OF_POLICY[name]}")
+        if name in _NEED_HOSTS and not cluster.hosts.resources:
+            return _refusal(job, name, "the cluster does not know the hosts of its machines: give it hosts=")
+    return None
+
+
+def require_honoured(
+    job: JobGraph, cluster: Cluster, policy: str, honours: frozenset[str] = frozenset()
+) -> None:
+    """Raise ValueError naming the first requirement that the policy or the cluster cannot honour."""
+    if job.requirements and (refusal := cannot_honour(job, cluster, policy, honours)):
+        raise ValueError(refusal.reason)
+
+
+def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:
+    return Refusal(f"{name} = {getattr(job, name):g} cannot be honoured: {lack}", permanent=True)

@@ -1,0 +1,79 @@
+"""The fields of a job besides its tasks and edges: which of them are requirements, and the values each accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from topoplace import _checks
+from topoplace.errors import JobGraphError
+
+MAX_TASKS: Final = 1 << 20
+"""Limit on tasks; more are refused as a mistake."""
+
+Check = Callable[[Any, str], Any]
+"""Return a value of the named field in canonical form, or raise JobGraphError."""
+
+
+def _text(value: object, what: str) -> str:
+    return _checks.text(value, what, JobGraphError)
+
+
+def _flag(value: object, what: str) -> bool:
+    return _checks.flag(value, what, JobGraphError)
+
+
+def _positive(value: object, what: str) -> float:
+    return _checks.positive(value, what, JobGraphError)
+
+
+def _share(value: object, what: str) -> float:
+    return _checks.positive(value, what, JobGraphError, high=1.0)
+
+
+def _utility(value: object, what: str) -> float:
+    return _checks.real(value, what, JobGraphError, high=1.0)
+
+
+def _count(low: int, high: int) -> Check:
+    return lambda value, what: _checks.integer(value, what, JobGraphError, low=low, high=high)
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value, what: None if value is None else check(value, what)
+
+
+def _models(value: object, what: str) -> str | tuple[str, ...]:
+    """Return one model as a string, and several different ones as a tuple."""
+    if isinstance(value, str):
+        return _text(value, what)
+    listed = _checks.sequence(cast("Iterable[object]", value), what, JobGraphError)
+    first, *others = dict.fromkeys(_text(model, f"{what}[{i}]") for i, model in enumerate(listed)) or (None,)
+    if first is None:
+        raise JobGraphError(f"{what} is empty; None accepts every model")
+    return (first, *others) if others else first
+
+
+_DESCRIPTIONS: Final[Mapping[str, Check]] = {
+    "name": _text,
+    "bandwidth_sensitive": _flag,
+    "profile": _or_none(_text),
+}
+_REQUIREMENTS: Final[Mapping[str, Check]] = {
+    "min_utility": _utility,
+    "gpu_memory_gb": _or_none(_positive),
+    "gpu_model": _or_none(_models),
+    "gpu_fraction": _share,
+    "cpus": _or_none(_count(0, 1 << 30)),
+    "memory_gb": _or_none(_positive),
+    "single_machine": _flag,
+    "anti_affinity": _flag,
+    "memory_bandwidth": _or_none(_positive),
+    "processes": _count(1, MAX_TASKS),
+    "drives": _count(0, MAX_TASKS),
+}
+REQUIREMENTS: Final = tuple(_REQUIREMENTS)
+"""The names of the fields that a policy must honour, or refuse by name."""
+FIELDS: Final[Mapping[str, Check]] = MappingProxyType({**_DESCRIPTIONS, **_REQUIREMENTS})
+"""The check of every field that `JobGraph.with_` sets."""
