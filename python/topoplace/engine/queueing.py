@@ -99,7 +99,10 @@ class Ask(NamedTuple):
 
 
 class BatchRule(Protocol):
-    """A rule that decides several jobs at once and uses up its own copy of the free resources."""
+    """An interface for rules that decide several waiting jobs at once.
+
+    A rule copies the free resources when it is created; `decide` takes from this copy, and `free` returns what is left.
+    """
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
         """Return the resources a job needs; if it can never run, return the refusal instead."""

@@ -17,7 +17,7 @@ class Graph(_core.Graph):
     """An undirected, simple, weighted graph. Immutable.
 
     weights: (n, n) symmetric matrix, 0 on the diagonal and for pairs without an edge, else positive and finite.
-    ValueError names the first invalid entry.
+    ValueError names an invalid entry.
     """
 
     __slots__ = ()

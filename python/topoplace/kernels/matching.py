@@ -36,7 +36,7 @@ class Embedding(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """The result of `best_remainder`: the embedding that leaves the largest edge weight among unused free vertices."""
+    """The result of `best_remainder`: the embedding with the largest total edge weight among unused free vertices."""
 
     vertices: NDArray[np.int32]
     """(k,): the target vertex of each pattern vertex."""

@@ -81,10 +81,12 @@ class FlowSolution:
     _network: Origin = field(repr=False)
 
     def verify(self) -> bool:
-        """Return True if this answer is proven, checked by one pass over nodes and arcs; False for a timeout.
+        """Return True if the proof of this answer holds, by one pass over nodes and arcs; False for a timeout.
 
-        Arrays that were passed to `min_cost_flow` without conversion are not copied, so the check reads their current
-        values. Raises ValueError if the solution is of a `FlowNetwork` that has changed since.
+        The proof is `potential` if the status is optimal, `cut` if infeasible, and `cycle` if unbounded; that an
+        unbounded network has a feasible flow at all is not checked. Arrays that were passed to `min_cost_flow` without
+        conversion are not copied, so the check reads their current values. Raises ValueError if these no longer
+        describe a network, or if the solution is of a `FlowNetwork` that has changed since.
         """
         network = self._network.columns()
         if self.status == "optimal":

@@ -13,11 +13,11 @@ from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
 from topoplace.topology.links.link import NONE, Link, LinkKind
 from topoplace.topology.links.link_catalogue import (
-    SPEEDS,
     LinkSpeed,
     nvlink_of,
     nvlink_of_capability,
     xgmi_of,
+    xgmi_of_architecture,
 )
 
 _LINKS = ("nvlink", "xgmi")
@@ -25,11 +25,6 @@ _NVSWITCH_CLASS = "0x068000"
 _CPU_CLASS = "0x068001"
 _NAMELESS_SWITCH = "fffffff:"  # NCCL writes this for a switch it cannot see
 
-_XGMI_OF_GCN = {
-    **dict.fromkeys(("906", "908", "gfx906", "gfx908"), "xgmi-mi100"),
-    **dict.fromkeys(("910", "gfx90a"), "xgmi-mi200"),
-    **dict.fromkeys(("940", "941", "942", "gfx940", "gfx941", "gfx942"), "xgmi-mi300"),
-}
 _MAX_LINKS = 1024
 _MAX_MBYTES = 10_000_000
 
@@ -89,7 +84,7 @@ class Lanes:
         if self.model:
             return xgmi_of(self.model) if tag == "xgmi" else nvlink_of(self.model)
         if tag == "xgmi":
-            return SPEEDS.get(_XGMI_OF_GCN.get(gpu.get("gcn").split(":")[0], ""))
+            return xgmi_of_architecture(gpu.get("gcn").split(":")[0])
         return nvlink_of_capability(xml_tree.integer(gpu, "sm", high=1 << 16)) if gpu.get("sm") else None
 
 

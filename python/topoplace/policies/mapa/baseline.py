@@ -24,5 +24,9 @@ class Baseline(MapaPolicy):
     artifact_rule = "baseline"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the placement on the GPUs in `required` and the lowest other GPUs in `free`."""
+        """Return the placement on the GPUs in `required` and the lowest other GPUs in `free`.
+
+        If these lack a link for some edge of the job, return the placement on the lexicographically smallest set that
+        has all links; None if there is none.
+        """
         return self.first_fit(job, cluster, free, required)

@@ -151,6 +151,18 @@ def nvlink_of_capability(capability: int) -> LinkSpeed | None:
     return SPEEDS[name] if name else None
 
 
+_XGMI_OF_ARCHITECTURE = {
+    **dict.fromkeys(("906", "908", "gfx906", "gfx908"), "xgmi-mi100"),
+    **dict.fromkeys(("910", "gfx90a"), "xgmi-mi200"),
+    **dict.fromkeys(("940", "941", "942", "gfx940", "gfx941", "gfx942"), "xgmi-mi300"),
+}
+
+
+def xgmi_of_architecture(name: str) -> LinkSpeed | None:
+    """Return speed and number of the xGMI links of an AMD architecture such as "gfx90a" or "910"; None if unknown."""
+    return SPEEDS.get(_XGMI_OF_ARCHITECTURE.get(name, ""))
+
+
 _PCIE_GENERATIONS = {2.5: "pcie1", 5.0: "pcie2", 8.0: "pcie3", 16.0: "pcie4", 32.0: "pcie5", 64.0: "pcie6"}
 
 

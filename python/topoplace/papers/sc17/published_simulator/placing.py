@@ -125,8 +125,8 @@ class Placer:
     def _mapped(self, name: str, num_gpus: int, part: Part, among_many: bool, *, beyond: bool) -> Gpus:
         """Return the job's GPUs in a part of a machine, found by splitting the part into halves again and again.
 
-        among_many: other machines have free GPUs. beyond: the job also has GPUs outside this part. If both are true,
-        distances to GPUs outside the part count as well.
+        among_many: other machines have free GPUs. beyond: the part is one half of a machine or socket, and the other
+        half has free GPUs too. If both are true, distances to the part's GPUs that stay free count as well.
         """
         free = part.free
         if not num_gpus or not free:

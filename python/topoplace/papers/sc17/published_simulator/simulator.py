@@ -58,7 +58,8 @@ _MAX_MACHINES: Final = 1 << 16
 class Job:
     """A job of a simulation and its state. Times are in seconds; values are None until known.
 
-    name: the application. utility: the utility of the job's placement to the job, 0 to 1.
+    number: the job id if all ids are numbers, else the row. name: the application. utility: the utility of the job's
+    placement to the job, 0 to 1.
     """
 
     number: int
@@ -122,7 +123,10 @@ class _Machine:
         return [self.running[number] for number in self.running]
 
     def seen(self, placer: Placer) -> tuple[Part, int]:
-        """Return the machine's free GPUs and jobs at the beginning of a time step, and its class number (`Placer`)."""
+        """Return the free GPUs and running jobs as a `Part`, and the number that machines in equal state share.
+
+        Called before the jobs of a time step start; `Placer.class_of` gives the number.
+        """
         if self._seen is None:
             first, second = (
                 tuple(gpu for gpu in GPUS if SOCKET_OF[gpu] == socket and self.free[gpu])
@@ -218,7 +222,10 @@ def _job(row: int, workload: Workload, profile: PerformanceProfile, plain: bool)
 
 
 def _rounded_up(time: float) -> float:
-    """Return the time in seconds of the first step at or after `time`, rounded as in the published code."""
+    """Return the time in seconds of the first time step at or after `time`.
+
+    As in the published code, rounding sends some exact multiples of a step one step further (64.9 to 66.0).
+    """
     rest = time % STEP_S
     step = time - rest
     return round(step + STEP_S if rest else step, _DIGITS)
