@@ -1,10 +1,14 @@
 // Binds the state of a cluster.
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "convert.hpp"
 #include "register.hpp"
@@ -63,26 +67,149 @@ IntTuple gpus_of(const ClusterState& state, const std::string& job) {
 
 Held allocations(const ClusterState& state) {
     Held result;
-    for (const ClusterState::Job* job : state.jobs())
-        result[py::str(job->first)] = as_tuple(job->second.gpus);
+    for (const ClusterState::Job* job : state.jobs()) {
+        if (!job->second.gpus.empty()) result[py::str(job->first)] = as_tuple(job->second.gpus);
+    }
     return result;
 }
 
-ClusterState restore(const py::bytes& snapshot, std::int32_t num_gpus) {
-    return ClusterState::restore(std::string_view(snapshot), num_gpus);
+std::vector<std::string> job_ids(const ClusterState& state) {
+    std::vector<std::string> ids;
+    for (const ClusterState::Job* job : state.jobs()) ids.push_back(job->first);
+    return ids;
+}
+
+// ---- host resources
+// ------------------------------------------------------------------------------------------------
+
+using Capacity = std::vector<HostState::Amounts>;
+using Processes = std::vector<std::tuple<std::int32_t, std::int64_t, std::int64_t>>;
+
+HostNeeds host_needs(const Processes& processes, std::vector<std::int32_t> drives) {
+    HostNeeds needs{{}, std::move(drives)};
+    for (const auto& [machine, cpus, megabytes] : processes)
+        needs.processes.push_back({machine, cpus, megabytes});
+    return needs;
+}
+
+// Objects are released under the lock: every path that ends a note is a call from Python.
+ClusterState::Note note_of(const py::object& object) {
+    return {new py::object(object), [](const void* held) { delete static_cast<const py::object*>(held); }};
+}
+
+py::object note(const ClusterState& state, const std::string& job) {
+    const ClusterState::Job* found = state.find(job);
+    if (found == nullptr || found->second.note == nullptr) return py::none();
+    return *static_cast<const py::object*>(found->second.note.get());
+}
+
+// A read-only array over the memory of the state, which it keeps alive.
+py::array_t<std::int64_t> read_only(ClusterState& state, std::vector<py::ssize_t> shape,
+                                    const std::int64_t* data) {
+    py::array_t<std::int64_t> array(std::move(shape), data, py::cast(&state));
+    array.attr("flags").attr("writeable") = false;
+    return array;
+}
+
+py::array_t<std::int64_t> host_free(ClusterState& state) {
+    const auto free = state.hosts().free();
+    return read_only(state, {static_cast<py::ssize_t>(free.size()), 3},
+                     reinterpret_cast<const std::int64_t*>(free.data()));
+}
+
+py::array_t<std::int64_t> num_processes(ClusterState& state) {
+    const auto counts = state.hosts().num_processes();
+    return read_only(state, {static_cast<py::ssize_t>(counts.size())}, counts.data());
+}
+
+std::vector<std::int32_t> drained_machines(const ClusterState& state) {
+    std::vector<std::int32_t> drained;
+    for (std::int32_t machine = 0; machine < state.hosts().num_machines(); ++machine) {
+        if (state.hosts().is_drained(machine)) drained.push_back(machine);
+    }
+    return drained;
+}
+
+std::int32_t known_machine(const ClusterState& state, std::int32_t machine) {
+    if (machine < 0 || machine >= state.hosts().num_machines())
+        throw py::index_error("machine = " + std::to_string(machine));
+    return machine;
+}
+
+void set_drained(ClusterState& state, std::int32_t machine, const std::vector<std::int32_t>& gpus,
+                 bool drained) {
+    known_machine(state, machine);
+    for (const std::int32_t gpu : gpus) static_cast<void>(known(state, gpu));
+    state.set_drained(machine, gpus, drained);
+}
+
+// ---- changes
+// -------------------------------------------------------------------------------------------------------
+
+ClusterState restore(const py::bytes& snapshot, std::int32_t num_gpus, std::vector<std::int32_t> first_gpu,
+                     Capacity capacity) {
+    return ClusterState::restore(std::string_view(snapshot), num_gpus,
+                                 {std::move(first_gpu), std::move(capacity)});
 }
 
 std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const std::string& job,
-                                                   const std::vector<std::int32_t>& gpus) {
-    const AllocationResult result = state.allocate(job, gpus);
+                                                   const std::vector<std::int32_t>& gpus,
+                                                   const Processes& processes,
+                                                   std::vector<std::int32_t> drives, const py::object& kept) {
+    const AllocationResult result =
+        state.allocate(job, gpus, host_needs(processes, std::move(drives)), note_of(kept));
     return {name(result.status), result.position};
 }
+
+std::string_view attach(ClusterState& state, const std::string& job, const Processes& processes,
+                        std::vector<std::int32_t> drives, const py::object& kept) {
+    return name(state.attach(job, host_needs(processes, std::move(drives)), note_of(kept)).status);
+}
+
+// The context manager of a block whose changes are undone, always or where it ends with an exception.
+//
+// It is native so that no interrupt can come between the rollback and what belongs to it: Python handles
+// signals only between instructions of its own. The views of the cluster are taken away first and told last;
+// an interrupt in between leaves the cluster without views, which are then built anew.
+class Transaction {
+  public:
+    Transaction(py::object cluster, ClusterState& state, bool always_undo)
+        : cluster_(std::move(cluster)), state_(&state), always_undo_(always_undo) {}
+
+    py::object enter() {
+        if (mark_) throw std::runtime_error("the transaction is already open");
+        mark_ = state_->begin();
+        return cluster_;
+    }
+
+    void exit(const py::object& kind, const py::object&, const py::object&) {
+        if (!mark_) throw std::runtime_error("the transaction is not open");
+        const ClusterState::Mark mark = *std::exchange(mark_, std::nullopt);
+        if (!always_undo_ && kind.is_none()) return state_->commit();
+        const py::object views = cluster_.attr("_views");
+        cluster_.attr("_views") = py::dict();
+        state_->rollback(mark);
+        cluster_.attr("_tell")(views);
+    }
+
+  private:
+    py::object cluster_;
+    ClusterState* state_;  // kept alive by the binding
+    bool always_undo_;
+    std::optional<ClusterState::Mark> mark_;  // while open
+};
 
 }  // namespace
 
 void register_cluster(py::module_& module) {
     py::class_<ClusterState>(module, "ClusterState", "Which job holds which GPU; see topoplace.Cluster.")
-        .def(py::init<std::int32_t>(), py::arg("num_gpus"))
+        .def(py::init([](std::int32_t num_gpus, std::vector<std::int32_t> first_gpu, Capacity capacity) {
+                 return std::make_unique<ClusterState>(num_gpus,
+                                                       Machines{std::move(first_gpu), std::move(capacity)});
+             }),
+             py::arg("num_gpus"), py::arg("first_gpu") = std::vector<std::int32_t>(),
+             py::arg("capacity") = Capacity(),
+             "first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.")
         .def_property_readonly("num_gpus", &ClusterState::num_gpus)
         .def_property_readonly("num_free", &ClusterState::num_free)
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
@@ -92,22 +219,46 @@ void register_cluster(py::module_& module) {
              "Of these GPUs, the free ones, and those that jobs hold by job, jobs in the order of their ids.")
         .def("gpus_of", &gpus_of, py::arg("job"), "The GPUs of a job in task order; () where it holds none.")
         .def("allocations", &allocations, "GPUs in task order by job, in the order of allocation.")
-        .def("allocate", &allocate, py::arg("job"), py::arg("gpus"),
+        .def("job_ids", &job_ids, "All jobs, in the order of allocation.")
+        .def("note", &note, py::arg("job"), "The object kept with the job, or None.")
+        .def_property_readonly("host_free", &host_free, "(machines, 3) CPUs, MB and drives; a view.")
+        .def_property_readonly("num_processes", &num_processes, "(machines,) processes; a view.")
+        .def(
+            "is_machine_drained",
+            [](const ClusterState& state, std::int32_t machine) {
+                return state.hosts().is_drained(known_machine(state, machine));
+            },
+            py::arg("machine"))
+        .def("drained_machines", &drained_machines, "Machines that accept no processes, ascending.")
+        .def(
+            "touched", [](const ClusterState& state) { return as_tuple(state.touched()); },
+            "GPUs that the last change may have changed, and one of each machine whose hosts it changed.")
+        .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
+             py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
              "(status, position of the first GPU refused or -1); the state changes only where the status is "
-             "ok.")
+             "ok. processes: machine, CPUs and MB of each. drives: the machine of each.")
+        .def("attach", &attach, py::arg("job"), py::arg("processes"), py::arg("drives"), py::arg("note"),
+             "Gives a job of a restored state its host resources and note; returns a status.")
         .def(
             "release",
             [](ClusterState& state, const std::string& job) { return name(state.release(job).status); },
             py::arg("job"))
         .def("drain", &drain, py::arg("gpu"))
         .def("undrain", &undrain, py::arg("gpu"))
-        .def("begin", &ClusterState::begin, "Opens a transaction and returns its mark.")
-        .def("commit", &ClusterState::commit)
-        .def("rollback", &ClusterState::rollback, py::arg("mark"), "Undoes what happened since the mark.")
+        .def("set_drained", &set_drained, py::arg("machine"), py::arg("gpus"), py::arg("drained"),
+             "Drains or undrains these GPUs and their machine.")
         .def("snapshot", [](const ClusterState& state) { return py::bytes(state.snapshot()); })
         .def_static("restore", &restore, py::arg("snapshot"), py::arg("num_gpus"),
+                    py::arg("first_gpu") = std::vector<std::int32_t>(), py::arg("capacity") = Capacity(),
                     "ValueError for bytes that are no snapshot of a cluster of that size.")
         .def("copy", [](const ClusterState& state) { return std::make_unique<ClusterState>(state); });
+
+    py::class_<Transaction>(module, "Transaction", "A block whose changes to a cluster are undone.")
+        .def(py::init<py::object, ClusterState&, bool>(), py::keep_alive<1, 3>(), py::arg("cluster"),
+             py::arg("state"), py::arg("always_undo"),
+             "always_undo: also where the block ends without an exception.")
+        .def("__enter__", &Transaction::enter)
+        .def("__exit__", &Transaction::exit, py::arg("kind"), py::arg("value"), py::arg("traceback"));
 }
 
 }  // namespace topoplace::bindings

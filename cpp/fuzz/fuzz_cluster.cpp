@@ -1,5 +1,6 @@
 // ClusterState against a map that cannot be wrong: any sequence of changes, transactions and snapshots, and
 // bytes that no snapshot wrote.
+#include <array>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -16,10 +17,12 @@ using topoplace::ClusterState;
 using Gpus = std::vector<std::int32_t>;
 
 constexpr std::int32_t kNumGpus = 67;  // a word of bits and a little
+constexpr std::int64_t kCpus = 5;      // of each of two machines
 
 struct Model {
     std::map<std::string, Gpus> jobs;
-    std::vector<std::string> order;  // of allocation
+    std::map<std::string, std::array<std::int64_t, 2>> cpus;  // of a job, on each machine
+    std::vector<std::string> order;                           // of allocation
     std::set<std::int32_t> drained;
 
     const std::string* owner(std::int32_t gpu) const {
@@ -32,10 +35,20 @@ struct Model {
     }
     bool is_free(std::int32_t gpu) const { return owner(gpu) == nullptr && !drained.contains(gpu); }
 
+    std::int64_t free_cpus(std::size_t machine) const {
+        std::int64_t free = kCpus;
+        for (const auto& [job, taken] : cpus) free -= taken[machine];
+        return free;
+    }
+
     // What allocating has to answer: a status, and the index of the GPU it is about.
-    std::pair<AllocationStatus, std::int32_t> refusal(const std::string& job, const Gpus& gpus) const {
+    std::pair<AllocationStatus, std::int32_t> refusal(const std::string& job, const Gpus& gpus,
+                                                      const std::array<std::int64_t, 2>& taken) const {
         if (gpus.empty()) return {AllocationStatus::no_gpus, -1};
         if (jobs.contains(job)) return {AllocationStatus::job_exists, -1};
+        for (std::size_t machine = 0; machine < 2; ++machine) {
+            if (taken[machine] > free_cpus(machine)) return {AllocationStatus::hosts_short, -1};
+        }
         std::set<std::int32_t> seen;
         for (std::size_t i = 0; i < gpus.size(); ++i) {
             const std::int32_t gpu = gpus[i];
@@ -49,6 +62,7 @@ struct Model {
     }
     AllocationStatus release(const std::string& job) {
         if (jobs.erase(job) == 0) return AllocationStatus::unknown_job;
+        cpus.erase(job);
         std::erase(order, job);
         return AllocationStatus::ok;
     }
@@ -72,6 +86,11 @@ void compare(const ClusterState& state, const Model& model) {
         order.push_back(job->first);
     }
     REQUIRE(order == model.order);
+}
+
+void compare_hosts(const ClusterState& state, const Model& model) {
+    for (std::size_t machine = 0; machine < 2; ++machine)
+        REQUIRE(state.hosts().free()[machine][0] == model.free_cpus(machine));
 }
 
 // Restoring either refuses or yields a state that writes the same bytes.
@@ -117,11 +136,20 @@ class Run {
         for (std::int32_t count = bytes_.below(6); count > 0; --count) {
             gpus.push_back(bytes_.below(kNumGpus + 2) - 1);
         }
-        const auto [status, position] = model_.refusal(name, gpus);
-        const topoplace::AllocationResult result = state_.allocate(name, gpus);
+        topoplace::HostNeeds needs;
+        std::array<std::int64_t, 2> taken{};
+        for (std::int32_t count = gpus.empty() ? 0 : bytes_.below(4); count > 0; --count) {
+            const std::int32_t machine = bytes_.below(2);
+            const std::int64_t cpus = bytes_.below(4);
+            needs.processes.push_back({machine, cpus, 0});
+            taken[std::size_t(machine)] += cpus;
+        }
+        const auto [status, position] = model_.refusal(name, gpus, taken);
+        const topoplace::AllocationResult result = state_.allocate(name, gpus, std::move(needs));
         REQUIRE(result.status == status && result.position == position);
         if (status == AllocationStatus::ok) {
             model_.jobs[name] = gpus;
+            model_.cpus[name] = taken;
             model_.order.push_back(name);
         }
     }
@@ -151,6 +179,7 @@ class Run {
         check_bytes(bytes, true);
         compare(ClusterState::restore(bytes, kNumGpus), model_);
         compare(ClusterState(state_), model_);
+        compare_hosts(ClusterState(state_), model_);
         const auto place = std::size_t(bytes_.below(256)) % bytes.size();
         const auto change = char(bytes_.below(256));
         bytes[place] = char(bytes[place] ^ change);
@@ -158,7 +187,7 @@ class Run {
     }
 
     fuzz::Bytes& bytes_;
-    ClusterState state_{kNumGpus};
+    ClusterState state_{kNumGpus, {{0, 40}, {{kCpus, 0, 0}, {kCpus, 0, 0}}}};
     Model model_;
     std::vector<std::pair<ClusterState::Mark, Model>> open_;
 };
@@ -172,6 +201,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (!bytes.empty()) {
         run.step();
         compare(run.state(), run.model());
+        compare_hosts(run.state(), run.model());
     }
     return 0;
 }

@@ -160,3 +160,99 @@ TEST(sizes_are_bounded) {
     }
     CHECK_EQ(ClusterState(100'000).num_free(), 100'000);
 }
+
+// ---- host resources
+// ------------------------------------------------------------------------------------------------
+
+namespace {
+
+using topoplace::HostNeeds;
+using topoplace::HostState;
+
+// Two machines of two GPUs; the first has 8 CPUs, 100 MB and a drive, the second 4 CPUs and 50 MB.
+ClusterState with_hosts() { return ClusterState(4, {{0, 2}, {{8, 100, 1}, {4, 50, 0}}}); }
+
+std::vector<HostState::Amounts> free_of(const ClusterState& state) {
+    return {state.hosts().free().begin(), state.hosts().free().end()};
+}
+
+}  // namespace
+
+TEST(gpus_and_host_resources_are_taken_together_or_not_at_all) {
+    ClusterState state = with_hosts();
+    const auto before = free_of(state);
+    const HostNeeds fits{{{0, 6, 100}, {1, 4, 0}}, {0}};
+    CHECK(state.allocate("a", Gpus{3, 4}, fits).status == AllocationStatus::unknown_gpu);
+    CHECK(free_of(state) == before);
+    const std::array<HostNeeds, 5> short_of_something{{
+        {{{0, 5, 0}, {0, 4, 0}}, {}},
+        {{{1, 0, 51}}, {}},
+        {{{0, 1, 1}}, {0, 0}},
+        {{{2, 0, 0}}, {}},
+        {{}, {-1}},
+    }};
+    for (const HostNeeds& needs : short_of_something) {
+        CHECK(state.allocate("a", Gpus{0}, needs).status == AllocationStatus::hosts_short);
+        CHECK(free_of(state) == before);
+        CHECK_EQ(state.num_free(), 4);
+    }
+    CHECK(state.allocate("a", Gpus{1}, fits).status == AllocationStatus::ok);
+    CHECK((free_of(state) == std::vector<HostState::Amounts>{{2, 0, 0}, {0, 50, 0}}));
+    CHECK_EQ(state.hosts().num_processes()[1], std::int64_t{1});
+    CHECK((state.touched() == Gpus{1, 0, 2, 0}));
+    CHECK(state.release("a").status == AllocationStatus::ok);
+    CHECK(free_of(state) == before);
+}
+
+TEST(a_job_may_hold_host_resources_alone) {
+    ClusterState state = with_hosts();
+    CHECK(state.allocate("a", Gpus{}, {{{1, 3, 0}}, {}}).status == AllocationStatus::ok);
+    CHECK(state.allocate("a", Gpus{0}).status == AllocationStatus::job_exists);
+    CHECK(ClusterState::restore(state.snapshot(), 4).jobs().empty());
+    CHECK(ClusterState(state).find("a") != nullptr);
+    CHECK(state.release("a").status == AllocationStatus::ok);
+}
+
+TEST(a_rollback_restores_host_resources_and_drained_machines) {
+    ClusterState state = with_hosts();
+    static_cast<void>(state.allocate("a", Gpus{0}, {{{0, 8, 0}}, {}}));
+    const auto before = free_of(state);
+    const auto mark = state.begin();
+    static_cast<void>(state.release("a"));
+    state.set_drained(0, Gpus{0, 1}, true);
+    CHECK(state.allocate("b", Gpus{}, {{{0, 1, 0}}, {}}).status == AllocationStatus::hosts_short);
+    static_cast<void>(state.allocate("b", Gpus{2}, {{{1, 4, 50}}, {}}));
+    state.rollback(mark);
+    CHECK(free_of(state) == before);
+    CHECK(!state.hosts().is_drained(0));
+    CHECK_EQ(state.owner(0)->first, "a");
+    CHECK_EQ(state.num_free(), 3);
+}
+
+TEST(notes_stay_with_their_jobs) {
+    ClusterState state = with_hosts();
+    const auto note = std::make_shared<const int>(7);
+    static_cast<void>(state.allocate("a", Gpus{0}, {}, note));
+    CHECK(state.attach("a", {{{0, 1, 0}}, {}}, note).status == AllocationStatus::ok);
+    CHECK(state.attach("a", {{{0, 1, 0}}, {}}, note).status == AllocationStatus::job_exists);
+    CHECK(state.attach("b", {{{1, 9, 0}}, {}}, note).status == AllocationStatus::hosts_short);
+    const auto mark = state.begin();
+    static_cast<void>(state.release("a"));
+    state.rollback(mark);
+    CHECK(state.find("a")->second.note == note);
+    CHECK_EQ(state.hosts().free()[0][0], std::int64_t{7});
+}
+
+TEST(machines_that_cannot_be_are_refused) {
+    const std::array<topoplace::Machines, 3> wrong{
+        {{{0, 4}, {}}, {{0, 2}, {{1, 1, 1}}}, {{0}, {{1, -1, 1}}}}};
+    for (const topoplace::Machines& machines : wrong) {
+        bool refused = false;
+        try {
+            const ClusterState state(4, machines);
+        } catch (const std::invalid_argument&) {
+            refused = true;
+        }
+        CHECK(refused);
+    }
+}

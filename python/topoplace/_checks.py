@@ -10,14 +10,19 @@ import math
 import numbers
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from itertools import islice
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 Error = type[ValueError]
+MAX_ITEMS = 1 << 24
+"""Limit on the items of a sequence; a longer one, such as range(10**9), is refused as a mistake."""
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -26,6 +31,8 @@ def shown(value: object, limit: int = 60) -> str:
         text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
     except ValueError:  # Python refuses to print integers of more than 4300 digits
         text = "an integer of thousands of digits"
+    except RecursionError:
+        text = f"a {type(value).__name__} nested too deeply to show"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -113,21 +120,26 @@ def simple_graph(value: Any, what: str, error: Error) -> Any:
 
 
 def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
-    """Return the items of `value` as a tuple; refuse strings, mappings and anything that cannot be iterated."""
+    """Return the items of `value` as a tuple; refuse strings, mappings, and what is endless or no iterable."""
     if type(value) is tuple:
         return value  # pyright: ignore[reportUnknownVariableType]
     given: Any = value
     single = isinstance(given, str | bytes | Mapping) or getattr(given, "shape", None) == ()
     if single or not hasattr(value, "__iter__"):
         raise error(f"{what} = {shown(value)} is not a sequence")
-    return tuple(value)
+    items: tuple[Any, ...] = tuple(islice(cast("Iterable[Any]", value), MAX_ITEMS + 1))
+    if len(items) > MAX_ITEMS:
+        raise error(f"{what} has more than {MAX_ITEMS} items")
+    return items
 
 
 def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
     """Return `value` as a new float64 array of any shape; refuse bools, strings and anything else not a number."""
+    if np.ma.is_masked(value):
+        raise error(f"{what} is an array with masked entries; numbers are needed")
     try:
         array = np.asarray(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise error(f"{what} has rows of different lengths") from None
     if array.size and array.dtype.kind not in "iuf":
         raise error(f"{what} has dtype {array.dtype}; numbers are needed")

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -180,37 +180,51 @@ class ClusterState:
     Which job holds which GPU; see topoplace.Cluster.
     """
     @staticmethod
-    def restore(snapshot: bytes, num_gpus: typing.SupportsInt | typing.SupportsIndex) -> ClusterState:
+    def restore(snapshot: bytes, num_gpus: typing.SupportsInt | typing.SupportsIndex, first_gpu: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], capacity: collections.abc.Sequence[typing.Annotated[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(3)"]] = []) -> ClusterState:
         """
         ValueError for bytes that are no snapshot of a cluster of that size.
         """
-    def __init__(self, num_gpus: typing.SupportsInt | typing.SupportsIndex) -> None:
-        ...
-    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> tuple[str, int]:
+    def __init__(self, num_gpus: typing.SupportsInt | typing.SupportsIndex, first_gpu: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], capacity: collections.abc.Sequence[typing.Annotated[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(3)"]] = []) -> None:
         """
-        (status, position of the first GPU refused or -1); the state changes only where the status is ok.
+        first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.
+        """
+    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None) -> tuple[str, int]:
+        """
+        (status, position of the first GPU refused or -1); the state changes only where the status is ok. processes: machine, CPUs and MB of each. drives: the machine of each.
         """
     def allocations(self) -> dict[str, tuple[int, ...]]:
         """
         GPUs in task order by job, in the order of allocation.
         """
-    def begin(self) -> int:
+    def attach(self, job: str, processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], note: typing.Any) -> str:
         """
-        Opens a transaction and returns its mark.
+        Gives a job of a restored state its host resources and note; returns a status.
         """
-    def commit(self) -> None:
-        ...
     def copy(self) -> ClusterState:
         ...
     def drain(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> bool:
         ...
     def drained_gpus(self) -> tuple[int, ...]:
         ...
+    def drained_machines(self) -> list[int]:
+        """
+        Machines that accept no processes, ascending.
+        """
     def free_gpus(self) -> tuple[int, ...]:
         ...
     def gpus_of(self, job: str) -> tuple[int, ...]:
         """
         The GPUs of a job in task order; () where it holds none.
+        """
+    def is_machine_drained(self, machine: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        ...
+    def job_ids(self) -> list[str]:
+        """
+        All jobs, in the order of allocation.
+        """
+    def note(self, job: str) -> typing.Any:
+        """
+        The object kept with the job, or None.
         """
     def occupants(self, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
         """
@@ -222,20 +236,46 @@ class ClusterState:
         """
     def release(self, job: str) -> str:
         ...
-    def rollback(self, mark: typing.SupportsInt | typing.SupportsIndex) -> None:
+    def set_drained(self, machine: typing.SupportsInt | typing.SupportsIndex, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], drained: bool) -> None:
         """
-        Undoes what happened since the mark.
+        Drains or undrains these GPUs and their machine.
         """
     def snapshot(self) -> bytes:
         ...
+    def touched(self) -> tuple[int, ...]:
+        """
+        GPUs that the last change may have changed, and one of each machine whose hosts it changed.
+        """
     def undrain(self, gpu: typing.SupportsInt | typing.SupportsIndex) -> bool:
         ...
+    @property
+    def host_free(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (machines, 3) CPUs, MB and drives; a view.
+        """
     @property
     def num_free(self) -> int:
         ...
     @property
     def num_gpus(self) -> int:
         ...
+    @property
+    def num_processes(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (machines,) processes; a view.
+        """
+class Transaction:
+    """
+    A block whose changes to a cluster are undone.
+    """
+    def __enter__(self) -> typing.Any:
+        ...
+    def __exit__(self, kind: typing.Any, value: typing.Any, traceback: typing.Any) -> None:
+        ...
+    def __init__(self, cluster: typing.Any, state: ClusterState, always_undo: bool) -> None:
+        """
+        always_undo: also where the block ends without an exception.
+        """
 def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...
 @typing.overload

@@ -1,4 +1,4 @@
-// Which job holds which GPU: the only mutable state of a cluster.
+// Which job holds which GPUs and host resources: the only mutable state of a cluster.
 //
 // A GPU is healthy or drained, and held by at most one job; it is free when healthy and held by none. Every
 // change is all or nothing and costs O(1) per GPU it names. Inside a transaction every change leaves a record
@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "topoplace/host_state.hpp"
 
 namespace topoplace {
 
@@ -28,6 +31,13 @@ enum class AllocationStatus : std::uint8_t {
     duplicate_gpu,  // named twice in the request
     taken_gpu,      // another job holds it: see owner()
     drained_gpu,    // withdrawn: undrain() it first
+    hosts_short,    // a machine is unknown, drained, or lacks CPUs, memory or drives
+};
+
+// The machines of a cluster; without any, jobs hold GPUs only.
+struct Machines {
+    std::vector<std::int32_t> first_gpu;       // a GPU of each machine
+    std::vector<HostState::Amounts> capacity;  // of each machine; none for no limits
 };
 
 // The enumerator's name, such as "taken_gpu".
@@ -41,16 +51,25 @@ struct AllocationResult {
 
 class ClusterState {
   public:
+    // What the caller keeps with a job, such as its graph.
+    using Note = std::shared_ptr<const void>;
+
     struct Allocation {
-        std::vector<std::int32_t> gpus;  // task i of the job runs on gpus[i]
-        std::uint64_t sequence = 0;      // rises with every allocation
+        std::vector<std::int32_t>
+            gpus;  // task i of the job runs on gpus[i]; a job with host needs may have none
+        HostNeeds hosts;
+        Note note;
+        std::uint64_t sequence = 0;  // rises with every allocation
+
+        bool holds_something() const { return !gpus.empty() || !hosts.empty(); }
     };
     using Job = std::pair<const std::string, Allocation>;
 
     static constexpr std::int32_t kMaxGpus = std::int32_t{1} << 24;
 
-    // All GPUs healthy and free. Throws std::invalid_argument unless num_gpus is in 1..kMaxGpus.
-    explicit ClusterState(std::int32_t num_gpus);
+    // All GPUs healthy and free. Throws std::invalid_argument unless num_gpus is in 1..kMaxGpus, and the
+    // first GPU of every machine is one of them.
+    explicit ClusterState(std::int32_t num_gpus, Machines machines = {});
     // Copies hold the same allocations and no open transaction.
     ClusterState(const ClusterState& other);
     ClusterState& operator=(const ClusterState&) = delete;
@@ -71,12 +90,24 @@ class ClusterState {
     const Job* find(const std::string& job) const;                                // nullptr: it holds nothing
     std::vector<const Job*> jobs() const;  // in the order of their allocation
 
-    AllocationResult allocate(const std::string& job, std::span<const std::int32_t> gpus);
+    const HostState& hosts() const { return hosts_; }
+    // GPUs whose owner or drain state the last change, or the last rollback, may have changed; and the first
+    // GPU of each machine whose host resources it changed.
+    const std::vector<std::int32_t>& touched() const { return touched_; }
+
+    AllocationResult allocate(const std::string& job, std::span<const std::int32_t> gpus,
+                              HostNeeds hosts = {}, Note note = {});
     AllocationResult release(const std::string& job);
+    // Gives a job that holds GPUs, or a new one, host resources and a note: for states that are read from
+    // bytes.
+    AllocationResult attach(const std::string& job, HostNeeds hosts, Note note);
     // Withdraws a GPU: it stays with the job that holds it and is not free afterwards. Both are idempotent,
     // and say whether they changed anything; the GPU must be one it knows.
     bool drain(std::int32_t gpu);
     bool undrain(std::int32_t gpu);
+    // The same for all these GPUs and the machine they are on: it accepts no new processes while it is
+    // drained.
+    void set_drained(std::int32_t machine, std::span<const std::int32_t> gpus, bool drained);
 
     // Transactions nest: rollback(begin()) undoes what happened in between, inner transactions included.
     using Mark = std::size_t;
@@ -87,7 +118,8 @@ class ClusterState {
     // The state as bytes, the same for the same state; restore() refuses any it did not write, and those of
     // another number of GPUs, by std::invalid_argument. An open transaction is not part of it.
     std::string snapshot() const;
-    static ClusterState restore(std::string_view bytes, std::int32_t num_gpus);
+    // Host resources and notes are not part of it: see attach().
+    static ClusterState restore(std::string_view bytes, std::int32_t num_gpus, Machines machines = {});
 
   private:
     using Bits = std::vector<std::uint64_t>;
@@ -105,7 +137,11 @@ class ClusterState {
     struct Undrained {
         std::int32_t gpu;
     };
-    using Change = std::variant<Allocated, Released, Drained, Undrained>;
+    struct MachineDrained {
+        std::int32_t machine;
+        bool drained;  // what it was set to
+    };
+    using Change = std::variant<Allocated, Released, Drained, Undrained, MachineDrained>;
 
     static bool test(const Bits& bits, std::int32_t gpu);
     static std::vector<std::int32_t> members(const Bits& bits);
@@ -115,18 +151,23 @@ class ClusterState {
     void set_free(std::int32_t gpu, bool free);
     void take(const Job& job);
     void give_back(const Job& job);
-    void set_drained(std::int32_t gpu, bool drained);
+    void set_gpu_drained(std::int32_t gpu, bool drained);
+    void touch(const Allocation& allocation);
     void record(Change&& change);
 
     void undo(Allocated& change);
     void undo(Released& change);
     void undo(Drained& change);
     void undo(Undrained& change);
+    void undo(MachineDrained& change);
 
     std::vector<const Job*> owner_;
     Bits free_;
     Bits drained_;
     Jobs jobs_;
+    HostState hosts_;
+    std::vector<std::int32_t> first_gpu_;  // of each machine
+    std::vector<std::int32_t> touched_;
     std::vector<Change> log_;
     std::int32_t num_free_ = 0;
     std::int32_t open_transactions_ = 0;

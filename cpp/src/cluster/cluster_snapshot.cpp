@@ -7,6 +7,7 @@
 // FNV-1a maps different states of one step to different states, so no change of a single byte goes unnoticed;
 // what passes the checksum is still checked in full.
 #include <stdexcept>
+#include <utility>
 
 #include "topoplace/assert.hpp"
 #include "topoplace/cluster_state.hpp"
@@ -94,25 +95,27 @@ std::string ClusterState::snapshot() const {
     write(out, kVersion);
     write_size(out, owner_.size());
     write_gpus(out, drained_gpus());
-    write_size(out, jobs_.size());
-    for (const Job* job : jobs()) {
+    std::vector<const Job*> holders = jobs();
+    std::erase_if(holders, [](const Job* job) { return job->second.gpus.empty(); });
+    write_size(out, holders.size());
+    for (const Job* job : holders) {
         write_size(out, job->first.size());
         out += job->first;
         write_gpus(out, job->second.gpus);
     }
     write(out, checksum(out));
-    TOPOPLACE_ASSERT(restore(out, num_gpus()).jobs_.size() == jobs_.size());
+    TOPOPLACE_ASSERT(restore(out, num_gpus()).jobs_.size() == holders.size());
     return out;
 }
 
-ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus) {
+ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus, Machines machines) {
     if (bytes.size() < kChecksumBytes) refuse("it ends too early");
     const std::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
     Reader reader(body);
     read_header(reader, num_gpus);
     if (Reader(bytes.substr(body.size())).number<std::uint64_t>() != checksum(body))
         refuse("its checksum is wrong");
-    ClusterState state(num_gpus);
+    ClusterState state(num_gpus, std::move(machines));
     const std::vector<std::int32_t> drained = reader.gpus();
     for (auto jobs = reader.number<std::uint32_t>(); jobs > 0; --jobs) {
         const std::string job(reader.bytes(reader.number<std::uint32_t>()));

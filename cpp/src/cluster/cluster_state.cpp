@@ -21,9 +21,9 @@ std::uint64_t bit_of(std::int32_t gpu) { return std::uint64_t{1} << (gpu % kWord
 }  // namespace
 
 std::string_view name(AllocationStatus status) {
-    constexpr std::array<std::string_view, 8> names{"ok",          "no_gpus",     "job_exists",
+    constexpr std::array<std::string_view, 9> names{"ok",          "no_gpus",     "job_exists",
                                                     "unknown_job", "unknown_gpu", "duplicate_gpu",
-                                                    "taken_gpu",   "drained_gpu"};
+                                                    "taken_gpu",   "drained_gpu", "hosts_short"};
     return names[static_cast<std::size_t>(status)];
 }
 
@@ -42,10 +42,16 @@ std::vector<std::int32_t> ClusterState::members(const Bits& bits) {
     return found;
 }
 
-ClusterState::ClusterState(std::int32_t num_gpus) {
+ClusterState::ClusterState(std::int32_t num_gpus, Machines machines)
+    : hosts_(static_cast<std::int32_t>(machines.first_gpu.size()), std::move(machines.capacity)),
+      first_gpu_(std::move(machines.first_gpu)) {
     if (num_gpus < 1 || num_gpus > kMaxGpus) {
         throw std::invalid_argument("num_gpus = " + std::to_string(num_gpus) + " is not in 1.." +
                                     std::to_string(kMaxGpus));
+    }
+    for (const std::int32_t gpu : first_gpu_) {
+        if (gpu < 0 || gpu >= num_gpus)
+            throw std::invalid_argument("first_gpu = " + std::to_string(gpu) + " is not a GPU");
     }
     owner_.resize(index(num_gpus));
     free_.resize(word_of(num_gpus - 1) + 1);
@@ -64,7 +70,7 @@ bool ClusterState::is_consistent() const {
         num_owned += owner(gpu) != nullptr ? 1 : 0;
     }
     for (const Job& job : jobs_) {
-        if (job.second.gpus.empty() || job.second.sequence >= next_sequence_) return false;
+        if (!job.second.holds_something() || job.second.sequence >= next_sequence_) return false;
         for (const std::int32_t gpu : job.second.gpus) {
             if (owner(gpu) != &job) return false;
             --num_owned;
@@ -79,6 +85,8 @@ ClusterState::ClusterState(const ClusterState& other)
       free_(other.free_),
       drained_(other.drained_),
       jobs_(other.jobs_),
+      hosts_(other.hosts_),
+      first_gpu_(other.first_gpu_),
       num_free_(other.num_free_),
       next_sequence_(other.next_sequence_) {
     for (const Job& job : jobs_) {
@@ -101,22 +109,39 @@ std::vector<const ClusterState::Job*> ClusterState::jobs() const {
     return ordered;
 }
 
-AllocationResult ClusterState::allocate(const std::string& job, std::span<const std::int32_t> gpus) {
-    if (gpus.empty()) return {AllocationStatus::no_gpus, -1};
+AllocationResult ClusterState::allocate(const std::string& job, std::span<const std::int32_t> gpus,
+                                        HostNeeds hosts, Note note) {
+    if (gpus.empty() && hosts.empty()) return {AllocationStatus::no_gpus, -1};
     if (jobs_.contains(job)) return {AllocationStatus::job_exists, -1};
+    if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
     // Taking the free bit at once makes a GPU named twice look taken the second time.
     for (std::size_t i = 0; i < gpus.size(); ++i) {
         const AllocationStatus status = refusal(gpus[i]);
         if (status != AllocationStatus::ok) {
             for (std::size_t j = 0; j < i; ++j) set_free(gpus[j], true);
+            hosts_.give_back(hosts);
             return {status, static_cast<std::int32_t>(i)};
         }
         set_free(gpus[i], false);
     }
-    const auto [place, _] = jobs_.try_emplace(job, Allocation{{gpus.begin(), gpus.end()}, next_sequence_++});
+    Allocation held{{gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), next_sequence_++};
+    const auto [place, _] = jobs_.try_emplace(job, std::move(held));
     take(*place);
+    touched_.clear();
+    touch(place->second);
     record(Allocated{&*place});
     TOPOPLACE_ASSERT(is_consistent());
+    return {};
+}
+
+AllocationResult ClusterState::attach(const std::string& job, HostNeeds hosts, Note note) {
+    TOPOPLACE_ASSERT(open_transactions_ == 0);
+    const auto place = jobs_.find(job);
+    if (place == jobs_.end()) return allocate(job, {}, std::move(hosts), std::move(note));
+    if (!place->second.hosts.empty()) return {AllocationStatus::job_exists, -1};
+    if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
+    place->second.hosts = std::move(hosts);
+    place->second.note = std::move(note);
     return {};
 }
 
@@ -124,25 +149,36 @@ AllocationResult ClusterState::release(const std::string& job) {
     const auto place = jobs_.find(job);
     if (place == jobs_.end()) return {AllocationStatus::unknown_job, -1};
     give_back(*place);
+    hosts_.give_back(place->second.hosts);
+    touched_.clear();
+    touch(place->second);
     record(Released{jobs_.extract(place)});
     TOPOPLACE_ASSERT(is_consistent());
     return {};
 }
 
 bool ClusterState::drain(std::int32_t gpu) {
+    touched_.assign({gpu});
     if (is_drained(gpu)) return false;
-    set_drained(gpu, true);
+    set_gpu_drained(gpu, true);
     record(Drained{gpu});
     TOPOPLACE_ASSERT(is_consistent());
     return true;
 }
 
 bool ClusterState::undrain(std::int32_t gpu) {
+    touched_.assign({gpu});
     if (!is_drained(gpu)) return false;
-    set_drained(gpu, false);
+    set_gpu_drained(gpu, false);
     record(Undrained{gpu});
     TOPOPLACE_ASSERT(is_consistent());
     return true;
+}
+
+void ClusterState::set_drained(std::int32_t machine, std::span<const std::int32_t> gpus, bool drained) {
+    for (const std::int32_t gpu : gpus) static_cast<void>(drained ? drain(gpu) : undrain(gpu));
+    if (hosts_.set_drained(machine, drained)) record(MachineDrained{machine, drained});
+    touched_.assign(gpus.begin(), gpus.end());
 }
 
 ClusterState::Mark ClusterState::begin() {
@@ -157,6 +193,7 @@ void ClusterState::commit() {
 
 void ClusterState::rollback(Mark mark) {
     TOPOPLACE_ASSERT(mark <= log_.size());
+    touched_.clear();
     while (log_.size() > mark) {
         std::visit([this](auto& change) { undo(change); }, log_.back());
         log_.pop_back();
@@ -196,10 +233,17 @@ void ClusterState::give_back(const Job& job) {
     }
 }
 
-void ClusterState::set_drained(std::int32_t gpu, bool drained) {
+void ClusterState::set_gpu_drained(std::int32_t gpu, bool drained) {
     TOPOPLACE_ASSERT(is_drained(gpu) != drained);
     drained_[word_of(gpu)] ^= bit_of(gpu);
     set_free(gpu, !drained && owner(gpu) == nullptr);
+}
+
+void ClusterState::touch(const Allocation& allocation) {
+    touched_.insert(touched_.end(), allocation.gpus.begin(), allocation.gpus.end());
+    for (const HostNeeds::Process& process : allocation.hosts.processes)
+        touched_.push_back(first_gpu_[index(process.machine)]);
+    for (const std::int32_t machine : allocation.hosts.drives) touched_.push_back(first_gpu_[index(machine)]);
 }
 
 void ClusterState::record(Change&& change) {
@@ -209,16 +253,32 @@ void ClusterState::record(Change&& change) {
 void ClusterState::undo(Allocated& change) {
     TOPOPLACE_ASSERT(find(change.job->first) == change.job);
     give_back(*change.job);
+    hosts_.give_back(change.job->second.hosts);
+    touch(change.job->second);
     jobs_.erase(jobs_.find(change.job->first));
 }
 
 void ClusterState::undo(Released& change) {
     TOPOPLACE_ASSERT(!change.job.empty() && !jobs_.contains(change.job.key()));
-    take(*jobs_.insert(std::move(change.job)).position);
+    const Job& job = *jobs_.insert(std::move(change.job)).position;
+    take(job);
+    hosts_.take_again(job.second.hosts);
+    touch(job.second);
 }
 
-void ClusterState::undo(Drained& change) { set_drained(change.gpu, false); }
+void ClusterState::undo(Drained& change) {
+    set_gpu_drained(change.gpu, false);
+    touched_.push_back(change.gpu);
+}
 
-void ClusterState::undo(Undrained& change) { set_drained(change.gpu, true); }
+void ClusterState::undo(Undrained& change) {
+    set_gpu_drained(change.gpu, true);
+    touched_.push_back(change.gpu);
+}
+
+void ClusterState::undo(MachineDrained& change) {
+    static_cast<void>(hosts_.set_drained(change.machine, !change.drained));
+    touched_.push_back(first_gpu_[index(change.machine)]);
+}
 
 }  // namespace topoplace

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
 from topoplace import _checks
-from topoplace._core import ClusterState
+from topoplace._core import ClusterState, Transaction
 from topoplace.cluster import snapshots
-from topoplace.cluster.hosts import GivenHosts, HostAllocation, Hosts, resources_of
+from topoplace.cluster.hosts import (
+    GivenHosts,
+    HostAllocation,
+    HostResources,
+    Hosts,
+    amounts,
+    first_gpus,
+    resources_of,
+)
+from topoplace.cluster.job_notes import GRAPH, JobNotes
+from topoplace.cluster.new_topology import NewNumbers, kept_hosts, refuse_lost
 from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
-
-Undo = Callable[[], None]
 
 
 class View(Protocol):
@@ -30,15 +39,19 @@ class View(Protocol):
 AnyView = TypeVar("AnyView", bound=View)
 
 
+_Views = dict[Callable[["Cluster"], Any], Any]
+"""The views of a cluster by the function that built them."""
+
+
 class Cluster:
     """The state of a topology's GPUs. Each GPU is held by at most one job, and is either healthy or drained.
 
     With `hosts`, the cluster also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
-    AllocationError leaves the state as it was. A change takes constant time per GPU it names, at any cluster size.
-    Use a cluster from one thread at a time.
+    AllocationError leaves the state as it was, and an interrupt leaves the state before or after the change. A change
+    takes constant time per GPU it names, at any cluster size. Use a cluster from one thread at a time.
     """
 
-    __slots__ = ("_hosts", "_jobs", "_log", "_open", "_state", "_topology", "_views")
+    __slots__ = ("_hosts", "_jobs", "_state", "_topology", "_views")
 
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None) -> None:
         """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
@@ -47,11 +60,11 @@ class Cluster:
         one per machine, or a mapping by machine name. Without it, only GPUs are counted.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
-        names = topology.machine_names
-        ledger = Hosts(names, resources_of(hosts, names))
-        self._start(topology, ClusterState(topology.num_gpus), {}, ledger)
+        resources = resources_of(hosts, topology.machine_names)
+        state = ClusterState(topology.num_gpus, first_gpus(topology), amounts(resources))
         for gpu in topology.unhealthy_gpus:
-            self._state.drain(gpu)
+            state.drain(gpu)
+        self._start(topology, state, resources)
 
     @property
     def topology(self) -> Topology:
@@ -85,7 +98,7 @@ class Cluster:
     @property
     def jobs(self) -> Mapping[str, JobGraph]:
         """Return a read-only view of the job graphs by job id, for the running jobs whose graph is known."""
-        return MappingProxyType(self._jobs)
+        return self._jobs
 
     def gpus_of(self, job_id: str) -> tuple[int, ...]:
         """Return the GPUs of a job in task order; () if it holds none."""
@@ -133,27 +146,28 @@ class Cluster:
         """
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
-        held = self._checked_held(job_id, placement)
-        graph = job or (placement.job if isinstance(placement, Placement) else None)
+        held = _host_allocation(placement)
+        graph = placement.job if job is None and isinstance(placement, Placement) else job
         if graph is not None:
             _checks.instance(graph, JobGraph, "job", AllocationError)
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
-        if gpus or not held:
-            status, position = self._state.allocate(job_id, gpus)
-            if status != "ok":
-                raise AllocationError(self._reason(job_id, gpus, status, position))
-        self._record(
-            self._touched(gpus, held), job_id, graph, self._hosts.put(job_id, held) if held else None
-        )
+        processes, drives = held.amounts() if held else ((), ())
+        views = self._without_views()
+        status, position = self._state.allocate(job_id, gpus, processes, drives, (graph, held))
+        if status != "ok":
+            self._views = views
+            raise AllocationError(self._reason(job_id, gpus, held, status, position))
+        self._tell(views)
 
     def release(self, job_id: str) -> None:
         """Free the job's GPUs and host resources; AllocationError if it holds nothing."""
-        gpus = self._state.gpus_of(_checked_job(job_id))
-        held = self._hosts.held.get(job_id)
-        if self._state.release(job_id) != "ok" and held is None:
+        job_id = _checked_job(job_id)
+        views = self._without_views()
+        if self._state.release(job_id) != "ok":
+            self._views = views
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
-        self._record(self._touched(gpus, held), job_id, None, self._hosts.put(job_id, None) if held else None)
+        self._tell(views)
 
     def drain(self, gpu_or_machine: int | str) -> None:
         """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
@@ -161,38 +175,23 @@ class Cluster:
         A drained machine also accepts no new processes. Draining twice changes nothing. AllocationError if there is no
         such GPU or machine.
         """
-        self._for_each(gpu_or_machine, self._state.drain, on=True)
+        self._set_drained(gpu_or_machine, drained=True)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
         """Undo `drain` for a GPU, or for a machine given by name; no effect on GPUs that are not drained."""
-        self._for_each(gpu_or_machine, self._state.undrain, on=False)
+        self._set_drained(gpu_or_machine, drained=False)
 
-    @contextmanager
-    def transaction(self) -> Generator[Self]:
+    def transaction(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.
 
         Transactions can be nested; undoing takes time proportional to the number of changes. A copy or snapshot made in
         the block has the state at that time.
         """
-        mark, known = self._begin()
-        try:
-            yield self
-        except BaseException:
-            self._roll_back(mark, known)
-            raise
-        self._state.commit()
-        self._open -= 1
-        if not self._open:
-            self._log.clear()
+        return Transaction(self, self._state, always_undo=False)
 
-    @contextmanager
-    def what_if(self) -> Generator[Self]:
+    def what_if(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone, with or without an exception."""
-        mark, known = self._begin()
-        try:
-            yield self
-        finally:
-            self._roll_back(mark, known)
+        return Transaction(self, self._state, always_undo=True)
 
     def trial(self) -> AbstractContextManager[Self]:
         """Call `what_if`, whose deprecated name this is."""
@@ -203,7 +202,37 @@ class Cluster:
 
     def copy(self) -> Self:
         """Return an independent cluster in the same state on the same topology."""
-        return self._with_state(self._topology, self._state.copy(), dict(self._jobs), self._hosts.copy())
+        return self._with_state(self._topology, self._state.copy(), self._hosts.resources)
+
+    def with_topology(self, topology: Topology, hosts: GivenHosts | None = None) -> Cluster:
+        """Return a cluster with the same jobs on a topology whose machines were added, removed or repaired.
+
+        A GPU is recognised by its UUID; where one of the two is unknown, by its name and that of its machine. Drained
+        GPUs and machines stay drained, except GPUs that were unhealthy and are healthy now. hosts: as for `Cluster`; by
+        default, machines keep their resources. Takes time proportional to the size of both topologies.
+
+        AllocationError names jobs that hold GPUs or machines that `topology` lacks. This cluster does not change.
+        """
+        _checks.instance(topology, Topology, "topology", AllocationError)
+        new = NewNumbers(self._topology, topology)
+        held = self._hosts.held
+        moved = {
+            job_id: new.placement(self._state.gpus_of(job_id), held.get(job_id))
+            for job_id in self._state.job_ids()
+        }
+        refuse_lost([job_id for job_id, placement in moved.items() if placement is None], topology)
+        cluster = Cluster(topology, kept_hosts(self._hosts, topology) if hosts is None else hosts)
+        for gpu in topology.unhealthy_gpus:  # jobs may hold some
+            cluster.undrain(gpu)
+        for job_id, placement in moved.items():
+            assert placement is not None
+            cluster.allocate(job_id, placement, self._jobs.get(job_id))
+        withdrawn = set(self._state.drained_gpus()) - set(self._topology.unhealthy_gpus)
+        for gpu in (*topology.unhealthy_gpus, *new.gpus(sorted(withdrawn))):
+            cluster.drain(gpu)
+        for machine in new.machines(sorted(self._hosts.drained)):
+            cluster._state.set_drained(machine, (), drained=True)
+        return cluster
 
     def snapshot(self) -> bytes:
         """Return the state, topology and jobs as bytes for `restore`; equal states give equal bytes."""
@@ -222,70 +251,57 @@ class Cluster:
 
     @classmethod
     def _with_state(
-        cls, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph], hosts: Hosts
+        cls, topology: Topology, state: ClusterState, resources: tuple[HostResources, ...]
     ) -> Self:
         cluster = cls.__new__(cls)
-        cluster._start(topology, state, jobs, hosts)
+        cluster._start(topology, state, resources)
         return cluster
 
     # ---- helpers -------------------------------------------------------------------------------------------
 
-    def _start(
-        self, topology: Topology, state: ClusterState, jobs: dict[str, JobGraph], hosts: Hosts
-    ) -> None:
-        self._topology, self._state, self._jobs, self._hosts = topology, state, jobs, hosts
-        self._views: dict[Callable[[Cluster], View], View] = {}
-        self._log: list[tuple[Sequence[int], str | None, JobGraph | None, Undo | None]] = []
-        self._open = 0
+    def _start(self, topology: Topology, state: ClusterState, resources: tuple[HostResources, ...]) -> None:
+        self._topology, self._state = topology, state
+        self._hosts = Hosts(topology.machine_names, resources, state)
+        self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
+        self._views = _Views()
 
-    def _record(
-        self,
-        gpus: Sequence[int],
-        job_id: str | None = None,
-        job: JobGraph | None = None,
-        undo: Undo | None = None,
-    ) -> None:
-        """Set the job graph of `job_id` (None removes it), and notify the views that `gpus` may have changed.
+    def _without_views(self) -> _Views:
+        """Take the views away and return them, for `_tell` after the change.
 
-        undo: a function that reverses the change of `hosts`; it is logged for open transactions.
+        If an interrupt comes between the change and the end of `_tell`, the cluster is left without views, and the
+        next use of one builds it from the state as it is then.
         """
-        before = None
-        if job_id is not None:
-            before = self._jobs.pop(job_id, None)
-            if job is not None:
-                self._jobs[job_id] = job
-        if self._open:
-            self._log.append((gpus, job_id, before, undo))
-        for view in self._views.values():
-            view.changed(gpus)
+        views, self._views = self._views, _Views()
+        return views
 
-    def _touched(self, gpus: Sequence[int], held: HostAllocation | None) -> Sequence[int]:
-        """Return `gpus`, and one GPU of each other machine on which a job holds host resources."""
-        if held is None:
-            return gpus
-        topology = self._topology
-        known = {int(topology.machine_of[gpu]) for gpu in gpus}
-        others = {machine for _, machine, _, _ in held.needs()} - known
-        names = (topology.machine_names[machine] for machine in sorted(others))
-        return (*gpus, *(topology.gpus_of[name][0] for name in names))
-
-    def _begin(self) -> tuple[int, int]:
-        self._open += 1
-        return self._state.begin(), len(self._log)
-
-    def _roll_back(self, mark: int, known: int) -> None:
-        self._state.rollback(mark)
-        self._open -= 1
-        undone, self._log[known:] = self._log[known:], []
-        for gpus, job_id, before, undo in reversed(undone):
-            if undo is not None:
-                undo()
-            if job_id is not None:
-                self._jobs.pop(job_id, None)
-                if before is not None:
-                    self._jobs[job_id] = before
-            for view in self._views.values():
+    def _tell(self, views: _Views) -> None:
+        """Notify the views of the last change and keep them; drop one that raises an exception, with a warning."""
+        gpus = self._state.touched() if views else ()
+        for build, view in list(views.items()):
+            try:
                 view.changed(gpus)
+            except Exception as error:
+                del views[build]
+                warnings.warn(
+                    f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+        self._views = views
+
+    def _set_drained(self, target: int | str, *, drained: bool) -> None:
+        if isinstance(target, str):
+            gpus = self._topology.gpus_of.get(target)
+            if gpus is None:
+                raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
+            machine = int(self._topology.machine_of[gpus[0]])
+            views = self._without_views()
+            self._state.set_drained(machine, gpus, drained)
+        else:
+            gpu = self._checked_gpu(target, "gpu")
+            views = self._without_views()
+            (self._state.drain if drained else self._state.undrain)(gpu)
+        self._tell(views)
 
     def _checked_gpu(self, gpu: object, what: str) -> int:
         return _checks.integer(gpu, what, AllocationError, low=0, high=self._topology.num_gpus - 1)
@@ -301,36 +317,22 @@ class Cluster:
             raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")
         return gpus
 
-    def _for_each(self, target: int | str, change: Callable[[int], bool], *, on: bool) -> None:
-        undo = None
-        if isinstance(target, str):
-            gpus = self._topology.gpus_of.get(target)
-            if gpus is None:
-                raise AllocationError(f"machine {_checks.shown(target)} is not in the topology")
-            undo = self._hosts.drain(int(self._topology.machine_of[gpus[0]]), on=on)
-        else:
-            gpus = (self._checked_gpu(target, "gpu"),)
-        for gpu in gpus:
-            change(gpu)
-        self._record(gpus, undo=undo)
-
-    def _checked_held(self, job_id: str, placement: Placement | Sequence[int]) -> HostAllocation | None:
-        """Check and return the host resources that `placement` gives to the job; None if it gives none."""
-        if job_id in self._hosts.held:
-            raise AllocationError(f"job {_checks.shown(job_id)} already holds host resources")
-        if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):
-            return None
-        if not placement.gpus and self._state.gpus_of(job_id):
-            raise AllocationError(self._reason(job_id, (), "job_exists", 0))
-        held = HostAllocation(placement.hosts, placement.drives, placement.remote)
-        self._hosts.check(held)
-        return held
-
-    def _reason(self, job_id: str, gpus: Sequence[int], status: str, position: int) -> str:
+    def _reason(
+        self,
+        job_id: str,
+        gpus: Sequence[int],
+        held: HostAllocation | None,
+        status: str,
+        position: int,
+    ) -> str:
+        """Return why an allocation was refused with this status; AllocationError if host resources are short."""
         if status == "no_gpus":
             return f"gpus = {gpus!r} is empty"
         if status == "job_exists":
-            return f"job {_checks.shown(job_id)} already holds GPUs {self.allocations[job_id]}"
+            what = f"GPUs {known}" if (known := self._state.gpus_of(job_id)) else "host resources"
+            return f"job {_checks.shown(job_id)} already holds {what}"
+        if status == "hosts_short" and held is not None:
+            self._hosts.check(held)
         where = f"gpus[{position}] = {gpus[position]}"
         if status == "taken_gpu":
             return f"{where} is held by job {self.owner(gpus[position])!r}"
@@ -339,3 +341,10 @@ class Cluster:
 
 def _checked_job(job_id: object) -> str:
     return _checks.text(job_id, "job_id", AllocationError)
+
+
+def _host_allocation(placement: Placement | Sequence[int]) -> HostAllocation | None:
+    """Return the host resources that `placement` gives to its job; None if it gives none."""
+    if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):
+        return None
+    return HostAllocation(placement.hosts, placement.drives, placement.remote)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks
+from topoplace.cluster.job_notes import HOSTS, JobNotes
 from topoplace.errors import AllocationError
 from topoplace.placement import HostShare
+
+if TYPE_CHECKING:
+    from topoplace._core import ClusterState
+    from topoplace.topology.topology import Topology
 
 COLUMNS: Final = ("CPUs", "MB of memory", "drives")
 """The columns of `Hosts.free`. Memory is counted in whole MB, so that allocating and releasing is exact."""
 _LIMIT: Final = 1 << 30
-_MANY: Final = 4
-"""Number of processes from which array operations are faster than a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ class HostAllocation:
         for i, machine in enumerate(self.drives):
             yield f"drives[{i}]", machine, 2, 1
 
+    def amounts(self) -> tuple[Sequence[tuple[int, int, int]], Sequence[int]]:
+        """Return machine, CPUs and MB of each process, and the machine of each drive."""
+        processes = [(share.machine, share.cpus, megabytes(share.memory_gb)) for share in self.shares]
+        return processes, self.drives
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the allocation to a dictionary that JSON can represent."""
         shares = [asdict(share) for share in self.shares]
@@ -81,79 +88,57 @@ class HostAllocation:
 
 
 class Hosts:
-    """The host resources (CPUs, memory, drives) of a cluster's machines, and which job holds which of them.
+    """The host resources of a cluster's machines. Read-only: `Cluster` changes them and the GPUs in one step."""
 
-    Objects are read-only for users: only `Cluster` changes them.
-    """
+    def __init__(self, names: Sequence[str], resources: Sequence[HostResources], state: ClusterState) -> None:
+        """Read the resources of a cluster.
 
-    def __init__(self, names: Sequence[str], resources: Sequence[HostResources]) -> None:
-        """Start with all resources free. names: names of the machines. resources: one per machine; () for no limits."""
+        names: names of the machines. resources: one per machine; () for no limits. state: the state of the cluster.
+        """
         self.names = names
         self.resources = tuple(resources)
-        self._held: dict[str, HostAllocation] = {}
-        self._drained: set[int] = set()
-        self._processes = np.zeros(len(names), dtype=np.int64)
-        rows = [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in self.resources]
-        self.capacity: NDArray[np.int64] = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS))
+        self.capacity: NDArray[np.int64] = np.array(amounts(self.resources), dtype=np.int64).reshape(
+            -1, len(COLUMNS)
+        )
         """The amount of each of `COLUMNS` that each machine has, (machines, 3), or (0, 3) without limits; read-only."""
         self.capacity.flags.writeable = False
-        self._free = self.capacity.copy()
-
-    # ---- queries -------------------------------------------------------------------------------------------
-
-    @property
-    def free(self) -> NDArray[np.int64]:
-        """Return the free CPUs, MB of memory and drives of each machine as a read-only array (machines, 3).
-
-        Without limits the shape is (0, 3).
-        """
-        view = self._free.view()
-        view.flags.writeable = False
-        return view
-
-    @property
-    def processes(self) -> NDArray[np.int64]:
-        """Return the number of processes on each machine as a read-only array (machines,)."""
-        view = self._processes.view()
-        view.flags.writeable = False
-        return view
-
-    @property
-    def held(self) -> Mapping[str, HostAllocation]:
-        """Return a read-only view of each job's host resources, by job id."""
-        return MappingProxyType(self._held)
+        self.free: NDArray[np.int64] = state.host_free
+        """The free amount of each of `COLUMNS`, (machines, 3), or (0, 3) without limits; read-only, always current."""
+        self.processes: NDArray[np.int64] = state.num_processes
+        """The number of processes on each machine, (machines,); read-only, always current."""
+        self.held: Mapping[str, HostAllocation] = JobNotes[HostAllocation](state, HOSTS)
+        """The host resources of each job that has some, by job id; read-only, always current."""
+        self._state = state
 
     @property
     def drained(self) -> frozenset[int]:
         """Return the machines that accept no new processes."""
-        return frozenset(self._drained)
+        return frozenset(self._state.drained_machines())
+
+    def is_drained(self, machine: int) -> bool:
+        """Return True if the machine with this number accepts no new processes."""
+        return self._state.is_machine_drained(machine)
 
     def pool_of(self) -> NDArray[np.int32]:
-        """Return an array (machines,) of pool numbers; machines with equal numbers share a pool of local GPUs.
-
-        A machine without a pool has a number of its own.
-        """
+        """Return the pool number of each machine, (machines,): equal if their GPUs are local to each other."""
         number: dict[object, int] = {}
         pools = [r.pool for r in self.resources] or [None] * len(self.names)
         keys = (machine if pool is None else pool for machine, pool in enumerate(pools))
         return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int32)
 
-    # ---- for the cluster -----------------------------------------------------------------------------------
-
     def check(self, held: HostAllocation) -> None:
-        """Check that the resources of `held` are free.
+        """Check that the resources are free.
 
-        AllocationError names the first resource that is too scarce, or a machine that is drained or unknown.
+        AllocationError names the first resource that is short, or a machine that is drained or unknown.
         """
-        if self._fits(held):
-            return
+        drained = self.drained
         taken: dict[tuple[int, int], int] = {}
         for what, machine, column, amount in held.needs():
             if machine >= len(self.names):
                 raise AllocationError(f"{what}: machine {machine} is not in 0..{len(self.names) - 1}")
-            if machine in self._drained:
+            if machine in drained:
                 raise AllocationError(f"{what}: machine {self.names[machine]!r} is drained")
-            free = int(self._free[machine, column]) if self.resources else amount
+            free = int(self.free[machine, column]) if self.resources else amount
             before = taken.get((machine, column), 0) if self.resources else 0
             if before + amount > free:
                 raise AllocationError(
@@ -162,101 +147,23 @@ class Hosts:
                 )
             taken[machine, column] = before + amount
 
-    def put(self, job_id: str, held: HostAllocation | None) -> Callable[[], None]:
-        """Set the host resources that a job holds (None removes them), and return a function that undoes this.
-
-        The resources are not checked; call `check` before.
-        """
-        before = self._held.pop(job_id, None)
-        self._add(before, 1)
-        self._add(held, -1)
-        if held is not None:
-            self._held[job_id] = held
-
-        def undo() -> None:
-            self.put(job_id, before)
-
-        return undo
-
-    def drain(self, machine: int, *, on: bool) -> Callable[[], None]:
-        """Stop (`on=True`) or resume accepting processes on a machine, and return a function that undoes this."""
-        before = machine in self._drained
-        (self._drained.add if on else self._drained.discard)(machine)
-
-        def undo() -> None:
-            self.drain(machine, on=before)
-
-        return undo
-
-    def copy(self) -> Self:
-        """Return an independent copy of the host resources and allocations."""
-        other = type(self)(self.names, self.resources)
-        other._held, other._drained, other._free = dict(self._held), set(self._drained), self._free.copy()
-        other._processes = self._processes.copy()
-        return other
-
     def to_dict(self) -> dict[str, Any]:
-        """Convert all host resources to a dictionary that JSON can represent; equal states give equal dictionaries."""
+        """Convert the state to a dictionary that JSON can represent; equal states give equal dictionaries."""
         return {
             "resources": [asdict(r) for r in self.resources],
-            "drained": sorted(self._drained),
-            "held": {job_id: self._held[job_id].to_dict() for job_id in sorted(self._held)},
+            "drained": sorted(self.drained),
+            "held": {job_id: held.to_dict() for job_id, held in sorted(self.held.items())},
         }
 
-    @classmethod
-    def from_dict(cls, names: Sequence[str], data: Mapping[str, Any]) -> Self:
-        """Build the host resources of the machines called `names` from the result of `to_dict`.
 
-        Raises AllocationError, TypeError, KeyError or ValueError for other data.
-        """
-        hosts = cls(names, resources_of([HostResources(**r) for r in data["resources"]] or None, names))
-        for job_id, held in data["held"].items():
-            known = HostAllocation.from_dict(held)
-            hosts.check(known)
-            hosts.put(_checks.text(job_id, "job", AllocationError), known)
-        for machine in data["drained"]:
-            hosts.drain(
-                _checks.integer(machine, "drained", AllocationError, low=0, high=len(names) - 1), on=True
-            )
-        return hosts
-
-    def _fits(self, held: HostAllocation) -> bool:
-        """Return True if a fast test on arrays shows that `held` fits; on False, `check` has to test it in detail."""
-        machines = _machines(held)
-        if not machines or max(machines) >= len(self.names) or not self._drained.isdisjoint(machines):
-            return False
-        return not self.resources or bool((self._free[machines] >= _amounts(held)).all())
-
-    def _add(self, held: HostAllocation | None, sign: int) -> None:
-        if held is None:
-            return
-        if machines := _machines(held):
-            self._processes[machines] -= sign
-            if self.resources:
-                self._free[machines] += sign * _amounts(held)
-            return
-        for share in held.shares:
-            self._processes[share.machine] -= sign
-        if self.resources:
-            for _, machine, column, amount in held.needs():
-                self._free[machine, column] += sign * amount
+def first_gpus(topology: Topology) -> list[int]:
+    """Return a GPU of each machine."""
+    return [topology.gpus_of[name][0] for name in topology.machine_names]
 
 
-def _machines(held: HostAllocation) -> list[int]:
-    """Return the machine of each process if array operations apply, else [].
-
-    They apply to a job of at least 4 processes, all on different machines, without drives.
-    """
-    if len(held.shares) < _MANY or held.drives:
-        return []
-    machines = [share.machine for share in held.shares]
-    return machines if len(set(machines)) == len(machines) else []
-
-
-def _amounts(held: HostAllocation) -> NDArray[np.int64]:
-    """Return an array (processes, 3) with the CPUs, MB of memory and drives (0) that each process takes."""
-    rows = [(share.cpus, megabytes(share.memory_gb), 0) for share in held.shares]
-    return np.array(rows, dtype=np.int64)
+def amounts(resources: Sequence[HostResources]) -> list[tuple[int, int, int]]:
+    """Return the amount of each of `COLUMNS` that each machine has."""
+    return [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in resources]
 
 
 GivenHosts = HostResources | Sequence[HostResources] | Mapping[str, HostResources]

@@ -18,7 +18,14 @@ from typing import Any
 
 from topoplace import _checks
 from topoplace._core import ClusterState
-from topoplace.cluster.hosts import Hosts
+from topoplace.cluster.hosts import (
+    HostAllocation,
+    HostResources,
+    Hosts,
+    amounts,
+    first_gpus,
+    resources_of,
+)
 from topoplace.errors import SnapshotError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.topology import Topology
@@ -39,8 +46,8 @@ def written(topology: Topology, state: ClusterState, jobs: Mapping[str, JobGraph
     return b"\n".join((_header(text), text, state.snapshot()))
 
 
-def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, dict[str, JobGraph], Hosts]:
-    """Return the topology, GPU allocations, job graphs by id, and host resources in a snapshot.
+def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, tuple[HostResources, ...]]:
+    """Return the topology, the state of its jobs, and the host resources of its machines in a snapshot.
 
     SnapshotError states what is wrong with bytes that `written` did not produce.
     """
@@ -61,15 +68,35 @@ def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, dict[str, JobGraph]
 
 def _restored(
     text: bytes, described: bytes, state: bytes
-) -> tuple[Topology, ClusterState, dict[str, JobGraph], Hosts]:
+) -> tuple[Topology, ClusterState, tuple[HostResources, ...]]:
     topology = Topology.from_json(text.decode("ascii"))
-    restored = ClusterState.restore(state, topology.num_gpus)
+    names = topology.machine_names
     known, kept = _described(described)
-    hosts = Hosts.from_dict(topology.machine_names, kept)
-    jobs = {job_id: JobGraph.from_json(job) for job_id, job in known.items()}
-    if unknown := jobs.keys() - restored.allocations().keys() - hosts.held.keys():
+    resources = resources_of([HostResources(**r) for r in kept["resources"]] or None, names)
+    restored = ClusterState.restore(state, topology.num_gpus, first_gpus(topology), amounts(resources))
+    graphs = {job_id: JobGraph.from_json(job) for job_id, job in known.items()}
+    held = {job_id: HostAllocation.from_dict(one) for job_id, one in kept["held"].items()}
+    if unknown := graphs.keys() - restored.allocations().keys() - held.keys():
         raise SnapshotError(f"snapshot: job {_checks.shown(min(unknown))} holds no GPUs")
-    return topology, restored, jobs, hosts
+    hosts = Hosts(names, resources, restored)
+    for job_id in (*held, *(job_id for job_id in graphs if job_id not in held)):
+        _attach(restored, hosts, job_id, graphs.get(job_id), held.get(job_id))
+    for number in kept["drained"]:
+        machine = _checks.integer(number, "drained", SnapshotError, low=0, high=len(names) - 1)
+        restored.set_drained(machine, [], drained=True)
+    return topology, restored, resources
+
+
+def _attach(
+    state: ClusterState, hosts: Hosts, job_id: str, graph: JobGraph | None, held: HostAllocation | None
+) -> None:
+    """Give a restored job its graph and host resources."""
+    _checks.text(job_id, "job", SnapshotError)
+    if held is not None:
+        hosts.check(held)
+    processes, drives = held.amounts() if held else ((), ())
+    if (status := state.attach(job_id, processes, drives, (graph, held))) != "ok":
+        raise SnapshotError(f"snapshot: job {_checks.shown(job_id)}: {status}")
 
 
 def _header(text: bytes) -> bytes:

@@ -212,7 +212,7 @@ class FreeColumns:
             counts = np.bincount(columns.place_of[columns.whole(every_gpu)], minlength=columns.num_places)
             self._idle = FreeResources(
                 *(columns, free.pool_of, free.pooled),
-                _host_columns(Hosts(hosts.names, hosts.resources), columns.num_machines),
+                _capacities(hosts, columns.num_machines),
                 bytearray([1]) * len(every_gpu),
                 counts.reshape(free.gpus.shape),
                 np.zeros(columns.num_machines, dtype=np.bool_),
@@ -245,6 +245,11 @@ def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int
     flag[list(now)] = 1
     changed: NDArray[np.int8] = flag[gpus] - before
     return changed
+
+
+def _capacities(hosts: Hosts, machines: int) -> Ints:
+    """Return (m, 3) the CPUs, MB and drives of each machine."""
+    return hosts.capacity.copy() if hosts.resources else np.full((machines, len(COLUMNS)), PLENTY)
 
 
 def _host_columns(hosts: Hosts, machines: int) -> Ints:

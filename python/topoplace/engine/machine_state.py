@@ -139,7 +139,7 @@ class ClusterView:
     def _free_hosts(self, machine: int) -> tuple[int, int]:
         """Return the free CPUs and MB of a machine."""
         hosts = self.cluster.hosts
-        if machine in hosts.drained:
+        if hosts.is_drained(machine):
             return -1, -1
         if not hosts.resources:
             return PLENTY, PLENTY

@@ -24,8 +24,7 @@ class Graph(_core.Graph):
 
     def __init__(self, weights: ArrayLike) -> None:
         matrix = _checks.symmetric_matrix(_counted(weights), "weights", ValueError)
-        u, v = np.nonzero(np.triu(matrix, 1))
-        super().__init__(len(matrix), np.stack([u, v], axis=1).astype(np.int32), matrix[u, v])
+        super().__init__(len(matrix), *_edges_of(matrix))
 
     @classmethod
     def from_edges(cls, num_vertices: int, edges: ArrayLike | Iterable[Sequence[float]]) -> Self:
@@ -35,16 +34,19 @@ class Graph(_core.Graph):
         finite.
         """
         listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
-        rows = _checks.numbers_of(listed, "edges", ValueError)
+        return cls._from_rows(num_vertices, _checks.numbers_of(listed, "edges", ValueError), "edges")
+
+    @classmethod
+    def _from_rows(cls, num_vertices: int, rows: NDArray[np.float64], what: str) -> Self:
         if rows.size == 0:
             rows = rows.reshape(0, 2)
         if rows.ndim != 2 or rows.shape[1] not in (2, 3):
-            raise ValueError(f"edges has shape {rows.shape}; expected (m, 2) or (m, 3)")
+            raise ValueError(f"{what} has shape {rows.shape}; expected (m, 2) or (m, 3)")
         ends = rows[:, :2]
         bad = np.argwhere((ends != np.floor(ends)) | (np.abs(ends) > 2**31 - 1))
         if len(bad):
             i, j = bad[0]
-            raise ValueError(f"edges[{i}, {j}] = {ends[i, j]} is not a vertex")
+            raise ValueError(f"{what}[{i}, {j}] = {ends[i, j]} is not a vertex")
         weights = rows[:, 2] if rows.shape[1] == 3 else np.ones(len(rows))
         graph = cls.__new__(cls)
         _core.Graph.__init__(
@@ -53,8 +55,8 @@ class Graph(_core.Graph):
         return graph
 
     @classmethod
-    def of(cls, graph: GraphLike) -> Graph:
-        """Convert any graph argument of a kernel to a `Graph`.
+    def of(cls, graph: GraphLike, what: str = "graph") -> Graph:
+        """Convert any graph argument of a kernel to a `Graph`. what: the argument's name in messages.
 
         A square array is a weight matrix if it is symmetric with a zero diagonal, else an edge array. The largest index
         of an edge array determines its number of vertices. The nodes of a networkx graph are numbered in their own
@@ -63,19 +65,27 @@ class Graph(_core.Graph):
         if isinstance(graph, Graph):
             return graph
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-            return cls._from_networkx(graph)
-        array = _checks.numbers_of(_counted(graph), "graph", ValueError)
+            return cls._from_networkx(graph, what)
+        array = _checks.numbers_of(_counted(graph), what, ValueError)
         square = array.ndim == 2 and array.shape[0] == array.shape[1]
         edges = array.ndim == 2 and array.shape[1] in (2, 3) and array.size > 0
         if edges and not (square and _is_adjacency(array)):
             if not np.isfinite(array[:, :2]).all():
-                raise ValueError(f"edges[{int(np.argwhere(~np.isfinite(array[:, :2]))[0][0])}] is not finite")
-            return cls.from_edges(int(array[:, :2].max()) + 1, array)
-        return cls(array)
+                raise ValueError(
+                    f"{what}[{int(np.argwhere(~np.isfinite(array[:, :2]))[0][0])}] is not finite"
+                )
+            return cls._from_rows(int(array[:, :2].max()) + 1, array, what)
+        return cls._from_matrix(_checks.symmetric_matrix(array, what, ValueError))
 
     @classmethod
-    def _from_networkx(cls, graph: Any) -> Graph:
-        _checks.simple_graph(graph, "graph", ValueError)
+    def _from_matrix(cls, matrix: NDArray[np.float64]) -> Self:
+        graph = cls.__new__(cls)
+        _core.Graph.__init__(graph, len(matrix), *_edges_of(matrix))
+        return graph
+
+    @classmethod
+    def _from_networkx(cls, graph: Any, what: str) -> Graph:
+        _checks.simple_graph(graph, what, ValueError)
         number = {node: i for i, node in enumerate(graph.nodes)}
         edges = [
             (number[u], number[v], _checks.real(weight, f"weight of edge ({u!r}, {v!r})", ValueError))
@@ -85,6 +95,12 @@ class Graph(_core.Graph):
 
     def __repr__(self) -> str:
         return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"
+
+
+def _edges_of(matrix: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return the edges (m, 2) and weights (m,) in a symmetric matrix."""
+    u, v = np.nonzero(np.triu(matrix, 1))
+    return np.stack([u, v], axis=1).astype(np.int32), matrix[u, v]
 
 
 def _counted(array: Any) -> Any:

@@ -90,7 +90,7 @@ def map_graph(
     `bound` and complete=False. Preparing a target or a proof is not interrupted, and takes seconds for thousands of
     vertices. Raises ValueError on bad input.
     """
-    s, t = Graph.of(source), _target(target_distance)
+    s, t = Graph.of(source, "source"), _target(target_distance)
     n = t.num_vertices
     tried = _checks.sequence(regions, "regions", ValueError)
     found = _core.map_graph(
@@ -124,7 +124,7 @@ def verify_task_mapping(
     accurate to 1e-9 of the largest mapping cost. It does not check that the cost is minimal. Raises ValueError on bad
     input.
     """
-    s, t = Graph.of(source), _target(target_distance)
+    s, t = Graph.of(source, "source"), _target(target_distance)
     prices = None if target_cost is None else _prices(target_cost, t)
     usable = None if free is None else vertices(free, "free", t.num_vertices)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from topoplace.kernels.graph import Graph, GraphLike
 
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
+_OBJECTIVES = get_args(Objective)
 
 
 class Embedding(NamedTuple):
@@ -71,6 +72,8 @@ class LinkCountScore:
             raise ValueError("link_class contains a value outside 0..7")
         self.link_class = np.ascontiguousarray(classes, dtype=np.uint8)
         self.num_classes = int(self.link_class.max()) + 1 if self.link_class.size else 1
+        if not callable(function):
+            raise ValueError(f"function = {_checks.shown(function)} is not a function")
         self.function = function
         self._tables: dict[tuple[int, int], tuple[Graph, _core.LinkCountScore]] = {}
 
@@ -168,17 +171,23 @@ def best_subgraph(
     every computer. At either limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises
     SearchTimeoutError if none was found by then, and ValueError on bad input.
     """
-    p, t = Graph.of(pattern), Graph.of(target_weights)
+    p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     if isinstance(objective, LinkCountScore):
         goal: Any = objective.table(t, p.num_edges)
-    else:
+    elif objective in _OBJECTIVES:
         goal = objective
+    else:
+        known = ", ".join(map(repr, _OBJECTIVES))
+        raise ValueError(f"objective = {_checks.shown(objective)} is not a LinkCountScore or one of {known}")
+    used = checked_vertices(required, "required", t.num_vertices)
+    if used and not p.num_vertices:
+        return None
     vertices, score, bound, optimal, complete, nodes = _core.best_subgraph(
         p,
         t,
         goal,
         None if free is None else checked_vertices(free, "free", t.num_vertices),
-        checked_vertices(required, "required", t.num_vertices),
+        used,
         _min_weight(min_weight),
         seconds(timeout),
         node_limit(max_nodes),
@@ -206,13 +215,18 @@ def best_remainder(
     that the pattern must not use, but whose edges count as left. Other arguments, limits and errors are as for
     `best_subgraph`.
     """
-    p, t = Graph.of(pattern), Graph.of(target)
+    p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
+    unused = set(checked_vertices(kept, "kept", t.num_vertices))
+    usable = range(t.num_vertices) if free is None else checked_vertices(free, "free", t.num_vertices)
+    used = checked_vertices(required, "required", t.num_vertices)
+    if used and not p.num_vertices:
+        return None
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
         p,
         t,
-        None if free is None else checked_vertices(free, "free", t.num_vertices),
-        checked_vertices(kept, "kept", t.num_vertices),
-        checked_vertices(required, "required", t.num_vertices),
+        [vertex for vertex in usable if vertex not in unused] if unused else usable,
+        sorted(unused),
+        used,
         seconds(timeout),
         node_limit(max_nodes),
     )
@@ -235,7 +249,7 @@ def verify_embedding(
     induced, min_weight: as for `enumerate_subgraphs`. The check uses only the definition and shares no code with the
     searches.
     """
-    p, t = Graph.of(pattern), Graph.of(target)
+    p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     try:
         images = checked_vertices(vertices, "vertices", t.num_vertices)
     except ValueError:
@@ -262,14 +276,14 @@ def _enumeration(
 
     Calling the native function by position is half a microsecond faster than by name.
     """
-    p, t = Graph.of(pattern), Graph.of(target)
+    p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     if limit is not None:
         limit = _checks.integer(limit, "limit", ValueError, low=0, high=INT64_MAX)
     return (
         p,
         t,
         distinct,
-        induced,
+        _checks.flag(induced, "induced", ValueError),
         _min_weight(min_weight),
         INT64_MAX if limit is None else limit,
         None if candidates is None else _candidates(candidates, p, t),

@@ -115,8 +115,9 @@ def min_cost_flow(
 
     Arc a leads from `tail`[a] to `head`[a] and carries `lower`[a] (0 by default) to `capacity`[a] units at `cost`[a]
     each; `INFINITE` means no limit. Node v sends `supply`[v] units more than it receives; a negative supply is a
-    demand. If total demand exceeds total supply, all supplies are sent, and each demand is an upper limit. All values
-    are integers, and so is the flow. Parallel arcs, loops, negative costs and cycles are allowed.
+    demand. If total demand exceeds total supply, all supplies are sent, and each demand is an upper limit: a node may
+    receive less, and may send units of its own where negative costs pay for it. All values are integers, and so is the
+    flow. Parallel arcs, loops, negative costs and cycles are allowed.
 
     algorithm: "auto" chooses the fastest method for the network, and solves scheduling graphs as assignments unless
     `structure` is False. The other values select push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the

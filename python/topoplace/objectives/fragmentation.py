@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from topoplace.objectives.arguments import different_gpus
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -14,11 +16,13 @@ def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) 
     """Return the fragmentation of the machines of `gpus` after these are taken from `free` (SC'17, eq. 5).
 
     It is the mean over the machines' sockets of the share of GPUs that stay free, 0..1; entirely free sockets count
-    as 0.
+    as 0. ValueError if `gpus` is empty, or a GPU is unknown or listed twice.
     """
-    taken = set(gpus)
+    taken = set(different_gpus(gpus, topology, "gpus"))
+    if not taken:
+        raise ValueError("gpus is empty")
     machines = {topology.gpus[gpu].machine for gpu in taken}
-    left = set(free) - taken
+    left = set(different_gpus(free, topology, "free")) - taken
     sockets: dict[tuple[str, int | None], list[bool]] = {}
     for machine in sorted(machines):
         for gpu in topology.gpus_of[machine]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from topoplace import _checks
+from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace.jobs.requirements import MAX_TASKS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from topoplace.jobs.performance_profile import PerformanceProfile
 
 JobKind = tuple[str, int]
 """The name of a job's performance profile, and its number of GPUs."""
@@ -21,8 +23,28 @@ def interference(
     The ratio of `job` is its best solo run time divided by its run time in the placement class `placement` beside the
     worst of `others`. The ratio of each other job is its solo run time divided by its run time beside `job`. Eq. 4 is
     the mean of all these ratios. A job without profile ("") neither suffers nor causes interference; if `profile` is
-    None, no job does.
+    None, no job does. ValueError names an argument of another form.
     """
+    if profile is not None:
+        _checks.instance(profile, PerformanceProfile, "profile", ValueError)
+    _checks.text(placement, "placement", ValueError)
+    kinds = tuple(
+        _kind(other, f"others[{i}]") for i, other in enumerate(_checks.sequence(others, "others", ValueError))
+    )
+    return interference_ratios(profile, _kind(job, "job"), placement, kinds)
+
+
+def _kind(value: object, what: str) -> JobKind:
+    parts = _checks.sequence(value, what, ValueError)
+    if len(parts) != 2 or not isinstance(parts[0], str):
+        raise ValueError(f"{what} = {_checks.shown(value)} is not (name of a profile, number of GPUs)")
+    return parts[0], _checks.integer(parts[1], f"{what}[1]", ValueError, low=1, high=MAX_TASKS)
+
+
+def interference_ratios(
+    profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
+) -> tuple[float, float]:
+    """Return what `interference` does, without checking the arguments."""
     if profile is None or not job[0]:
         return 1.0, 1.0
     known = [other for other in others if other[0]]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import kernels
+from topoplace import _checks, kernels
+from topoplace.objectives.arguments import different_gpus, gpu_of_each_task
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
 from topoplace.topology.links.link import NVLINKS, LinkKind
 
@@ -127,12 +128,14 @@ class LinkTables:
 
 def aggregated_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
     """Return the sum of the bandwidths of the links that the job's edges use, GB/s (MAPA, eq. 1)."""
+    gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).bandwidth
     return sum(rows[gpus[a]][gpus[b]] for a, b, _ in job.edges)
 
 
 def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
     """Return the bandwidth of the slowest link that the job's edges use, GB/s; infinite for a job without edges."""
+    gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).bandwidth
     return min((rows[gpus[a]][gpus[b]] for a, b, _ in job.edges), default=float("inf"))
 
@@ -142,6 +145,7 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 
     These are x, y and z of MAPA's eq. 2.
     """
+    gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).classes
     counts = [0] * NUM_LINK_CLASSES
     for a, b, _ in job.edges:
@@ -155,9 +159,9 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. For more than 512 free
     GPUs the result is rounded to 0.001 GB/s.
     """
-    taken = set(gpus)
+    taken = set(different_gpus(gpus, topology, "gpus"))
+    free = different_gpus(free, topology, "free")
     tables = topology.derived(LinkTables)
-    free = tuple(free)
     if len(free) > _MAX_SUMMED_GPUS:
         return tables.remaining(free, sorted(taken.intersection(free)))
     rest = [gpu for gpu in free if gpu not in taken]
@@ -183,6 +187,7 @@ def scores_of(
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
     GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0.
     """
+    gpus = gpu_of_each_task(job, gpus, topology)
     return {
         **link_scores(job.edges, gpus, topology, model),
         "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
@@ -198,6 +203,9 @@ def link_scores(
     The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth. edges: (a, b, weight) of each pair
     of tasks that communicates; task a runs on `gpus[a]`.
     """
+    gpus = different_gpus(gpus, topology, "gpus")
+    if model is not None:
+        _checks.instance(model, EffectiveBandwidth, "model", ValueError)
     if topology.num_gpus <= _MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
 from topoplace import _checks
+from topoplace.objectives.arguments import gpu_of_each_task
 from topoplace.objectives.links import Rows, rows_under
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
     Task i runs on `gpus[i]`; distances are those of shortest paths. For a job in which all tasks communicate equally
     (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of all GPU pairs.
     """
+    gpus = gpu_of_each_task(job, gpus, topology)
     return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
 
 

@@ -59,6 +59,7 @@ def simulate(
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
+    _checks.flag(progress, "progress", ValueError)
     model = FixedTime() if performance is None else performance
     _checks.instance(model, PerformanceModel, "performance", ValueError)
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed)

@@ -123,7 +123,7 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
     where = f"gpus[{i}]"
     if not isinstance(gpu, Gpu):
         raise TopologyError(f"{where} = {_checks.shown(gpu)} is not a Gpu")
-    if gpu.index != i:
+    if isinstance(gpu.index, bool) or gpu.index != i:
         raise TopologyError(f"{where}.index = {_checks.shown(gpu.index)} is not {i}")
     for key in ("name", "machine"):
         _checks.text(getattr(gpu, key), f"{where}.{key}", TopologyError)

@@ -324,7 +324,7 @@ class Topology:
 
     def machine(self, name: str) -> Topology:
         """Return the machine called `name` as a topology of its own; TopologyError if there is none."""
-        gpus = self.gpus_of.get(name)
+        gpus = self.gpus_of.get(_checks.text(name, "name", TopologyError))
         if gpus is None:
             raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")
         if self.num_machines == 1:
@@ -380,6 +380,8 @@ class Topology:
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
         """Return the numbers of the GPUs for which `suits` is true, ascending."""
+        if not callable(suits):
+            raise TopologyError(f"suits = {_checks.shown(suits)} is not a function")
         return tuple(gpu.index for gpu in self.gpus if suits(gpu))
 
     def is_legal(self, gpus: Iterable[int]) -> bool:

@@ -71,7 +71,7 @@ class DRMaestro:
         for name, profile in profiles.items():
             _checks.instance(profile, NetworkProfile, f"profiles[{_checks.shown(name)}]", ValueError)
         self.profiles = dict(profiles)
-        self.costs = costs or Costs()
+        self.costs = Costs() if costs is None else costs
         _checks.instance(self.costs, Costs, "costs", ValueError)
         self.max_postponements = _checks.integer(
             max_postponements, "max_postponements", ValueError, low=0, high=1 << 30

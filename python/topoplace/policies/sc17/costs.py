@@ -15,7 +15,7 @@ from topoplace.engine.multi_machine import communication_range
 from topoplace.engine.option_heap import Option
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
-from topoplace.objectives.interference import JobKind, interference, worst_ratio
+from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
 from topoplace.objectives.utility import Costs, Formula, Utility, communication_cost
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Costing:
         Its communication cost counts as the highest one on a single machine; the other costs are the best possible.
         """
         least, most = request.communication_range
-        suffered, _ = interference(self.profile, (request.profile, request.size), "inter-machine", ())
+        suffered, _ = interference_ratios(self.profile, (request.profile, request.size), "inter-machine", ())
         return Costs(request.size, most, least, most, suffered, suffered, self._worst_of(request), 0.0)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
@@ -139,7 +139,7 @@ class Costing:
         if self.profile is None:
             return 1.0, 1.0
         others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
-        return interference(self.profile, (request.profile, request.size), where, others)
+        return interference_ratios(self.profile, (request.profile, request.size), where, others)
 
 
 class UtilityPolicy(MachinePolicy):

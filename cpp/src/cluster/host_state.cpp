@@ -1,0 +1,69 @@
+// Taking and giving back the CPUs, memory and drives of machines.
+#include "topoplace/host_state.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
+
+namespace topoplace {
+
+HostState::HostState(std::int32_t num_machines, std::vector<Amounts> capacity)
+    : free_(std::move(capacity)), num_processes_(index(num_machines)), drained_(index(num_machines)) {
+    if (!free_.empty() && free_.size() != num_processes_.size())
+        throw std::invalid_argument("capacity: one entry a machine is needed, or none");
+    for (const Amounts& amounts : free_) {
+        if (*std::min_element(amounts.begin(), amounts.end()) < 0)
+            throw std::invalid_argument("capacity: an amount is below 0");
+    }
+}
+
+bool HostState::take(const HostNeeds& needs) {
+    const auto accepted = [this](std::int32_t machine) { return accepts(machine); };
+    const bool all_accept =
+        std::all_of(needs.processes.begin(), needs.processes.end(),
+                    [&](const HostNeeds::Process& process) { return accepted(process.machine); }) &&
+        std::all_of(needs.drives.begin(), needs.drives.end(), accepted);
+    if (!all_accept) return false;
+    if (add_all(needs, -1)) return true;
+    add_all(needs, 1);
+    return false;
+}
+
+void HostState::give_back(const HostNeeds& needs) { add_all(needs, 1); }
+
+void HostState::take_again(const HostNeeds& needs) {
+    [[maybe_unused]] const bool enough = add_all(needs, -1);
+    TOPOPLACE_ASSERT(enough);
+}
+
+bool HostState::set_drained(std::int32_t machine, bool drained) {
+    TOPOPLACE_ASSERT(machine >= 0 && machine < num_machines());
+    return std::exchange(drained_[index(machine)], drained ? 1 : 0) != (drained ? 1 : 0);
+}
+
+bool HostState::accepts(std::int32_t machine) const {
+    return machine >= 0 && machine < num_machines() && !is_drained(machine);
+}
+
+// Adds the amounts `sign` times to what is free, and returns whether nothing is below 0 afterwards.
+bool HostState::add(std::int32_t machine, const Amounts& amounts, std::int64_t sign) {
+    if (free_.empty()) return true;
+    Amounts& free = free_[index(machine)];
+    for (std::size_t column = 0; column < free.size(); ++column) free[column] += sign * amounts[column];
+    return *std::min_element(free.begin(), free.end()) >= 0;
+}
+
+bool HostState::add_all(const HostNeeds& needs, std::int64_t sign) {
+    bool enough = true;
+    for (const HostNeeds::Process& process : needs.processes) {
+        enough = add(process.machine, {process.cpus, process.megabytes, 0}, sign) && enough;
+        num_processes_[index(process.machine)] -= sign;
+    }
+    for (const std::int32_t machine : needs.drives) enough = add(machine, {0, 0, 1}, sign) && enough;
+    return enough;
+}
+
+}  // namespace topoplace
