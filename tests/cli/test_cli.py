@@ -260,6 +260,16 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
 
 
+def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("job_id,submit_s,num_gpus,duration_s,user\na,0,1,10,me\nb,0,0,10,me\nc,0,1,ten,me\n")
+    assert "line 4: duration_s = 'ten'" in run("simulate", "summit", "--jobs", trace).stderr
+    done = run("simulate", "summit", "--jobs", trace, "--skip-bad-rows", "--json")
+    assert f"{trace}: 3 rows, 1 jobs; skipped: 1 bad (duration_s = 'ten'" in done.stderr
+    assert "fields not used: user" in done.stderr
+    assert json.loads(done.stdout)["rows"]["skipped"]["without GPUs"] == 1
+
+
 def test_simulate_and_compare(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.txt"
     jobs.write_text(JOBS)

@@ -56,13 +56,18 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
     from topoplace.simulate import Workload
     from topoplace.simulate.workloads import pbs, swf
 
+    skip = getattr(arguments, "skip_bad_rows", False)
     if swf.recognised(text):
         cpus = getattr(arguments, "cpus", None)
         jobs = Workload.from_swf(
-            text, gpus_per_node=arguments.gpus_per_node, cpus_per_node=cpus, seed=arguments.seed
+            text,
+            gpus_per_node=arguments.gpus_per_node,
+            cpus_per_node=cpus,
+            seed=arguments.seed,
+            skip_bad_rows=skip,
         )
     elif pbs.recognised(text):
-        jobs = Workload.from_pbs(text, seed=arguments.seed)
+        jobs = Workload.from_pbs(text, seed=arguments.seed, skip_bad_rows=skip)
     else:
         return None
     if not len(jobs):

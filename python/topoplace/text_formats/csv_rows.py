@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from topoplace import _checks
 
@@ -24,12 +25,15 @@ def lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def records(
-    text: str, needed: Sequence[str], optional: Collection[str] | None = ()
+    text: str,
+    needed: Sequence[str],
+    optional: Collection[str] | None = (),
+    row: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, fields by column name) of each line below the header; fields are text.
 
-    needed: the required columns.
-    optional: the other columns allowed; None allows any.
+    needed: the required columns. optional: the other columns allowed; None allows any. row: makes the block in which a
+    line with a wrong number of fields is refused, and which may suppress the ValueError.
     """
     rows = lines(text)
     _, given = next(rows, (1, list[str]()))
@@ -41,9 +45,11 @@ def records(
             f"line 1: columns = {_checks.shown(header)}: must contain each of {', '.join(needed)} once{also}"
         )
     for line, fields in rows:
-        if len(fields) != len(header):
+        if len(fields) == len(header):
+            yield line, dict(zip(header, fields, strict=True))
+            continue
+        with row():
             raise ValueError(f"line {line}: {len(fields)} columns, {len(header)} needed")
-        yield line, dict(zip(header, fields, strict=True))
 
 
 def number(

@@ -158,7 +158,12 @@ def test_a_trace_row_by_row() -> None:
     assert a == tp.JobGraph.ring(2).with_(
         bandwidth_sensitive=True, profile="alexnet/4", min_utility=0.4, **needs
     )
-    assert (b.gpu_fraction, b.gpu_model, b.profile, b.single_machine) == (0.5, None, "bvlc_alexnet/1", False)
+    assert (b.gpu_fraction, b.gpu_model, b.profile, b.single_machine) == (
+        0.5,
+        ("V100", "P100"),
+        "bvlc_alexnet/1",
+        False,
+    )
     assert (d.profile, d.cpus, d.memory_gb, d.single_machine, d.edges) == (
         "resnet", None, None, False, tp.JobGraph.ring(3).edges,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,9 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     options.add_gpus_per_node(parser)
     options.add_hosts(parser)
     parser.add_argument(
+        "--skip-bad-rows", action="store_true", help="skip rows of --jobs that cannot be read, and count them"
+    )
+    parser.add_argument(
         "--without",
         metavar="NAMES",
         help="leave these requirements of jobs out, separated by commas, such as min_utility,cpus",
@@ -104,7 +108,9 @@ def _simulate(arguments: argparse.Namespace) -> None:
     result = study.run(arguments.policy or ("topo-aware" if arguments.profile else "mapa-preserve"))
     summary = result.summary()
     if arguments.json:
-        writing.as_json({"topology": topology.name, "policy": result.policy, **summary})
+        rows = study.workload.report
+        read = {} if rows is None else {"rows": rows.to_dict()}
+        writing.as_json({"topology": topology.name, "policy": result.policy, **summary, **read})
     else:
         title = f"{len(result.jobs)} jobs on {topology.name}, {result.policy}"
         tables.show(("measure", "value"), summary.items(), title)
@@ -195,15 +201,25 @@ def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None)
         return Workload.mapa(arguments.num_jobs, arguments.seed)
     text = reading.text(arguments.jobs)
     with reading.errors_of(arguments.jobs):
-        if text.lstrip()[:1] in ("{", "["):
-            return Workload.from_manifests(text, profile)
-        if (log := reading.log(text, arguments)) is not None:
-            return log
-        if text.lstrip()[:1].isdigit():
-            return Workload.from_mapa(text)
-        if "job_id" in text.lstrip().split("\n", 1)[0]:
-            return Workload.from_trace(text, profile=profile)
-        return Workload.from_csv(text)
+        read = _read_jobs(text, arguments, profile)
+    if read.report and (read.report.skipped or read.report.unused):
+        print(f"{arguments.jobs}: {read.report}", file=sys.stderr)
+    return read
+
+
+def _read_jobs(text: str, arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
+    from topoplace.simulate import Workload
+
+    skip = arguments.skip_bad_rows
+    if text.lstrip()[:1] in ("{", "["):
+        return Workload.from_manifests(text, profile, skip_bad_rows=skip)
+    if (log := reading.log(text, arguments)) is not None:
+        return log
+    if text.lstrip()[:1].isdigit():
+        return Workload.from_mapa(text)
+    if "job_id" in text.lstrip().split("\n", 1)[0]:
+        return Workload.from_trace(text, profile=profile, skip_bad_rows=skip)
+    return Workload.from_csv(text)
 
 
 def _print_comparison(rows: Sequence[dict[str, Any]], columns: Mapping[str, str], title: str) -> None:

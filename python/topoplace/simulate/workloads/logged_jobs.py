@@ -44,8 +44,8 @@ class LoggedJob(NamedTuple):
 class LogColumns(Columns):
     """The columns of a workload read from a log, including the run time limits that users requested (seconds)."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, skip_bad_rows: bool = False) -> None:
+        super().__init__(skip_bad_rows=skip_bad_rows)
         self.requested: list[float] = []
 
     def add_logged(self, row: LoggedJob) -> None:
@@ -58,16 +58,19 @@ class LogColumns(Columns):
         self.requested.append(row.requested)
 
 
-def columns_of(rows: Iterable[LoggedJob], *, without_gpus: bool) -> LogColumns:
-    """Return the jobs of a log as columns, sorted by submission; jobs submitted at the same time keep their order.
+def add_jobs(columns: LogColumns, rows: Iterable[LoggedJob], *, without_gpus: bool) -> LogColumns:
+    """Add the jobs of a log to columns, sorted by submission; jobs submitted at the same time keep their order.
 
     Jobs without GPUs are left out. without_gpus: keep those that run on one node and need CPUs or memory, as a job
     graph without tasks can only be on one machine.
     """
-    columns = LogColumns()
+    counter = columns.counter
     for row in sorted(rows, key=lambda row: row.submit):
         if row.gpus or (without_gpus and row.nodes == 1 and (row.cpus or row.memory_gb)):
-            columns.add_logged(row)
+            with counter.guarded():
+                columns.add_logged(row)
+        else:
+            counter.skip("without GPUs")
     return columns
 
 

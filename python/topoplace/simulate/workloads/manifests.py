@@ -19,33 +19,55 @@ from topoplace.simulate.workloads.trace_csv import Columns
 if TYPE_CHECKING:
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
 
+_USED: Final = frozenset(
+    (
+        *("id", "gpus", "arrival", "type", "size", "minimal_utility", "mem", "tasks", "time", "color"),
+        "job",
+    )
+)
 _COLOR: Final = "#000000"
 """Placeholder; the prototype requires a colour to plot the job."""
 
 
 def read_manifests(
-    text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]
+    text: str | bytes,
+    profile: PerformanceProfile | None,
+    weights: Mapping[str, float],
+    *,
+    skip_bad_rows: bool = False,
 ) -> Columns:
     """Read the jobs of a JSON text of manifests, sorted by arrival, then by colour; see `Workload.from_manifests`.
 
     profile: measured run times. weights: weight of a job graph's edges by batch size.
     """
     try:
-        return _read(text, profile, weights)
+        return _read(text, profile, weights, skip_bad_rows)
     except RecursionError:
         raise ValueError("the text is nested too deeply") from None
 
 
-def _read(text: str | bytes, profile: PerformanceProfile | None, weights: Mapping[str, float]) -> Columns:
-    columns = Columns()
-    rows = [(where, _fields(record, where)) for where, record in _records(text)]
+def _read(
+    text: str | bytes,
+    profile: PerformanceProfile | None,
+    weights: Mapping[str, float],
+    skip_bad_rows: bool,
+) -> Columns:
+    columns = Columns(skip_bad_rows=skip_bad_rows)
+    counter = columns.counter
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for where, record in _records(text):
+        with counter.row():
+            fields = _fields(record, where)
+            counter.ignore(fields.keys() - _USED)
+            rows.append((where, fields))
     for where, fields in sorted(rows, key=lambda row: (row[1]["arrival"], str(row[1].get("color", "")))):
-        try:
-            job = _job(fields, weights)
-            base = _base_time(job, fields, profile)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
-        columns.add(job, fields["arrival"], base, fields["id"])
+        with counter.guarded():
+            try:
+                job = _job(fields, weights)
+                base = _base_time(job, fields, profile)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from None
+            columns.add(job, fields["arrival"], base, fields["id"])
     return columns
 
 

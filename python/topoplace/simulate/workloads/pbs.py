@@ -22,11 +22,12 @@ from topoplace.simulate.workloads.logged_jobs import (
     LARGEST,
     LogColumns,
     LoggedJob,
-    columns_of,
+    add_jobs,
     lines,
     per_node,
     seconds,
 )
+from topoplace.simulate.workloads.row_report import RowCounter
 from topoplace.text_formats.csv_rows import MAX_NUMBER, number
 
 _LINE: Final = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[^;]*;", re.ASCII)
@@ -60,7 +61,9 @@ def recognised(text: str) -> bool:
     return _LINE.match(text.lstrip()[:4000]) is not None
 
 
-def read_pbs(text: str, queues: Collection[str] | None, *, without_gpus: bool) -> LogColumns:
+def read_pbs(
+    text: str, queues: Collection[str] | None, *, without_gpus: bool, skip_bad_rows: bool = False
+) -> LogColumns:
     """Read the jobs that ran from a PBS accounting log, as columns of a workload; see `Workload.from_pbs`.
 
     queues: names of the queues whose jobs are kept; None keeps all.
@@ -68,13 +71,29 @@ def read_pbs(text: str, queues: Collection[str] | None, *, without_gpus: bool) -
     _checks.instance(text, str, "text", ValueError)
     _checks.flag(without_gpus, "without_gpus", ValueError)
     of_queues = None if queues is None else frozenset(_names(queues))
-    wanted = (
-        record for record in _records(text) if of_queues is None or record.values.get("queue") in of_queues
-    )
-    rows = {job.job_id: job for record in wanted if (job := _job(record))}  # the last of several runs counts
+    columns = LogColumns(skip_bad_rows=skip_bad_rows)
+    rows = _last_runs(text, of_queues, columns.counter)
     first = min((row.submit for row in rows.values()), default=0.0)
     since = (row._replace(submit=row.submit - first) for row in rows.values())
-    return columns_of(since, without_gpus=without_gpus)
+    return add_jobs(columns, since, without_gpus=without_gpus)
+
+
+def _last_runs(text: str, queues: frozenset[str] | None, counter: RowCounter) -> dict[str, LoggedJob]:
+    """Return the jobs of these queues that ran, by id; of a job that ran several times, the last run."""
+    rows: dict[str, LoggedJob] = {}
+    for record in _records(text, counter):
+        with counter.guarded():
+            if queues is not None and record.values.get("queue") not in queues:
+                counter.skip("of other queues")
+                continue
+            job = _job(record)
+            if job is None:
+                counter.skip("that never ran")
+            else:
+                if job.job_id in rows:
+                    counter.skip("of earlier runs of a job")
+                rows[job.job_id] = job
+    return rows
 
 
 def _names(queues: object) -> Iterator[str]:
@@ -82,23 +101,30 @@ def _names(queues: object) -> Iterator[str]:
         yield _checks.text(name, f"queues[{i}]", ValueError)
 
 
-def _records(text: str) -> Iterator[_Record]:
+def _records(text: str, counter: RowCounter) -> Iterator[_Record]:
     """Yield the records of type E (job ended) in the order of the log."""
     for line, content in lines(text):
-        if not _LINE.match(content) or content.count(";") < 3:
-            raise ValueError(
-                f"line {line}: {_checks.shown(content)}, not MM/DD/YYYY HH:MM:SS;type;job;message"
-            )
-        _, kind, job_id, message = content.split(";", 3)
-        if kind == "E":
-            _checks.text(job_id.strip(), f"line {line}: job id", ValueError)
-            yield _Record(line, job_id.strip(), _values(message, line))
+        found: list[_Record] = []
+        with counter.row():
+            if not _LINE.match(content) or content.count(";") < 3:
+                raise ValueError(
+                    f"line {line}: {_checks.shown(content)}, not MM/DD/YYYY HH:MM:SS;type;job;message"
+                )
+            _, kind, job_id, message = content.split(";", 3)
+            if kind == "E":
+                _checks.text(job_id.strip(), f"line {line}: job id", ValueError)
+                found.append(_Record(line, job_id.strip(), _values(message, line, counter)))
+            else:
+                counter.skip(f"records of type {kind}")
+        yield from found
 
 
-def _values(message: str, line: int) -> dict[str, str]:
+def _values(message: str, line: int, counter: RowCounter) -> dict[str, str]:
     values: dict[str, str] = {}
     for word in message.split():
         key, equals, value = word.partition("=")
+        if equals and key not in _USED:
+            counter.ignore((key,))
         if equals and key in _USED and values.setdefault(key, value) != value:
             raise ValueError(
                 f"line {line}: {key} = {_checks.shown(value)}, and {_checks.shown(values[key])} before"

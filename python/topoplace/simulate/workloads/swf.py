@@ -18,10 +18,11 @@ from topoplace.simulate.workloads.logged_jobs import (
     LARGEST,
     LogColumns,
     LoggedJob,
-    columns_of,
+    add_jobs,
     lines,
     per_node,
 )
+from topoplace.simulate.workloads.row_report import RowCounter
 from topoplace.text_formats.csv_rows import number
 
 FIELDS: Final = (
@@ -40,6 +41,7 @@ _WHOLE: Final = {
     "queue": LARGEST,
 }
 _REAL: Final = ("submit time", "run time", "requested time", "requested memory")
+_UNUSED: Final = tuple(field for field in FIELDS if field not in (*_WHOLE, *_REAL))
 _HEADER: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*(\S+)", re.ASCII)
 
 
@@ -69,6 +71,8 @@ def read_swf(
     cpus_per_node: int | None,
     statuses: Collection[int],
     queues: Collection[int] | None,
+    *,
+    skip_bad_rows: bool = False,
 ) -> LogColumns:
     """Read the jobs that ran from a log, as columns of a workload; see `Workload.from_swf`."""
     _checks.instance(text, str, "text", ValueError)
@@ -77,8 +81,10 @@ def read_swf(
         _checks.integer(cpus_per_node, "cpus_per_node", ValueError, low=1, high=MAX_TASKS)
     kept = frozenset(_numbers(statuses, "statuses", low=-1, high=5))
     of_queues = None if queues is None else frozenset(_numbers(queues, "queues", low=-1, high=LARGEST))
-    rows = _rows(text, _Nodes(gpus, cpus_per_node, kept, of_queues))
-    return columns_of(rows, without_gpus=not gpus)
+    columns = LogColumns(skip_bad_rows=skip_bad_rows)
+    columns.counter.ignore(_UNUSED)
+    rows = _rows(text, _Nodes(gpus, cpus_per_node, kept, of_queues), columns.counter)
+    return add_jobs(columns, rows, without_gpus=not gpus)
 
 
 def _numbers(values: object, what: str, low: int, high: int) -> Iterator[int]:
@@ -86,21 +92,21 @@ def _numbers(values: object, what: str, low: int, high: int) -> Iterator[int]:
         yield _checks.integer(value, f"{what}[{i}]", ValueError, low=low, high=high)
 
 
-def _rows(text: str, nodes: _Nodes) -> Iterator[LoggedJob]:
+def _rows(text: str, nodes: _Nodes, counter: RowCounter) -> Iterator[LoggedJob]:
     header: dict[str, int] = {}
     line_of: dict[str, int] = {}
     for line, content in lines(text):
         if content.lstrip().startswith(";"):
             _read_header(content, line, header)
-        else:
-            job = _job(_values(content, line), line, nodes, header)
-            if job is None:
-                continue
-            if line_of.setdefault(job.job_id, line) != line:
-                raise ValueError(
-                    f"line {line}: job number = {job.job_id}, already in line {line_of[job.job_id]}"
-                )
-            yield job
+            continue
+        found: list[LoggedJob] = []
+        with counter.row():
+            values = _values(content, line)
+            if reason := _why_skipped(values, nodes):
+                counter.skip(reason)
+            else:
+                found.append(_job(values, line, nodes, header, line_of))
+        yield from found
 
 
 def _read_header(comment: str, line: int, header: dict[str, int]) -> None:
@@ -127,16 +133,23 @@ def _real(text: str, line: int, field: str) -> float:
     return value
 
 
-def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, int]) -> LoggedJob | None:
-    """Return the job of a line; None if the job never ran, or its status or queue is not to be kept.
-
-    values: the line's fields. header: MaxNodes and MaxProcs of the log, if stated.
-    """
+def _why_skipped(values: dict[str, float], nodes: _Nodes) -> str:
+    """Return why a line with these fields is no job to keep; "" if it is one."""
     run_time, status = values["run time"], values["status"]
-    if status not in nodes.statuses or (nodes.queues is not None and values["queue"] not in nodes.queues):
-        return None
-    if run_time < 0 or (status == CANCELLED and not run_time):
-        return None
+    if status not in nodes.statuses:
+        return f"of status {status:g}"
+    if nodes.queues is not None and values["queue"] not in nodes.queues:
+        return "of other queues"
+    return "that never ran" if run_time < 0 or (status == CANCELLED and not run_time) else ""
+
+
+def _job(
+    values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, int], line_of: dict[str, int]
+) -> LoggedJob:
+    """Return the job of a line.
+
+    values: the line's fields. header: MaxNodes and MaxProcs of the log, if stated. line_of: lines of earlier jobs.
+    """
     processors = int(max(values["requested processors"], 0) or values["allocated processors"])
     for what, value in (("job number", values["job number"]), ("submit time", values["submit time"])):
         if value < 0:
@@ -148,7 +161,9 @@ def _job(values: dict[str, float], line: int, nodes: _Nodes, header: dict[str, i
     memory_gb = max(values["requested memory"], 0.0) * cpus * 1024 / 1e9
     requested = values["requested time"] if values["requested time"] >= 0 else math.nan
     job_id = str(int(values["job number"]))
-    submit = values["submit time"]
+    if line_of.setdefault(job_id, line) != line:
+        raise ValueError(f"line {line}: job number = {job_id}, already in line {line_of[job_id]}")
+    run_time, submit = values["run time"], values["submit time"]
     return LoggedJob(line, job_id, submit, run_time, requested, count, nodes.gpus, cpus, memory_gb)
 
 

@@ -12,18 +12,26 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.simulate.workloads.job_columns import job_of
+from topoplace.simulate.workloads.row_report import RowCounter
 from topoplace.text_formats.csv_rows import MAX_NUMBER, lines, number, records
 
 NEEDED: Final = ("job_id", "submit_s", "num_gpus")
+_USED: Final = frozenset(
+    (
+        *(*NEEDED, "duration_s", "gpu_milli", "gpu_type", "cpus", "mem_mib", "nodes"),
+        *("model", "batch", "min_utility"),
+    )
+)
 
 _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensitive", "profile")
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
 
 
 class Columns:
-    """The columns of a workload that is being read, one entry per job."""
+    """The columns of a workload that is being read, one entry per job, and the count of rows read."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, skip_bad_rows: bool = False) -> None:
+        self.counter = RowCounter(skip_bad_rows=_checks.flag(skip_bad_rows, "skip_bad_rows", ValueError))
         self.jobs: list[JobGraph] = []
         self.submit: list[float] = []
         self.base: list[float] = []
@@ -43,30 +51,37 @@ def read_trace(
     sensitive: bool,
     profile: PerformanceProfile | None = None,
     duration: float | None = None,
+    *,
+    skip_bad_rows: bool = False,
 ) -> Columns:
     """Read the jobs of a CSV trace that need GPUs; see `Workload.from_trace`.
 
     pattern, sensitive: communication pattern and bandwidth sensitivity of every job. profile, duration: run times for
     rows that state none.
     """
-    columns = Columns()
+    columns = Columns(skip_bad_rows=skip_bad_rows)
     line_of: dict[str, int] = {}
     if duration is not None:
         duration = _checks.real(duration, "duration", ValueError, high=MAX_NUMBER)
-    for line, row in records(text, NEEDED, None):
-        size = int(number(row["num_gpus"], int, line, "num_gpus", high=MAX_TASKS))
-        if not size:
-            continue
-        _check_id(row["job_id"], line, line_of)
-        try:
-            job = _job(pattern, size, sensitive, row, line)
-            base = _base_time(job, row, line, profile)
-        except ValueError as error:
-            text = str(error)
-            raise ValueError(text if text.startswith("line ") else f"line {line}: {text}") from None
-        if (base := duration if base is None else base) is None:
-            raise ValueError(f"line {line}: duration_s is unknown: add it, or give a profile or a duration")
-        columns.add(job, number(row["submit_s"], float, line, "submit_s"), base, row["job_id"])
+    for line, row in records(text, NEEDED, None, columns.counter.row):
+        columns.counter.ignore(row.keys() - _USED)
+        with columns.counter.row():
+            size = int(number(row["num_gpus"], int, line, "num_gpus", high=MAX_TASKS))
+            if not size:
+                columns.counter.skip("without GPUs")
+                continue
+            _check_id(row["job_id"], line, line_of)
+            try:
+                job = _job(pattern, size, sensitive, row, line)
+                base = _base_time(job, row, line, profile)
+            except ValueError as error:
+                text = str(error)
+                raise ValueError(text if text.startswith("line ") else f"line {line}: {text}") from None
+            if (base := duration if base is None else base) is None:
+                raise ValueError(
+                    f"line {line}: duration_s is unknown: add it, or give a profile or a duration"
+                )
+            columns.add(job, number(row["submit_s"], float, line, "submit_s"), base, row["job_id"])
     return columns
 
 
@@ -82,10 +97,10 @@ def _job(pattern: str, size: int, sensitive: bool, row: Mapping[str, str], line:
     model, batch = fields.get("model"), fields.get("batch")
     profile = f"{model}/{batch}" if model and batch else model
     job = job_of(pattern, size, sensitive, profile)
-    kinds = fields.get("gpu_type", "").split("|")
+    kinds = [kind for kind in fields.get("gpu_type", "").split("|") if kind]
     needs: dict[str, Any] = {
         "gpu_fraction": _gpu_fraction(fields, line),
-        "gpu_model": kinds[0] if len(kinds) == 1 and kinds[0] else None,
+        "gpu_model": tuple(kinds) or None,
         "cpus": math.ceil(_value(fields, "cpus", line)) or None,
         "memory_gb": _value(fields, "mem_mib", line) * 2**20 / 1e9 or None,
         "single_machine": _nodes(fields, line) == 1,
@@ -139,6 +154,7 @@ def read_mapa(text: str) -> Columns:
 def _read_rows(rows: Iterator[tuple[int, dict[str, str]]]) -> Columns:
     columns = Columns()
     for line, given in rows:
+        columns.counter.rows += 1
         row = {key: value.strip() for key, value in given.items()}
         sensitive = bool(
             number(row.get("bandwidth_sensitive", "0"), int, line, "bandwidth_sensitive", high=1)

@@ -17,6 +17,7 @@ from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate.performance.transfers import Transfers
 from topoplace.simulate.workloads import generators, manifests, pbs, swf, trace_csv
 from topoplace.simulate.workloads.logged_jobs import LogColumns, estimated_transfers
+from topoplace.simulate.workloads.row_report import RowReport
 from topoplace.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
@@ -39,6 +40,8 @@ class Workload:
     job_ids: tuple[str, ...]
     transfers: tuple[Transfers | None, ...]
     requested_time: NDArray[np.float64]
+    report: RowReport | None
+    """The rows of the text that the workload was read from; None for one that was not read."""
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Workload:
         *,
         transfers: Sequence[Transfers | None] | None = None,
         requested_time: ArrayLike | None = None,
+        report: RowReport | None = None,
     ) -> None:
         rows = _checks.sequence(jobs, "jobs", ValueError)
         for row, job in enumerate(rows):
@@ -67,6 +71,7 @@ class Workload:
             if len(column) != len(rows):
                 raise ValueError(f"{name}: {len(column)} rows, jobs has {len(rows)}")
             object.__setattr__(self, name, column)
+        object.__setattr__(self, "report", report)
         first: dict[str, int] = {}
         for row, job_id in enumerate(ids):
             if first.setdefault(_checks.text(job_id, f"job_ids[{row}]", ValueError), row) != row:
@@ -111,6 +116,7 @@ class Workload:
             self.job_ids,
             transfers=self.transfers,
             requested_time=self.requested_time,
+            report=self.report,
         )
 
     @classmethod
@@ -152,20 +158,24 @@ class Workload:
         bandwidth_sensitive: bool = False,
         profile: PerformanceProfile | None = None,
         duration: float | None = None,
+        skip_bad_rows: bool = False,
     ) -> Workload:
         """Read a CSV trace with a header: job_id, submit_s, num_gpus and optional columns.
 
         The column duration_s is the run time in seconds at full speed. If it is empty, `profile` provides the run time,
         or else it is `duration`. These columns are also read if they are not empty:
-        - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model; several, joined by |, are ignored.
+        - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model, or several joined by |.
         - cpus, mem_mib, min_utility. nodes: 1 means that all tasks must be on one machine.
         - model, batch: together the name `model/batch` of the job's profile.
 
-        Other columns and jobs without GPUs are skipped. pattern, bandwidth_sensitive: used for every job, as no trace
-        contains them.
+        Other columns and jobs without GPUs are skipped, and `report` says so. pattern, bandwidth_sensitive: used for
+        every job, as no trace contains them. skip_bad_rows: skip rows that cannot be read, instead of raising
+        ValueError.
         """
         _check_profile(profile)
-        columns = trace_csv.read_trace(text, pattern, bandwidth_sensitive, profile, duration)
+        columns = trace_csv.read_trace(
+            text, pattern, bandwidth_sensitive, profile, duration, skip_bad_rows=skip_bad_rows
+        )
         return cls._from_columns(columns)
 
     @classmethod
@@ -175,6 +185,7 @@ class Workload:
         profile: PerformanceProfile | None = None,
         *,
         weights: Mapping[str, float] = MappingProxyType({}),
+        skip_bad_rows: bool = False,
     ) -> Workload:
         """Read job manifests, the format of SC'17's prototype: a JSON list of jobs, or a JSON object by job id.
 
@@ -185,10 +196,12 @@ class Workload:
 
         profile: measured run times; None uses the field `time` (s). weights: weight of a job graph's edges by the
         field size (the batch size), 1 if missing. The prototype uses 1 for all jobs. In the paper (section 5.1) the
-        weight falls with the batch size; pass `SC17_WEIGHTS` for this.
+        weight falls with the batch size; pass `SC17_WEIGHTS` for this. skip_bad_rows: as for `from_trace`.
         """
         _check_profile(profile)
-        columns = manifests.read_manifests(text, profile, generators.checked_weights(weights))
+        columns = manifests.read_manifests(
+            text, profile, generators.checked_weights(weights), skip_bad_rows=skip_bad_rows
+        )
         return cls._from_columns(columns)
 
     def to_manifests(self) -> str:
@@ -205,6 +218,7 @@ class Workload:
         statuses: Collection[int] = swf.STATUSES,
         queues: Collection[int] | None = None,
         seed: int | None = None,
+        skip_bad_rows: bool = False,
     ) -> Workload:
         """Read a log in the Standard Workload Format (version 2.2): 18 fields per line, comments begin with `;`.
 
@@ -218,9 +232,13 @@ class Workload:
         no log contains them (TSUBAME, Table 1: as much data as memory, 100 to 100,000 transfers); None leaves them
         unknown.
 
-        Jobs that never ran are skipped: their run time is unknown, or they were cancelled at run time 0.
+        Jobs that never ran are skipped: their run time is unknown, or they were cancelled at run time 0. `report`
+        counts what was skipped. skip_bad_rows: as for `from_trace`.
         """
-        return cls._from_log(swf.read_swf(text, gpus_per_node, cpus_per_node, statuses, queues), seed)
+        columns = swf.read_swf(
+            text, gpus_per_node, cpus_per_node, statuses, queues, skip_bad_rows=skip_bad_rows
+        )
+        return cls._from_log(columns, seed)
 
     @classmethod
     def from_pbs(
@@ -230,6 +248,7 @@ class Workload:
         queues: Collection[str] | None = None,
         without_gpus: bool = False,
         seed: int | None = None,
+        skip_bad_rows: bool = False,
     ) -> Workload:
         """Read an accounting log of PBS or Torque; a job is read from its E record, which is written when it ends.
 
@@ -239,13 +258,16 @@ class Workload:
         counts, as earlier work is lost.
 
         queues: jobs of other queues are skipped; None keeps all. without_gpus: also keep jobs without GPUs if they
-        have one node. seed: as for `from_swf`. Jobs that never started are skipped.
+        have one node. seed: as for `from_swf`. Jobs that never started are skipped; `report`
+        counts what was. skip_bad_rows: as for `from_trace`.
         """
-        return cls._from_log(pbs.read_pbs(text, queues, without_gpus=without_gpus), seed)
+        columns = pbs.read_pbs(text, queues, without_gpus=without_gpus, skip_bad_rows=skip_bad_rows)
+        return cls._from_log(columns, seed)
 
     @classmethod
     def _from_columns(cls, columns: trace_csv.Columns) -> Workload:
-        return cls(columns.jobs, columns.submit, columns.base, columns.ids)
+        report = columns.counter.report(len(columns.jobs))
+        return cls(columns.jobs, columns.submit, columns.base, columns.ids, report=report)
 
     @classmethod
     def _from_log(cls, columns: LogColumns, seed: int | None) -> Workload:
@@ -257,6 +279,7 @@ class Workload:
             columns.ids,
             transfers=transfers,
             requested_time=columns.requested,
+            report=columns.counter.report(len(columns.jobs)),
         )
 
     @classmethod
