@@ -239,11 +239,12 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     fields = ("id", "arrival", "time", "gpus")
     common = {"type": "net", "size": "1", "minimal_utility": 0.5, "mem": 1, "tasks": 1}
     manifest.write_text(json.dumps([{**common, **dict(zip(fields, row, strict=True))} for row in rows]))
-    ends = {}
+    ends, with_utility = {}, ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
     for jobs in (trace, manifest):
         command = ("compare", "minsky", "--jobs", jobs, "--profile", times, "--json")
+        command += ("--policies", ",".join(with_utility))
         by_name = {row["policy"]: row for row in json.loads(succeed(*command))}
-        ends[jobs] = [by_name[name]["makespan"] for name in tp.policies.names()]
+        ends[jobs] = [by_name[name]["makespan"] for name in with_utility]
         assert by_name["topo-aware"]["slo_violations"] == 1.0
         assert by_name["topo-aware-p"]["slo_violations"] == 0.0
         assert by_name["topo-aware-p"]["nvlink_use"] == 1.0
@@ -258,6 +259,20 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     assert json.loads(succeed(*simulated, "--profile", times))["policy"] == "topo-aware"
     assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
+
+
+def test_a_policy_that_runs_no_job_is_set_aside(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,7,10,0.1\n")
+    done = run("compare", "summit", "--jobs", trace, "--policies", "baseline,topo-aware", "--json")
+    assert [row["policy"] for row in json.loads(done.stdout)] == ["topo-aware"]
+    assert "baseline is set aside: min_utility = 0.1 cannot be honoured" in done.stderr
+    alone = run("compare", "summit", "--jobs", trace, "--policies", "baseline")
+    assert (alone.returncode, "min_utility = 0.1 cannot be honoured" in alone.stderr) == (2, True)
+    everyone = run("compare", "summit", "--jobs", trace, "--without", "min_utility", "--json")
+    assert len(json.loads(everyone.stdout)) == len(tp.policies.names())
+    shown = succeed("simulate", "summit", "--jobs", trace, "--policy", "topo-aware")
+    assert "rejected 1: never fits: needs 7 GPUs, the topology has 6" in shown
 
 
 def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:

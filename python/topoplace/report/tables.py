@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -57,7 +58,9 @@ def _show_rich(
 
 
 def _cell(value: object) -> str:
-    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else _plain(str(value))
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
+    return _plain(str(value))
 
 
 def _plain(text: str) -> str:

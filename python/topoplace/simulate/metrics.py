@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,6 +147,11 @@ class Result:
                 base["sensitive_run_time_p75"], row["sensitive_run_time_p75"]
             )
         return rows
+
+    def rejections(self) -> dict[str, int]:
+        """Return the number of rejected jobs by reason, the most frequent reason first."""
+        reasons = Counter(record.rejected for record in self.records if record.rejected)
+        return dict(reasons.most_common())
 
     def to_pandas(self) -> pd.DataFrame:
         """Convert `jobs` to a pandas DataFrame in which each score is a column. Needs pandas."""

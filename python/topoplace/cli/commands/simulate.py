@@ -110,10 +110,13 @@ def _simulate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         rows = study.workload.report
         read = {} if rows is None else {"rows": rows.to_dict()}
-        writing.as_json({"topology": topology.name, "policy": result.policy, **summary, **read})
+        rejected = {"rejections": result.rejections()}
+        writing.as_json({"topology": topology.name, "policy": result.policy, **summary, **rejected, **read})
     else:
         title = f"{len(result.jobs)} jobs on {topology.name}, {result.policy}"
         tables.show(("measure", "value"), summary.items(), title)
+        for reason, count in result.rejections().items():
+            print(f"rejected {count}: {reason}")
     if picture:
         result.gantt(picture)
         writing.wrote(picture, beside_json=arguments.json)
@@ -129,7 +132,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     study = _Study(topology, arguments)
     for name in names:
         policies.get(name)  # report an unknown name before the first run
-    results = [study.run(name) for name in names]
+    results, set_aside = study.run_all(names)
     rows = results[0].compare(results[1:])
     if arguments.json:
         writing.as_json(rows)
@@ -138,6 +141,8 @@ def _compare(arguments: argparse.Namespace) -> None:
         if any(row["rejected"] for row in rows):
             columns = {**columns, "rejected": "rejected"}
         _print_comparison(rows, columns, f"{len(study.workload)} jobs on {topology.name}")
+    for name, reason in set_aside.items():
+        print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
         plots.comparison(results, picture)
         writing.wrote(picture, beside_json=arguments.json)
@@ -162,6 +167,28 @@ class _Study:
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
         self.model = self._model(arguments.performance)
+
+    def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
+        """Simulate the jobs under each policy; return the results, and why policies that run no job are set aside.
+
+        ValueError with the first of these reasons if there is no result.
+        """
+        results: list[Result] = []
+        set_aside: dict[str, str] = {}
+        for name in names:
+            try:
+                result = self.run(name)
+            except ValueError as error:
+                set_aside[name] = str(error)
+                continue
+            reasons = result.rejections()
+            if reasons and sum(reasons.values()) == len(result.records):
+                set_aside[name] = next(iter(reasons))
+            else:
+                results.append(result)
+        if not results:
+            raise ValueError(next(iter(set_aside.values())))
+        return results, set_aside
 
     def run(self, name: str) -> Result:
         """Simulate the jobs under the policy called `name`; a policy of SC'17 also gets the performance profile."""
