@@ -48,8 +48,9 @@ _CELLS = {
     "access": re.compile(r"ENABLED|DISABLED|True|False|N/A"),
 }
 _DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
-_NUMA = re.compile(r"\s*GPU\[([0-9]{1,5})\]\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
-_NUMA_START = re.compile(r"\s*GPU\[.*\(Topology\)")
+# "GPU[0]", and "GPU 0" in old versions.
+_NUMA = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
+_NUMA_START = re.compile(r"\s*GPU[\[ ].*\(Topology\)")
 _NODE = re.compile(r"-?[0-9]{1,10}")
 _MAX_NODE = 1 << 16
 
@@ -258,7 +259,9 @@ def _node(node: int | None, affinity: int | None) -> int | None:
 def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> list[str]:
     """Return the GPUs in the order of the tables, which must all have the same GPUs."""
     first = next(iter(tables.values()), None)
-    names = [f"GPU{i}" for i in range(min(len(numa), MAX_GPUS))] if first is None else first.devices
+    names = sorted(numa, key=lambda gpu: (len(gpu), gpu)) if first is None else first.devices
+    if len(names) > MAX_GPUS:
+        raise TopologyError(f"NUMA nodes of {len(names)} GPUs, more than {MAX_GPUS}")
     if not names:
         raise TopologyError(
             "no GPU: the text has neither a table of weights, types or bandwidths nor NUMA nodes"
@@ -270,7 +273,9 @@ def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> li
             )
     for gpu in numa:
         if gpu not in names:
-            raise TopologyError(f"{gpu} has a NUMA node, but the GPUs are {names[0]} to {names[-1]}")
+            raise TopologyError(
+                f"{gpu} has a NUMA node, but the GPUs are {names[0]} to {names[-1]}"
+            )
     return names
 
 

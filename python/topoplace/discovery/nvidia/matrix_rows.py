@@ -193,27 +193,30 @@ def _header_of_rows(lines: Sequence[str], notes: list[str]) -> Header:
     if index is None:
         raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
     rows = [words for line in islice(lines, index, index + MAX_DEVICES) if (words := _bare_words(line))]
-    widths = {len(row) - 1 for row in rows}
-    named: dict[int, str] = {}
-    for row in rows:
-        if row.count(SELF) != 1 or len(widths) > 1:
-            raise TopologyError(
-                f"line {index + 1}: the rows have no header, and not each of them has one X and {min(widths)} labels; "
-                "give the line with GPU0, GPU1, ... above them"
-            )
-        named.setdefault(row.index(SELF) - 1, row[0])
-    gpus = [name for _, name in sorted(named.items()) if _GPU.fullmatch(name)]
-    width = max(widths)
-    devices = tuple(named.get(i, f"NIC{i - len(gpus)}") for i in range(width))
-    if {*range(len(gpus))} - named.keys() or not all(map(_GPU.fullmatch, devices[: len(gpus)])):
+    width = min(map(len, rows)) - 1
+    why = _why_no_header(rows, width)
+    if why:
         raise TopologyError(
-            f"line {index + 1}: the rows have no header, and their X are not in the columns 1 to {len(gpus)}; "
+            f"line {index + 1}: the rows have no header, and {why}; "
             "give the line with GPU0, GPU1, ... above them"
         )
+    named = {row.index(SELF) - 1: row[0] for row in rows}
+    gpus = sum(map(bool, map(_GPU.fullmatch, named.values())))
     unnamed = width - len(named)
     more = f", and {unnamed} columns without a row are taken as network adapters" if unnamed else ""
     notes.append(f"The text has no header: each row names the column of its X{more}.")
+    devices = tuple(named.get(i, f"NIC{i - gpus}") for i in range(width))
     return Header(index - 1, devices, _titles_of_row(lines[index], width))
+
+
+def _why_no_header(rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return why the rows do not tell the columns, as the end of a sentence; "" if they do."""
+    if any(len(row) != width + 1 or row.count(SELF) != 1 for row in rows):
+        return f"not each of them has one X and {width} labels"
+    columns = [row.index(SELF) - 1 for row in rows if _GPU.fullmatch(row[0])]
+    if sorted(columns) != list(range(len(columns))):
+        return f"their X are not in the columns 1 to {len(columns)}"
+    return ""
 
 
 def _bare_words(line: str) -> list[str]:
