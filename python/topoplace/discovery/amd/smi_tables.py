@@ -273,9 +273,7 @@ def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> li
             )
     for gpu in numa:
         if gpu not in names:
-            raise TopologyError(
-                f"{gpu} has a NUMA node, but the GPUs are {names[0]} to {names[-1]}"
-            )
+            raise TopologyError(f"{gpu} has a NUMA node, but the GPUs are {names[0]} to {names[-1]}")
     return names
 
 
