@@ -207,9 +207,7 @@ def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator
         if (line.record.get("ignore") or "").lower() in ("yes", "true", "1"):
             continue
         if not any(map(line.record.get, ("file", "multiplefiles", "count"))):
-            if detected is not None:
-                raise TopologyError(_uncounted(detected, machine))
-            notes.append(f"Line {line.record.line} has neither File nor Count: one GPU, as in Slurm.")
+            notes.append(_default_count(line, detected, machine))
         files = _files(line, left)
         left -= len(files)
         if left < 0:
@@ -221,6 +219,13 @@ def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator
         yield from (_Device(line, file) for file in files)
     if others:
         notes.append(f"Not GPUs, and left out: {_checks.shown(', '.join(others))}.")
+
+
+def _default_count(line: _Line, detected: _Line | None, machine: str) -> str:
+    """Return a note on a line without File and Count; TopologyError if AutoDetect, in line `detected`, decides."""
+    if detected is not None:
+        raise TopologyError(_uncounted(detected, machine))
+    return f"Line {line.record.line} has neither File nor Count: one GPU, as in Slurm."
 
 
 def _shares(lines: Iterable[_Line]) -> Iterator[str]:
