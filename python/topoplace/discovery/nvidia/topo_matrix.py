@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from topoplace import _checks
-from topoplace.discovery.nvidia import matrix_rows
+from topoplace.discovery.nvidia import matrix_rows, nvlink_guess
 from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, LEGEND, NUMA, NVLINKS, Header, Row
+from topoplace.discovery.nvidia.nvlink_guess import Guess
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu, Nic
@@ -30,7 +32,7 @@ from topoplace.topology.links.link_catalogue import (
 )
 from topoplace.topology.topology import Topology
 
-# Without a model: 25 GB/s a lane, as in generations 2, 3 and 4, and the largest number of lanes of any GPU.
+# Without a model: the largest number of lanes of any GPU; their speed is guessed.
 _ANY_PORT = LinkSpeed(LinkKind.NVLINK, 25.0, None, "direct", 18)
 
 _KINDS = {
@@ -40,6 +42,7 @@ _KINDS = {
     "NODE": LinkKind.HOST,
     "SYS": LinkKind.SYSTEM,
 }
+_NVLINK_KINDS = {LinkKind.NVLINK, LinkKind.NVSWITCH}
 _NVLINK_IN_LEGEND = re.compile(r"\s*NV[0-9#]+\s*=")
 _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
 _LOST_UNDERLINE = re.compile(
@@ -69,7 +72,9 @@ def parse(
     GPU, the first is kept if those behind it are memory of GPUs, else none. NVLinks are assumed to lead
     to a switch if a GPU's row has more NVLinks in total than the GPU's model has. `notes` lists all assumptions.
 
-    gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink, 25 GB/s if it is None.
+    gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink. None takes the model that
+    lines beside the matrix name, as `nvidia-smi -L` does; without such lines the speed is guessed (see `nvlink_guess`),
+    and `assumed` has the kind of these links.
     pcie_gb_per_s: GB/s assumed for every path that is not an NVLink.
     assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
     (its legend has no NV#) is refused, because it omits NVLinks.
@@ -84,17 +89,23 @@ def parse(
     header, rows = matrix.header, matrix.rows
     _check_symmetry(header, rows)
     has_nvlink = any(label.startswith("NV") for gpu in header.gpus for label in rows[gpu].labels)
-    notes = _notes(header, rows, gpu_model, pcie_gb_per_s)
+    gpu_model = gpu_model or _model_beside(lines, rows, has_nvlink)
+    model, port = _known_model(gpu_model, has_nvlink)
+    guess = None if model else nvlink_guess.guessed(lines, header, rows)
+    if guess is not None:
+        port = replace(_ANY_PORT, nominal_gb_per_s=guess.gb_per_s)
+    links = tuple(_links(header, rows, port, pcie_gb_per_s))
+    notes = _notes(header, rows, guess if has_nvlink else None, pcie_gb_per_s)
     if not has_nvlink and not assume_no_nvlink and len(header.gpus) > 1:
         notes += _hidden(lines, header)
-    model, port = _known_model(gpu_model, has_nvlink)
     return Topology(
         _gpus(header, rows, model, machine),
-        tuple(_links(header, rows, port, pcie_gb_per_s)),
+        links,
         default=pcie_gb_per_s,
         name=name,
         nics=tuple(_nics(lines, header, rows)),
         notes=(*notes, *matrix.notes, *_affinity_notes(header, rows)),
+        assumed=tuple({link.kind for _, _, link in links} & _NVLINK_KINDS if guess else ()),
     )
 
 
@@ -121,6 +132,12 @@ def _check_symmetry(header: Header, rows: Mapping[str, Row]) -> None:
                 )
 
 
+def _model_beside(lines: Sequence[str], rows: Mapping[str, Row], has_nvlink: bool) -> str | None:
+    """Return the GPU model that lines around the matrix name; None if that is no help."""
+    named = nvlink_guess.named_model(nvlink_guess.beside(lines, rows))
+    return named if named and (nvlink_of(named) or not has_nvlink) else None
+
+
 def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, LinkSpeed]:
     """Return the GPU model's short name, and speed and number of its NVLinks.
 
@@ -137,11 +154,12 @@ def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, L
     return gpu_model, _ANY_PORT
 
 
-def _notes(header: Header, rows: Mapping[str, Row], model: str | None, pcie_gb_per_s: float) -> list[str]:
+def _notes(header: Header, rows: Mapping[str, Row], guess: Guess | None, pcie_gb_per_s: float) -> list[str]:
     labels = {label for gpu in header.gpus for label in rows[gpu].labels}
     notes: list[str] = []
-    if model is None and any(label.startswith("NV") for label in labels):
-        notes.append(f"The GPU model is not told: {_ANY_PORT.gb_per_s:g} GB/s per NVLink is assumed.")
+    if guess is not None:
+        why = f", as of {guess.why}" if guess.why else ""
+        notes.append(f"The GPU model is not told: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}.")
     if labels & set(_KINDS):
         notes.append(f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.")
     if missing := [nic for nic in header.nics if nic not in rows]:
