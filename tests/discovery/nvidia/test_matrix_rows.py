@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -148,3 +150,45 @@ def test_affinities_that_are_no_cpus_are_noted_and_tell_no_socket() -> None:
     topology = parse("GPU0 GPU1 CPU Affinity\nGPU0 X SOC 1-1\nGPU1 SOC X 1-1\n")
     assert [gpu.socket for gpu in topology.gpus] == [None, None]
     assert topology.notes[-1] == "CPU affinities that are no lists of CPUs, and left out: GPU0 1-1, GPU1 1-1."
+
+
+def test_a_second_matrix_is_refused() -> None:
+    text = "node1:\n" + PLAIN + "\nnode2:\n" + PLAIN
+    with pytest.raises(
+        tp.TopologyError, match=r"^line 10: a second matrix begins; give each machine a text of its own$"
+    ):
+        parse(text)
+
+
+P2P = " \tGPU0\tGPU1\tGPU2\n" + "".join(
+    f" GPU{i}\t" + "\t".join("X" if i == j else "GNS" for j in range(3)) + "\n" for i in range(3)
+)
+
+
+@pytest.mark.parametrize("text", [PLAIN + "\n" + P2P, P2P + "\n" + PLAIN], ids=["after", "before"])
+def test_a_matrix_of_peer_access_beside_it_is_noted(text: str) -> None:
+    topology = tp.Topology.from_text(text)
+    assert content(topology) == content(parse(PLAIN))
+    assert topology.notes[-1] == "The text also has the output of nvidia-smi topo -p2p, which is left out."
+    assert "left out" not in tp.Topology.from_text(PLAIN).notes[-1]
+
+
+def test_uuids_of_a_list_beside_it_are_kept() -> None:
+    listed = "".join(f"GPU {i}: Tesla V100-SXM2-16GB (UUID: GPU-{i}{i})\n" for i in range(3))
+    gpus = tp.Topology.from_text(listed + "\n" + PLAIN).gpus
+    assert [(gpu.model, gpu.uuid) for gpu in gpus] == [("V100", f"GPU-{i}{i}") for i in range(3)]
+
+
+def test_a_table_in_markdown_is_read() -> None:
+    rows = [line.split("\t") for line in PLAIN.splitlines()]
+    table = ["| " + " | ".join(cell or " " for cell in row) + " |" for row in rows]
+    table.insert(1, "|---" * 8 + "|")
+    assert content(parse("\n".join(table))) == content(parse(PLAIN))
+
+
+def test_many_lines_like_headers_take_little_time() -> None:
+    start = time.process_time()
+    for text in ("GPU0GPU1\n" * 100_000, PLAIN + "GPU0GPU1\n" * 100_000):
+        with contextlib.suppress(tp.TopologyError):
+            parse(text)
+    assert time.process_time() - start < 2.0

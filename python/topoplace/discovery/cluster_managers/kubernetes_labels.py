@@ -95,6 +95,11 @@ def parse(
     if len(machines) > 1 or found:
         fabric = Fabric(tuple(machines), found, name, tuple(notes))
         return Topology.cluster(machines, fabric=fabric, name=name)
+    return _alone(machines, name, notes)
+
+
+def _alone(machines: Mapping[str, Topology], name: str, notes: Sequence[str]) -> Topology:
+    """Return the only one of `machines`, under its own name."""
     ((only, machine),) = machines.items()
     gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
     return replace(machine, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*machine.notes, *notes))))

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
@@ -38,13 +37,14 @@ _WORD = re.compile(r"\S+")
 _GREEDY_NVLINKS = re.compile(r"NV([1-9][0-9]*)")
 _PATH = re.compile("|".join((SELF, *PATHS, *_OLD_LABELS)))
 _LABEL = re.compile(rf"{NVLINKS.pattern}|{_PATH.pattern}")
-_GPU_ROW = re.compile(rf"\s*GPU[0-9]+\s*(?:{_LABEL.pattern})")
+_GPU_ROW = re.compile(rf"(\s*GPU[0-9]+)\s*(?:{_LABEL.pattern})")
 _LABELS = re.compile(rf"(?:{_LABEL.pattern})+")
 _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID|\bCPU\b|\bNUMA\b")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 _MAX_WORD = 4096
+_MAX_BLANK_LINES = 16
 _TAB_WIDTH = 8
 
 Word = tuple[str, int, int]
@@ -117,7 +117,21 @@ def read(lines: Sequence[str]) -> Matrix:
     if len(header.column) < len(header.devices):
         twice = next(device for i, device in enumerate(header.devices) if header.column[device] != i)
         raise TopologyError(f"{where}: column {twice} appears twice")
-    return Matrix(header, _read_rows(lines, header, notes), tuple(notes))
+    rows = _read_rows(lines, header, notes)
+    _refuse_second(lines, max(row.line for row in rows.values()))
+    return Matrix(header, rows, tuple(notes))
+
+
+def _refuse_second(lines: Sequence[str], end: int) -> None:
+    """Raise TopologyError if another matrix follows after line `end`: it is of another machine, or another time."""
+    for index in range(end, len(lines)):
+        if not _GPUS.match(lines[index].lstrip()):
+            continue
+        has_row = _is_row(_below(lines, index))
+        if has_row and _as_header(index, lines[index], lines):
+            raise TopologyError(
+                f"line {index + 1}: a second matrix begins; give each machine a text of its own"
+            )
 
 
 def is_cpu_list(word: str) -> bool:
@@ -133,20 +147,17 @@ def _header_of_titles(lines: Sequence[str]) -> Header | None:
     """Return the header, the first line of columns GPU0, GPU1, ... that has the row of a GPU below it, or else any."""
     first: Header | None = None
     for index, line in enumerate(lines):
-        header = _as_header(index, line, lines)
-        if header is None:
+        if not _GPUS.match(line.lstrip()):
             continue
-        below = next(filter(str.strip, islice(lines, index + 1, None)), "")
-        if _GPU_ROW.match(below):
-            return header
-        first = first or header
+        has_row = _is_row(_below(lines, index))
+        if (has_row or first is None) and (header := _as_header(index, line, lines)):
+            if has_row:
+                return header
+            first = header
     return first
 
 
 def _as_header(index: int, line: str, lines: Sequence[str]) -> Header | None:
-    start = line.find("GPU")
-    if start < 0 or line[:start].strip():
-        return None
     titles = tuple((_TITLES[match[0]], *match.span()) for match in _TITLE.finditer(line))
     words = line[: titles[0][1]].split() if titles else line.split()
     if not words or not _GPU.match(words[0]) or any(map(_LABEL.match, words)):
@@ -161,7 +172,7 @@ def _as_header(index: int, line: str, lines: Sequence[str]) -> Header | None:
 
 def _row_names(lines: Sequence[str], index: int) -> re.Pattern[str]:
     """Return a pattern of one device name: that of a row below line `index`, or one of the usual form."""
-    below = (line.split(None, 1) for line in islice(lines, index + 1, index + 1 + MAX_DEVICES))
+    below = (line.split(None, 1) for line in lines[index + 1 : index + 1 + MAX_DEVICES])
     known = {words[0] for words in below if len(words) == 2 and _LABEL.match(words[1])}
     names = [f"{re.escape(name)}(?![0-9])" for name in sorted(known, key=len, reverse=True)]
     return re.compile("|".join((*names, _DEVICE)))
@@ -178,6 +189,19 @@ def _devices(word: str, name: re.Pattern[str]) -> list[str]:
     return [*_GPU.findall(gpus[0]), word[gpus.end() :]] if gpus else [word]
 
 
+def _below(lines: Sequence[str], index: int) -> str:
+    """Return the next line with content below line `index`; "" if there is none, or only after many blank lines."""
+    return next(filter(str.strip, lines[index + 1 : index + 2 + _MAX_BLANK_LINES]), "")
+
+
+def _is_row(line: str) -> bool:
+    """Return True if `line` is the row of a GPU: labels, then nothing or affinities; cells may touch."""
+    match = _GPU_ROW.match(line)
+    words = line[match.end(1) :].split() if match else []
+    labels = next((i for i, word in enumerate(words) if not _LABELS.fullmatch(word)), len(words))
+    return labels > 1 or (labels == 1 and (len(words) == 1 or _AFFINITY.fullmatch(words[1]) is not None))
+
+
 def _is_bare_row(line: str) -> bool:
     """Return True if `line` is the row of a GPU with an X and at least one other label."""
     if not _GPU_ROW.match(line):
@@ -192,7 +216,7 @@ def _header_of_rows(lines: Sequence[str], notes: list[str]) -> Header:
     index = next((i for i, line in enumerate(lines) if _is_bare_row(line)), None)
     if index is None:
         raise TopologyError("no GPU: no line is a header of columns GPU0, GPU1, ...")
-    rows = [words for line in islice(lines, index, index + MAX_DEVICES) if (words := _bare_words(line))]
+    rows = [words for line in lines[index : index + MAX_DEVICES] if (words := _bare_words(line))]
     width = min(map(len, rows)) - 1
     why = _why_no_header(rows, width)
     if why:
@@ -241,6 +265,8 @@ def _read_rows(lines: Sequence[str], header: Header, notes: list[str]) -> dict[s
     rows: dict[str, Row] = {}
     missing = set(header.gpus)
     for number, line in _matrix_lines(lines, header):
+        if not missing and _GPUS.match(line.lstrip()) and _as_header(number - 1, line, lines):
+            break  # another matrix begins
         words, remark = _words(number, line, header)
         device = words[0][0]
         if device in rows:
@@ -253,7 +279,9 @@ def _read_rows(lines: Sequence[str], header: Header, notes: list[str]) -> dict[s
             rows[device] = _read_row(number, line.removesuffix(remark), words[1:], header)
             missing.discard(device)
         elif _GPU.fullmatch(device) or missing:
-            raise TopologyError(f"line {number}: {_checks.shown(device)} is not a column of the header")
+            raise TopologyError(
+                f"line {number}: {_checks.shown(device)} is not a column of the header; give the text as printed"
+            )
         else:
             break  # a prompt, or other text copied along
     for device in header.gpus:

@@ -1,4 +1,4 @@
-"""What the rest of a text tells about the speed of NVLinks, where no argument names the GPU model.
+"""What the rest of a text tells about the GPUs of a matrix, foremost the speed of NVLinks of no given model.
 
 The model may be named beside the matrix of `nvidia-smi topo -m`, by `nvidia-smi -L`, its table, or a report of an
 environment. If it is not, numbers of links, CPUs and adapters fit some machines only; such a speed is a guess.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import combinations
 
+from topoplace.discovery.nvidia import gpu_line
 from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NVLINKS, Header, Row
 from topoplace.topology.links.link_catalogue import NVLINK_MODELS, SPEEDS, nvlink_of
 
@@ -47,6 +48,12 @@ def named_model(lines: Iterable[str]) -> str | None:
     """Return the GPU model that `lines` name; None if they name none or several."""
     found = {match[1].strip() for line in lines if (match := _NAMED.fullmatch(line))}
     return found.pop() if len(found) == 1 else None
+
+
+def uuids(lines: Sequence[str]) -> dict[str, str | None]:
+    """Return the UUIDs that lines of `nvidia-smi -L` give, by the name of the GPU."""
+    named = (gpu_line.named_gpu(number, line) for number, line in enumerate(lines, 1))
+    return {gpu.name: gpu.uuid for gpu in named if gpu is not None}
 
 
 def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Guess:
@@ -145,8 +152,8 @@ def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> _Fa
 
 def _mentioned_model(lines: Iterable[str]) -> str | None:
     """Return the model with NVLinks that occurs in `lines`, prose included; None if there is none, or several."""
-    words = {word for line in lines for word in re.split(r"[^A-Z0-9]+", line.upper())}
-    found = [model for model in NVLINK_MODELS if model in words]
+    words = (word for line in lines for word in re.split(r"[^A-Z0-9]+", line.upper()))
+    found = list({word for word in words if word in NVLINK_MODELS})
     return found[0] if len(found) == 1 else None
 
 

@@ -48,6 +48,8 @@ _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
 _LOST_UNDERLINE = re.compile(
     r"^\[4m|\[0m$", re.MULTILINE
 )  # the header's underline without its escape characters
+_TABLE_ROW = re.compile(r"\s*\|\s*(?:[A-Za-z]\w*)?\s*\|")
+_TABLE_RULE = re.compile(r"\s*\|[\s|:-]+")
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 _NODES = re.compile(r"([0-9]{1,4})(,[0-9]{1,4}-[0-9]{1,4})*")
 
@@ -99,7 +101,7 @@ def parse(
     if not has_nvlink and not assume_no_nvlink and len(header.gpus) > 1:
         notes += _hidden(lines, header)
     return Topology(
-        _gpus(header, rows, model, machine),
+        _gpus(header, rows, model, machine, nvlink_guess.uuids(lines)),
         links,
         default=pcie_gb_per_s,
         name=name,
@@ -113,7 +115,14 @@ def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
-    return [line for _, line in decode.numbered_lines(clean)]
+    return [_without_bars(line) for _, line in decode.numbered_lines(clean)]
+
+
+def _without_bars(line: str) -> str:
+    """Return the row of a table in Markdown as the tool would print it; any other line is unchanged."""
+    if _TABLE_RULE.fullmatch(line):
+        return ""
+    return line.replace("|", " ") if _TABLE_ROW.match(line) else line
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------------
@@ -183,7 +192,9 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
     return []
 
 
-def _gpus(header: Header, rows: Mapping[str, Row], model: str | None, machine: str) -> tuple[Gpu, ...]:
+def _gpus(
+    header: Header, rows: Mapping[str, Row], model: str | None, machine: str, uuids: Mapping[str, str | None]
+) -> tuple[Gpu, ...]:
     affinities = [rows[gpu].affinity for gpu in header.gpus]
     sockets = _sockets(affinities)
     gpus: list[Gpu] = []
@@ -196,6 +207,7 @@ def _gpus(header: Header, rows: Mapping[str, Row], model: str | None, machine: s
                 model,
                 machine,
                 sockets[i],
+                uuid=uuids.get(gpu),
                 numa_node=_numa_node(node),
                 cpus=cpus if matrix_rows.is_cpu_list(cpus) else None,
             )
