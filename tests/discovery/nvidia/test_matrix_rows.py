@@ -152,12 +152,18 @@ def test_affinities_that_are_no_cpus_are_noted_and_tell_no_socket() -> None:
     assert topology.notes[-1] == "CPU affinities that are no lists of CPUs, and left out: GPU0 1-1, GPU1 1-1."
 
 
-def test_a_second_matrix_is_refused() -> None:
-    text = "node1:\n" + PLAIN + "\nnode2:\n" + PLAIN
-    with pytest.raises(
-        tp.TopologyError, match=r"^line 10: a second matrix begins; give each machine a text of its own$"
-    ):
-        parse(text)
+def test_a_second_matrix_is_noted() -> None:
+    topology = parse("node1:\n" + PLAIN + "\nnode2:\n" + PLAIN.replace("SYS", "NODE"))
+    assert content(topology) == content(parse(PLAIN))
+    assert topology.notes[-1] == (
+        "A second matrix begins in line 10 and is left out; give each machine a text of its own."
+    )
+
+
+def test_adapters_have_the_names_below_their_own_matrix() -> None:
+    text = PLAIN.replace("mlx5_0", "NIC0").replace("mlx5_10", "NIC1")
+    both = "\n\nNIC Legend:\n\n  NIC0: ib0\n\n".join([text, text, ""]).replace("ib0", "ib1", 1)
+    assert [nic.name for nic in parse(both).nics] == ["ib1", "NIC1"]
 
 
 P2P = " \tGPU0\tGPU1\tGPU2\n" + "".join(
@@ -177,6 +183,8 @@ def test_uuids_of_a_list_beside_it_are_kept() -> None:
     listed = "".join(f"GPU {i}: Tesla V100-SXM2-16GB (UUID: GPU-{i}{i})\n" for i in range(3))
     gpus = tp.Topology.from_text(listed + "\n" + PLAIN).gpus
     assert [(gpu.model, gpu.uuid) for gpu in gpus] == [("V100", f"GPU-{i}{i}") for i in range(3)]
+    two = listed + listed.replace("GPU-00", "GPU-99")
+    assert [gpu.uuid for gpu in tp.Topology.from_text(two + PLAIN).gpus] == [None, "GPU-11", "GPU-22"]
 
 
 def test_a_table_in_markdown_is_read() -> None:

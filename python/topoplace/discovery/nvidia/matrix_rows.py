@@ -118,20 +118,19 @@ def read(lines: Sequence[str]) -> Matrix:
         twice = next(device for i, device in enumerate(header.devices) if header.column[device] != i)
         raise TopologyError(f"{where}: column {twice} appears twice")
     rows = _read_rows(lines, header, notes)
-    _refuse_second(lines, max(row.line for row in rows.values()))
+    notes += _second_matrix(lines, max(row.line for row in rows.values()))
     return Matrix(header, rows, tuple(notes))
 
 
-def _refuse_second(lines: Sequence[str], end: int) -> None:
-    """Raise TopologyError if another matrix follows after line `end`: it is of another machine, or another time."""
+def _second_matrix(lines: Sequence[str], end: int) -> Iterator[str]:
+    """Yield a note if another matrix follows after line `end`: it is of another machine, or another time."""
     for index in range(end, len(lines)):
         if not _GPUS.match(lines[index].lstrip()):
             continue
         has_row = _is_row(_below(lines, index))
         if has_row and _as_header(index, lines[index], lines):
-            raise TopologyError(
-                f"line {index + 1}: a second matrix begins; give each machine a text of its own"
-            )
+            yield f"A second matrix begins in line {index + 1} and is left out; give each machine a text of its own."
+            return
 
 
 def is_cpu_list(word: str) -> bool:

@@ -50,10 +50,14 @@ def named_model(lines: Iterable[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def uuids(lines: Sequence[str]) -> dict[str, str | None]:
-    """Return the UUIDs that lines of `nvidia-smi -L` give, by the name of the GPU."""
+def uuids(lines: Sequence[str]) -> dict[str, str]:
+    """Return the UUIDs that lines of `nvidia-smi -L` give, by the name of the GPU; not those that differ."""
     named = (gpu_line.named_gpu(number, line) for number, line in enumerate(lines, 1))
-    return {gpu.name: gpu.uuid for gpu in named if gpu is not None}
+    found: dict[str, set[str]] = {}
+    for gpu in named:
+        if gpu is not None and gpu.uuid is not None:
+            found.setdefault(gpu.name, set()).add(gpu.uuid)
+    return {name: uuid for name, (uuid, *others) in found.items() if not others}
 
 
 def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Guess:

@@ -193,7 +193,7 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
 
 
 def _gpus(
-    header: Header, rows: Mapping[str, Row], model: str | None, machine: str, uuids: Mapping[str, str | None]
+    header: Header, rows: Mapping[str, Row], model: str | None, machine: str, uuids: Mapping[str, str]
 ) -> tuple[Gpu, ...]:
     affinities = [rows[gpu].affinity for gpu in header.gpus]
     sockets = _sockets(affinities)
@@ -284,7 +284,8 @@ def _lanes(label: str) -> int:
 
 
 def _nics(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Iterator[Nic]:
-    named = {match[1]: match[2] for match in map(_NIC_NAME.fullmatch, lines) if match}
+    # Of a name that is given twice, such as below a second matrix, the first counts.
+    named = {match[1]: match[2] for match in map(_NIC_NAME.fullmatch, reversed(lines)) if match}
     for nic in header.nics:
         column = header.column[nic]
         paths = tuple(rows[gpu].labels[column] for gpu in header.gpus)
