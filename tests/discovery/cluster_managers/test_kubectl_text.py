@@ -102,11 +102,15 @@ def test_columns_of_labels_are_labels() -> None:
     shown = f"NAME  STATUS  LABELS\nn1  Ready  {labels}\n"
     assert machine(read(shown)) == machine(read(OBJECTS))
     assert discovery.format_of(shown).name == "Kubernetes nodes"
+    wide = shown.replace("STATUS", "STATUS  OS-IMAGE").replace("Ready", "Ready   Ubuntu 22.04.4 LTS")
+    assert machine(read(wide)) == machine(read(OBJECTS))
 
 
 def test_descriptions_are_nodes() -> None:
     assert machine(read(DESCRIBED)) == machine(read(OBJECTS))
     assert "n1 (3 of 4)" in " ".join(read(DESCRIBED).notes)
+    indented = "\n".join("    " + line for line in DESCRIBED.split("\n"))
+    assert machine(read("$ kubectl describe node n1\n\n" + indented)) == machine(read(OBJECTS))
     two = read(DESCRIBED + "\n\n" + DESCRIBED.replace("n1", "n2"))
     assert (two.machine_names, two.num_gpus) == (("n1", "n2"), 8)
 

@@ -20,8 +20,7 @@ from topoplace.errors import TopologyError
 TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABELS)[ \t]*\r?$", re.MULTILINE)
 """The line of titles of a table of nodes."""
 
-_DESCRIBED = re.compile(r"^Name:[ \t]+\S+[ \t]*\r?$", re.MULTILINE)
-_LABELS = re.compile(r"^Labels:", re.MULTILINE)
+_DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
 _LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
 _RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
 _REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
@@ -38,8 +37,8 @@ def nodes(text: str) -> Iterator[Node] | None:
     """Return the nodes in `text`; None for a text of another kind. Raises TopologyError naming the line."""
     if table := TABLE.search(text):
         return _table(text, text.count("\n", 0, table.start()) + 1)
-    if _DESCRIBED.search(text) and _LABELS.search(text):
-        return _described(text)
+    if described := _DESCRIBED.search(text):
+        return _described(text, described[1])
     start = text.lstrip()[:4096].splitlines()
     first = next((line.strip() for line in start if line.strip() and not _PROMPT.match(line)), "")
     if "=" not in first or first[0] in "{[#":
@@ -75,6 +74,8 @@ def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> No
 def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, str]]:
     """Yield title and cell: in order if none is missing, else by tabs, or by the column in which a cell begins."""
     words = [(match[0], match.start()) for match in re.finditer(r"\S+", line)]
+    if len(words) > len(titles) and titles[-1][0] == "LABELS":  # of `-o wide`, where other cells have blanks
+        words, titles = [words[0], words[-1]], [titles[0], titles[-1]]
     if len(words) > len(titles):
         raise TopologyError(
             f"line {number}: {len(words)} cells, and the table has {len(titles)} titles; "
@@ -96,11 +97,12 @@ def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterato
 # ---- descriptions ----------------------------------------------------------------------------------------------
 
 
-def _described(text: str) -> Iterator[Node]:
-    """Yield the nodes that `kubectl describe node` describes."""
+def _described(text: str, indent: str) -> Iterator[Node]:
+    """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`."""
     name, where, section = "", "", ""
     found: dict[str, dict[str, str]] = {}
     for number, line in decode.numbered_lines(text):
+        line = line.removeprefix(indent)
         title, colon, rest = line.partition(":")
         if colon and title and not title[0].isspace() and "=" not in title:
             section = title
