@@ -49,3 +49,11 @@ def test_fences_of_code_blocks_become_empty_lines(fence: str) -> None:
     lines = decode.decoded(f"{fence}\nName=gpu Count=2\n```\n").splitlines()
     assert [line.strip() for line in lines] == ["", "Name=gpu Count=2", ""]
     assert discovery.read(f"{fence}\nName=gpu Count=2\n```\n").num_gpus == 2
+
+
+def test_a_quoted_text_loses_its_marks() -> None:
+    quoted = "".join(
+        f"> {line}" if line.strip() else ">\n" for line in ("```\n" + TEXT + "\n```\n").splitlines(True)
+    )
+    assert discovery.read(quoted) == discovery.read(TEXT)
+    assert decode.decoded("> a\nb > c\n") == "> a\nb > c\n"

@@ -92,8 +92,8 @@ class _Pipe(threading.Thread):
     def run(self) -> None:
         """Read until the end of the pipe, or the limit."""
         with self._stream:
-            while chunk := self._stream.read1(_CHUNK):  # type: ignore[attr-defined]
-                self.data += chunk
+            while chunk := os.read(self._stream.fileno(), _CHUNK):
+                self.data.extend(chunk)
                 if len(self.data) > MAX_BYTES:
                     self._process.kill()
                     return

@@ -205,7 +205,7 @@ def _check_numbers(links: GpuLinks) -> None:
         missing = min(set(range(last)) - numbers, default=None)
         if missing is not None:
             raise TopologyError(
-                f"{where}: link {missing} of {name} is missing, although link {last} is listed"
+                f"{where}: link {missing} of {name} is missing, although link {last} is listed; give the complete text"
             )
     if active and links.remotes and active != len(links.remotes):
         raise TopologyError(

@@ -134,10 +134,13 @@ def _check_symmetry(header: Header, rows: Mapping[str, Row]) -> None:
         for j, v, other in there_are[:count]:
             there, back = row.labels[j], other.labels[i]
             if (there == matrix_rows.SELF) != (i == j):
-                raise TopologyError(f"line {row.line}: {u} to {v} is {there}")
+                raise TopologyError(
+                    f"line {row.line}: {u} to {v} is {there}; a device has X in its own column, and only there"
+                )
             if there != back:
                 raise TopologyError(
-                    f"line {other.line}: {v} to {u} is {back}, but line {row.line}: {u} to {v} is {there}"
+                    f"line {other.line}: {v} to {u} is {back}, but line {row.line}: {u} to {v} is {there}; "
+                    "give the text as printed"
                 )
 
 

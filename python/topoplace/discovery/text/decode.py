@@ -14,6 +14,8 @@ MAX_BYTES = 64 << 20
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*(?=\r?$)", re.MULTILINE)
+_QUOTE = re.compile(r"^> ?", re.MULTILINE)
+_UNQUOTED = re.compile(r"^[^>\r\n]", re.MULTILINE)
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']*')")
 
@@ -22,7 +24,7 @@ def decoded(data: object, what: str = "text") -> str:
     """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else.
 
     Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
-    block of Markdown become empty.
+    block of Markdown become empty, and a text quoted by ">" in every line loses these.
     """
     if isinstance(data, str):
         text = data.removeprefix("\ufeff")
@@ -38,6 +40,8 @@ def decoded(data: object, what: str = "text") -> str:
         raise TopologyError(
             f"{what} is binary: character {text.index(chr(0))} is 0 (save UTF-16 with a byte order mark, or as UTF-8)"
         )
+    if text.startswith(">") and not _UNQUOTED.search(text):
+        text = _QUOTE.sub("", text)
     return _FENCE.sub("", text) if "```" in text or "~~~" in text else text
 
 
