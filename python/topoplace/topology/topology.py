@@ -294,7 +294,8 @@ class Topology:
         """Return all pairs that have a path as a networkx graph on 0..n-1; `from_networkx` reads it back.
 
         Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes carry the fields of `Gpu`.
-        Adapters, components, partitions, notes, assumed kinds and levels are lost. Raises TopologyError for more than 2,048 GPUs.
+        Adapters, components, partitions, notes, assumed kinds and levels are lost. Raises TopologyError for more than
+        2,048 GPUs.
         """
         from topoplace.topology import topology_networkx
 
@@ -549,7 +550,7 @@ class Topology:
         return compare.changes(self, other)
 
     def check(self) -> tuple[Finding, ...]:
-        """Return findings for an operator: notes, assumed speeds, unhealthy GPUs, unknown links, and what is unlike others."""
+        """Return findings for an operator: notes, assumed speeds, unhealthy GPUs, unknown links, odd machines."""
         from topoplace.topology import compare
 
         return compare.findings(self)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace import discovery
 from topoplace.discovery.nvidia import nvlink_status
 from topoplace.topology.links.link import NONE, Link
 
@@ -214,6 +215,25 @@ def test_ends_may_be_printed_by_p() -> None:
     text = re.sub(r"Remote Device (\S+): Link [0-9]+", r"\1", REMOTE)
     assert nvlink_status.recognised(text)
     assert nvlink_status.parse(text) == nvlink_status.parse(REMOTE)
+
+
+NONE_AT_ALL = """\
+GPU 0: NVIDIA RTX A4000 (UUID: GPU-aaaa) Device does not have or support Nvlink
+GPU 1: Quadro RTX 5000 (UUID: GPU-bbbb) NVML: Unable to retrieve Nvlink information as all links are inActive
+"""
+
+
+@pytest.mark.parametrize("text", [NONE_AT_ALL, NONE_AT_ALL.replace(") ", ")\n")], ids=["behind", "below"])
+def test_gpus_without_links_are_kept(text: str) -> None:
+    assert discovery.format_of(text).name == "nvidia-smi nvlink"
+    topology = nvlink_status.parse(text)
+    assert [(gpu.model, gpu.uuid) for gpu in topology.gpus] == [
+        ("NVIDIA RTX A4000", "GPU-aaaa"),
+        ("Quadro RTX 5000", "GPU-bbbb"),
+    ]
+    assert topology.link(0, 1).kind is LinkKind.HOST
+    both = nvlink_status.parse(STATUS + NONE_AT_ALL.replace("GPU 1", "GPU 3").split("\n")[1])
+    assert [gpu.name for gpu in both.gpus] == ["GPU0", "GPU1", "GPU2", "GPU3"]
 
 
 def test_recognised() -> None:

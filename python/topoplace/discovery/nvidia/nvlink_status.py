@@ -44,8 +44,11 @@ _REMOTE = re.compile(
 )
 _BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 _LINK = re.compile(r"\s*Link\b")
-_ALL_INACTIVE = re.compile(
-    r"\s*NVML: Unable to retrieve NVLink information as all links are inactive\s*", re.IGNORECASE
+# Below the line of a GPU, or behind it.
+_NO_LINK = re.compile(
+    r"(?:\s*GPU [0-9].{0,300}\))?\s*(?:NVML: Unable to retrieve NVLink information as all links are inactive"
+    r"|Device does not have or support NVLink)\s*",
+    re.IGNORECASE,
 )
 _MAX_LINK = 64
 _UNKNOWN = LinkSpeed(LinkKind.NVLINK, None, None, "direct")
@@ -74,11 +77,10 @@ def recognised(text: str) -> bool:
     """
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
-        if last_was_gpu and (
-            _STATUS.fullmatch(line) or _REMOTE.fullmatch(line) or _ALL_INACTIVE.fullmatch(line)
-        ):
+        is_gpu = gpu_line.named_gpu(number, line) is not None
+        if (is_gpu or last_was_gpu) and any(form.fullmatch(line) for form in (_STATUS, _REMOTE, _NO_LINK)):
             return True
-        last_was_gpu = gpu_line.named_gpu(number, line) is not None
+        last_was_gpu = is_gpu
     return False
 
 
