@@ -430,6 +430,8 @@ def odd(tmp_path: Path) -> Path:
     (tmp_path / "cut.json").write_text('{"format": "topoplace.topology", ')
     (tmp_path / "jobs.csv").write_text("pattern,gpus,submit,run_time\nring,two,0,1\n")
     (tmp_path / "folder").mkdir()
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 40)  # takes no room on the disk, and no memory if it is not read
     return tmp_path
 
 
@@ -443,6 +445,10 @@ def odd(tmp_path: Path) -> Path:
         ("show binary", "binary: text is not UTF-8: byte 4 is 0xff"),
         ("show zeros", "zeros: text is binary: character 4 is 0"),
         ("show empty", "empty: empty"),
+        ("show huge", "huge: more than 67108864 bytes"),
+        ("discover --from huge", "huge: more than 67108864 bytes"),
+        ("discover --from /dev/zero", "/dev/zero: more than 67108864 bytes"),
+        ("simulate summit --jobs huge", "huge: more than 268435456 bytes"),
         ("show prose", "prose: "),
         ("show cut.json", "cut.json: not JSON"),
         ("show -", "standard input: empty"),

@@ -121,9 +121,10 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
     ValueError if the file describes machines itself.
     """
     from topoplace import discovery
+    from topoplace.discovery.text import decode
     from topoplace.topology.topology import Topology
 
-    data = content(source)
+    data = content(source, decode.MAX_BYTES)
     options = {
         key: getattr(arguments, key)
         for key in ("gpu_model", "assume_no_nvlink")
@@ -186,14 +187,22 @@ def errors_of(source: str) -> Generator[None]:
         raise ValueError(f"{_shown(source)}: {error}") from None
 
 
-def content(source: str) -> bytes:
-    """Return the bytes of a file, or of standard input for `-`; ValueError if it is empty."""
+def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
+    """Return the bytes of a file, or of standard input for `-`; raise ValueError for none, or more than `most_bytes`.
+
+    A file is measured before it is read. What has no size, such as a device, is read up to the limit.
+    """
     if source != "-":
-        data = Path(source).read_bytes()
+        with open(source, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = file.read(most_bytes + 1) if size <= most_bytes else b""
     elif sys.stdin:
-        data = sys.stdin.buffer.read()
+        data = sys.stdin.buffer.read(most_bytes + 1)
+        size = len(data)
     else:
         raise ValueError(f"{_shown(source)}: closed")
+    if max(size, len(data)) > most_bytes:
+        raise ValueError(f"{_shown(source)}: more than {most_bytes} bytes")
     if not data.strip():
         raise ValueError(f"{_shown(source)}: empty")
     return data

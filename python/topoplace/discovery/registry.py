@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
@@ -31,7 +31,8 @@ class Format:
     def parse(self, data: str | bytes, **options: Any) -> Any:
         """Return the result of the format's parser for `data`; `options` that the parser does not know are dropped."""
         known = self.options
-        return self._module().parse(data, **{key: value for key, value in options.items() if key in known})
+        found = self._module().parse(data, **{key: value for key, value in options.items() if key in known})
+        return _with_note(self, data, found) if self.name in _PASTED_TOGETHER else found
 
     @property
     def options(self) -> dict[str, str]:
@@ -69,6 +70,35 @@ FORMATS = (
     Format("ibnetdiscover", "networks.ibnetdiscover"),
     Format("topoplace JSON", "own_json"),  # last: recognises all remaining JSON
 )
+
+
+# The outputs of tools that one text may contain several of; only the first of them in `FORMATS` is read.
+_PASTED_TOGETHER = (
+    "rocm-smi or amd-smi topology",
+    "nvidia-smi topo -m",
+    "nvidia-smi topo -p2p",
+    "nvidia-smi nvlink",
+    "measured speeds",
+    "rocm-bandwidth-test",
+    "numactl --hardware",
+    "lstopo text",
+)
+
+
+def _with_note(read: Format, data: str | bytes, found: Any) -> Any:
+    """Return `found`, what the format `read` found in `data`, with a note on other tools' outputs in `data`."""
+    from topoplace.topology.topology import Topology
+
+    if not isinstance(found, Topology):
+        return found
+    text = decode.decoded(data)
+    others = [
+        one.name
+        for one in FORMATS
+        if one is not read and one.name in _PASTED_TOGETHER and one.recognised(text)
+    ]
+    note = f"The text also has the output of {' and of '.join(others)}, which is left out."
+    return replace(found, notes=(*found.notes, note)) if others else found
 
 
 def format_of(data: str | bytes) -> Format:

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology import level_ports
+from topoplace.topology import level_ports, validate
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.links.distance import DISTANCES, DistanceWeights
@@ -63,6 +63,7 @@ class ClusterTopology(Topology):
             "components": (),
             "component_links": (),
             "notes": tuple(notes),
+            "assumed": validate.checked_kinds([kind for one in templates for kind in one.assumed], "assumed"),
             "distances": distances,
             "_templates": templates,
             "_template_of": template_of,

@@ -116,6 +116,7 @@ def _facts(topology: Topology) -> Facts:
     facts = {
         "machine": (topology.name if topology.num_machines == 1 else "", 0.0),
         "default": (f"{topology.default:g} GB/s", topology.default),
+        "assumed speeds": (", ".join(kind.name for kind in topology.assumed), 0.0),
     }
     facts |= {name: _gpu_fact(gpu) for name, gpu in zip(names, topology.gpus, strict=True)}
     for u, v in combinations(range(len(names)), 2):
@@ -189,6 +190,8 @@ def _of_machine(where: str, machine: Topology) -> Iterator[Finding]:
             yield Finding(f"{where}: {gpu.name}", "is not healthy")
     if machine.num_gpus > _MAX_GPUS:
         return
+    for kind in machine.assumed:
+        yield Finding(where, f"the speed of its {kind.name} links is assumed", serious=False)
     links = {pair: machine.link(*pair) for pair in combinations(range(machine.num_gpus), 2)}
     unknown = sum(link.kind is LinkKind.UNKNOWN for link in links.values())
     if unknown:

@@ -135,6 +135,7 @@ def _machine_from_table(topology: Topology, column: Column) -> Topology:
         topology,
         links=_at(topology.links, speed),
         component_links=_at(topology.component_links, speed),
+        assumed=(),
     )
 
 
@@ -197,6 +198,7 @@ def _machine_from_mapping(
         network=lanes.get(LinkKind.NETWORK, topology.network) if topology.network else 0.0,
         links=_at((*linked, *own), speed),
         component_links=_at(topology.component_links, speed),
+        assumed=tuple(kind for kind in topology.assumed if kind not in lanes),
     )
 
 
@@ -228,7 +230,7 @@ def _measured(topology: Topology, speeds: ArrayLike) -> Topology:
         return Link(kind, known.lanes or 1, rows[u][v]) if rows[u][v] else NONE
 
     pairs = combinations(range(topology.num_gpus), 2)
-    return replace(topology, links=tuple((u, v, link(u, v)) for u, v in pairs))
+    return replace(topology, links=tuple((u, v, link(u, v)) for u, v in pairs), assumed=())
 
 
 def _at(links: Any, speed: Callable[[int, int, Link], float]) -> tuple[Entry, ...]:

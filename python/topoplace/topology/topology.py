@@ -71,6 +71,8 @@ class Topology:
     """The sets of GPUs that a job may get, as on virtual machines with NVSwitches; () allows any set."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     """Facts a reader must know, such as what the source text leaves open; one sentence each."""
+    assumed: tuple[LinkKind, ...] = field(default=(), kw_only=True)
+    """The kinds of NVLinks and similar links whose speed the source text does not tell, so that it is a guess."""
     distances: DistanceWeights = field(default=DISTANCES["sc17"], kw_only=True)
     """The weights that `distance` adds up."""
 
@@ -85,6 +87,7 @@ class Topology:
         keep(self, "component_links", self._checked_component_links())
         keep(self, "partitions", devices.checked_partitions(self.partitions, self.num_gpus))
         keep(self, "notes", checked_notes(self.notes))
+        keep(self, "assumed", validate.checked_kinds(self.assumed, "assumed"))
         _checks.instance(self.distances, DistanceWeights, "distances", TopologyError)
         entries = validate.checked_links(self.links, self.num_gpus)
         keep(self, "links", self._without_ruled(entries))
@@ -168,7 +171,7 @@ class Topology:
         """Read the topology, network adapters included, from the output of `nvidia-smi topo -m`.
 
         The text contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
-        A100-SXM4-40GB"), or 25 GB/s without a model.
+        A100-SXM4-40GB"); without a model its speed is guessed, and `assumed` says so.
         options: arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every
         other path.
         Raises TopologyError naming the line and the cell.
@@ -291,7 +294,8 @@ class Topology:
         """Return all pairs that have a path as a networkx graph on 0..n-1; `from_networkx` reads it back.
 
         Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes carry the fields of `Gpu`.
-        Adapters, components, partitions, notes and levels are lost. Raises TopologyError for more than 2,048 GPUs.
+        Adapters, components, partitions, notes, assumed kinds and levels are lost. Raises TopologyError for more than
+        2,048 GPUs.
         """
         from topoplace.topology import topology_networkx
 
@@ -548,7 +552,7 @@ class Topology:
         return compare.changes(self, other)
 
     def check(self) -> tuple[Finding, ...]:
-        """Return findings for an operator: notes, unhealthy GPUs, unknown links, GPUs or machines unlike the others."""
+        """Return findings for an operator: notes, assumed speeds, unhealthy GPUs, unknown links, odd machines."""
         from topoplace.topology import compare
 
         return compare.findings(self)

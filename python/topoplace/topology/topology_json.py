@@ -1,6 +1,7 @@
 """JSON of a topology: canonical, versioned, and checked when read.
 
-Version 1 is one list of GPUs and one of links. Version 2 adds components, partitions, notes and weights of distances.
+Version 1 is one list of GPUs and one of links. Version 2 adds components, partitions, notes, kinds of links of assumed
+speed, and weights of distances.
 It also adds clusters, which list their templates and the template of every machine.
 """
 
@@ -23,7 +24,7 @@ from topoplace.topology.validate import parsed_links
 FORMAT = "topoplace.topology"
 
 _KEYS = ("name", "default", "network", "gpus", "links", "nics")
-_EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "distances")
+_EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "assumed", "distances")
 _GPU_KEYS_1, _NIC_KEYS_1 = 5, 2
 """How many keys a GPU and an adapter always have in the JSON; version 1 has no others."""
 _CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
@@ -63,6 +64,7 @@ def _flat(topology: Topology) -> dict[str, Any]:
         "components": [(part.kind.value, part.name) for part in topology.components],
         "component_links": [_row(*entry) for entry in topology.component_links],
         "partitions": topology.partitions,
+        "assumed": [kind.value for kind in topology.assumed],
     }
     return record | {key: value for key, value in extra.items() if value} | _remarks(topology)
 
@@ -150,6 +152,7 @@ def _fields(value: object, what: str, extra: Collection[str]) -> dict[str, Any]:
         "component_links": parsed_links(record.get("component_links", ()), "component_links"),
         "partitions": record.get("partitions", ()),
         "notes": record.get("notes", ()),
+        "assumed": record.get("assumed", ()),
     }
     return fields | _read_distances(record)
 

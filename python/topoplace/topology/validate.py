@@ -148,3 +148,13 @@ def _checked_link(link: Link, where: str) -> Link:
     gb_per_s = _checks.positive(link.gb_per_s, f"{where}[2]", TopologyError, high=MAX_GB_PER_S)
     lanes = _checks.integer(link.lanes, f"{where}[4]", TopologyError, low=1, high=_MAX_LANES)
     return Link(link.kind, lanes, gb_per_s)
+
+
+def checked_kinds(kinds: object, what: str) -> tuple[LinkKind, ...]:
+    """Return `kinds`, LinkKinds or their names in JSON, without duplicates, sorted by name."""
+    found = _checks.sequence(kinds, what, TopologyError)
+    known = {kind.value: kind for kind in LinkKind} | {kind: kind for kind in LinkKind}
+    for i, kind in enumerate(found):
+        if not isinstance(kind, str | LinkKind) or kind not in known:
+            raise TopologyError(f"{what}[{i}] = {_checks.shown(kind)} is not a kind of link")
+    return tuple(sorted({known[kind] for kind in found}, key=lambda kind: kind.value))

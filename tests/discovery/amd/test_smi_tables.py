@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ def pairs(topology: tp.Topology) -> dict[tuple[int, int], tuple[tp.LinkKind, int
     n = topology.num_gpus
     links = {(u, v): topology.link(u, v) for v in range(n) for u in range(v)}
     return {pair: (link.kind, link.lanes, link.gb_per_s) for pair, link in links.items()}
+
+
+def test_old_versions_print_gpus_with_a_blank(text: str) -> None:
+    old = re.sub(r"GPU\[([0-9])\]", r"GPU \1 ", text)
+    assert "GPU 0 " in old
+    assert smi_tables.parse(old) == smi_tables.parse(text)
+    assert smi_tables.recognised(re.sub(r"GPU\[([0-9])\]", r"GPU \1 ", NUMA))
+
+
+def test_numa_nodes_of_some_gpus_are_those_of_these_gpus() -> None:
+    topology = smi_tables.parse(NUMA.replace("GPU[1]", "GPU[10]"))
+    assert [(gpu.name, gpu.numa_node) for gpu in topology.gpus] == [("GPU0", 0), ("GPU10", 1)]
 
 
 def test_weights_decide_and_hops_do_not(text: str) -> None:

@@ -50,11 +50,41 @@ def test_cliques_are_told_apart_by_cluster_and_clique(nodes: str) -> None:
     gpu = topology.gpus[0]
     assert (gpu.model, gpu.machine) == ("NVIDIA-GB200", "a1")
     assert gpu.memory_gb == pytest.approx(198.67, abs=0.01)
-    assert topology.link(0, 1).kind is LinkKind.UNKNOWN
     assert topology.link(0, 8).kind is LinkKind.NVSWITCH
     notes = " ".join(topology.notes)
     assert "Without GPUs, and left out: cpu-only." in notes
     assert "Labels do not tell how the GPUs of a machine are connected." in notes
+
+
+PAIRS = [tp.JobGraph.ring(2), tp.JobGraph.ring(2).with_(bandwidth_sensitive=True)]
+
+
+@pytest.mark.parametrize("speed", [None, 800.0, 2000.0])
+def test_pairs_on_one_node_of_a_clique_are_as_fast_as_the_clique(nodes: str, speed: float | None) -> None:
+    topology = parse(nodes, nvlink_gb_per_s=speed)
+    assert (
+        topology.link(0, 1)
+        == topology.link(0, 8)
+        == tp.Link(LinkKind.NVSWITCH, 18, min(speed or 900.0, 900.0))
+    )
+    assert "GPUs of one node in an NVLink domain are taken to meet in its switches." in topology.notes
+    unknown = parse(nodes.replace("NVIDIA-GB200", "NVIDIA-X9"), nvlink_gb_per_s=700.0)
+    assert unknown.link(0, 1) == unknown.link(0, 8) == tp.Link(LinkKind.NVSWITCH, 1, 700.0)
+
+
+@pytest.mark.parametrize("policy", tp.policies.names())
+@pytest.mark.parametrize("job", PAIRS, ids=["ring", "sensitive"])
+def test_no_policy_prefers_another_machine_of_the_clique(nodes: str, policy: str, job: tp.JobGraph) -> None:
+    topology = parse(nodes)
+    placement = tp.policies.get(policy).place(job, tp.Cluster(topology))
+    assert len({topology.gpus[gpu].machine for gpu in placement.gpus}) == 1  # type: ignore[union-attr]
+
+
+def test_nodes_without_a_clique_and_slices_stay_unknown(mixed: str) -> None:
+    assert parse(node(gpu_count="2", gpu_product="NVIDIA-GB200")).link(0, 1).kind is LinkKind.UNKNOWN
+    clique = "nvidia.com/gpu.clique=7b968a6d-0000-4000-8000-000000000001.1\n"
+    topology = parse(mixed + "\n" + clique, whole_gpus=1)
+    assert {topology.link(0, gpu).kind for gpu in range(1, topology.num_gpus)} == {LinkKind.UNKNOWN}
 
 
 def test_levels_by_label_are_told_apart_by_the_outer_ones(nodes: str) -> None:

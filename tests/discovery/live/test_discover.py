@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import topoplace as tp
-from topoplace.discovery.live import discover
+from topoplace.discovery.live import discover, programs
 from topoplace.topology.links.link import LinkKind
 
 MATRIX = """\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity
@@ -105,3 +106,26 @@ def test_the_driver_of_amd_is_asked_for_its_tree(tools: Path) -> None:
         (folder / "properties").write_text(properties)
     topo = discover.discover(kfd_tree=tools / "kfd")
     assert topo.num_gpus == 2
+
+
+def test_a_relative_entry_of_the_path_runs_nothing(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tools, "nvidia-smi", "touch ran")
+    monkeypatch.chdir(tools)
+    for entries in (".", "", "bin:.", "/nowhere::."):
+        monkeypatch.setenv("PATH", entries)
+        with pytest.raises(tp.TopologyError, match="nvidia-smi: is not on the PATH"):
+            discover.discover(kfd_tree=tools / "kfd")
+    assert not (tools / "ran").exists()
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_tool_that_prints_without_end_is_cut(
+    tools: Path, monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    monkeypatch.setattr(programs, "MAX_BYTES", 1 << 20)
+    endless = f"import sys\nwhile True: sys.{stream}.write('0' * 4096)"
+    program(tools, "nvidia-smi", f'exec {sys.executable} -c "{endless}"')
+    start = time.monotonic()
+    with pytest.raises(tp.TopologyError, match="nvidia-smi: printed more than 1048576 bytes"):
+        discover.discover(kfd_tree=tools / "kfd")
+    assert time.monotonic() - start < 10.0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace import discovery
 from topoplace.discovery.nvidia import nvlink_status
 from topoplace.topology.links.link import NONE, Link
 
@@ -57,11 +59,35 @@ def test_ends_alone_have_the_speed_of_the_model() -> None:
         nvlink_status.parse(unknown)
 
 
+ALL_THREE = STATUS.replace(
+    "NVML: Unable to retrieve NVLink information as all links are inActive",
+    "\t Link 0: 25 GB/s\n\t Link 1: 25 GB/s",
+)
+
+
 def test_states_alone_do_not_tell_who_is_joined() -> None:
-    topology = nvlink_status.parse(STATUS)
-    assert topology.link(0, 1) == Link(LinkKind.UNKNOWN, 1, 12.0)
-    assert topology.link(1, 2) == Link(LinkKind.HOST, 1, 12.0)
+    topology = nvlink_status.parse(ALL_THREE)
+    assert {topology.link(u, v) for v in range(3) for u in range(v)} == {Link(LinkKind.UNKNOWN, 1, 12.0)}
+    assert topology.notes[2:4] == (
+        "Active links of GPU0, GPU1: 3 of 25 GB/s each.",
+        "Active links of GPU2: 2 of 25 GB/s each.",
+    )
     assert "`nvidia-smi nvlink -R` tells it." in topology.notes[-2]
+
+
+def test_states_of_two_gpus_alone_tell_that_they_are_joined() -> None:
+    topology = nvlink_status.parse(STATUS)
+    assert topology.link(0, 1) == Link(LinkKind.NVLINK4, 3, 75.0)
+    assert topology.link(1, 2) == Link(LinkKind.HOST, 1, 12.0)
+    assert topology.notes[3:5] == (
+        "Active links of GPU0, GPU1: 3 of 25 GB/s each.",
+        "No other GPU has links, so these are taken to lead from one of the two to the other.",
+    )
+    fewer = STATUS.replace("Link 3: 26.562 GB/s", "Link 3: <inactive>", 1)
+    assert nvlink_status.parse(fewer).link(0, 1) == Link(LinkKind.UNKNOWN, 1, 12.0)
+
+
+def test_states_are_kept_as_rates() -> None:
     links = nvlink_status.read(STATUS)
     assert [gpu.active for gpu in links] == [3, 3, 0]
     assert links[0].rates == {0: 25.0, 1: 25.0, 2: None, 3: 25.0}
@@ -121,7 +147,10 @@ def test_what_cannot_be_told_needs_the_bus_ids() -> None:
         nvlink_status.parse(three, bus_ids=["00000000:0A:00.0", "00000000:0B:00.0", "00000000:0C:00.0"])
     part = nvlink_status.parse(mesh([["0B", "FA"], ["0A"]]), bus_ids=["0000:0A:00.0", "0000:0B:00.0"])
     assert part.link(0, 1) == Link(LinkKind.NVLINK2, 1, 25.0)
-    assert part.notes[0] == "What 0000:fa:00.0 is, with links to one GPU, is not known."
+    assert part.notes[:2] == (
+        "What 0000:fa:00.0 is, with links to one GPU, is not known.",
+        "Left out: links from GPU0 to 0000:fa:00.0, 1 of 25 GB/s.",
+    )
 
 
 def test_ends_with_inactive_links_between_them() -> None:
@@ -180,6 +209,31 @@ def test_bad_arguments_are_refused_by_name() -> None:
             nvlink_status.parse(FOUR, bus_ids=bus_ids)  # type: ignore[arg-type]
     with pytest.raises(tp.TopologyError, match="lane_gb_per_s = 0"):
         nvlink_status.parse(FOUR, lane_gb_per_s=0)
+
+
+def test_ends_may_be_printed_by_p() -> None:
+    text = re.sub(r"Remote Device (\S+): Link [0-9]+", r"\1", REMOTE)
+    assert nvlink_status.recognised(text)
+    assert nvlink_status.parse(text) == nvlink_status.parse(REMOTE)
+
+
+NONE_AT_ALL = """\
+GPU 0: NVIDIA RTX A4000 (UUID: GPU-aaaa) Device does not have or support Nvlink
+GPU 1: Quadro RTX 5000 (UUID: GPU-bbbb) NVML: Unable to retrieve Nvlink information as all links are inActive
+"""
+
+
+@pytest.mark.parametrize("text", [NONE_AT_ALL, NONE_AT_ALL.replace(") ", ")\n")], ids=["behind", "below"])
+def test_gpus_without_links_are_kept(text: str) -> None:
+    assert discovery.format_of(text).name == "nvidia-smi nvlink"
+    topology = nvlink_status.parse(text)
+    assert [(gpu.model, gpu.uuid) for gpu in topology.gpus] == [
+        ("NVIDIA RTX A4000", "GPU-aaaa"),
+        ("Quadro RTX 5000", "GPU-bbbb"),
+    ]
+    assert topology.link(0, 1).kind is LinkKind.HOST
+    both = nvlink_status.parse(STATUS + NONE_AT_ALL.replace("GPU 1", "GPU 3").split("\n")[1])
+    assert [gpu.name for gpu in both.gpus] == ["GPU0", "GPU1", "GPU2", "GPU3"]
 
 
 def test_recognised() -> None:

@@ -103,7 +103,7 @@ def test_gpus_keep_their_names_and_order() -> None:
 
 @pytest.mark.parametrize(
     ("model", "gb_per_s"),
-    [(None, 100.0), ("Tesla P100-SXM2-16GB", 80.0), ("rtx 3090", 56.25), ("GB200", 200.0)],
+    [(None, 56.25), ("Tesla P100-SXM2-16GB", 80.0), ("rtx 3090", 56.25), ("GB200", 200.0)],
 )
 def test_model_sets_the_speed_of_a_lane(model: str | None, gb_per_s: float) -> None:
     assert parse(MODERN, model).bandwidth(0, 1) == gb_per_s
@@ -333,7 +333,8 @@ def test_a_container_without_cpus_near_a_gpu_has_an_empty_cell() -> None:
 
 def test_what_is_assumed_is_noted() -> None:
     assert parse(MODERN).notes == (
-        "The GPU model is not told: 25 GB/s per NVLink is assumed.",
+        "The GPU model is not told: 14.0625 GB/s per NVLink is assumed, as of A6000, A40, A5000 or RTX 3090, "
+        "by pairs with 4 NVLinks.",
         "The speed of PCIe is not told: 12 GB/s is assumed.",
     )
     assert parse(SWITCHED, "A100").notes == ()

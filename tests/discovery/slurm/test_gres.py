@@ -92,6 +92,46 @@ def test_autodetect_beside_lines_is_noted() -> None:
     assert topology.notes[0].startswith("AutoDetect=nvml: what the driver finds")
 
 
+SHARDS = """\
+AutoDetect=nvml
+Name=gpu Type=rtx_pro_6000 File=/dev/nvidia[0-1]
+Name=shard Count=100 File=/dev/nvidia0
+Name=mps Count=400
+"""
+
+
+def test_shares_are_noted() -> None:
+    notes = parse(SHARDS).notes
+    assert (
+        "Shares that jobs can get of GPUs, left out: 'shard 100 of /dev/nvidia0, mps 400 of all GPUs'."
+        in notes
+    )
+    alone = "Name=shard Count=4 File=/dev/nvidia0"
+    assert gres.recognised(alone)
+    assert "no GPU: no line with Name=gpu" in refusal(parse, alone)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AutoDetect=nvml",
+        "AutoDetect=nvml\nName=gpu",
+        "AutoDetect=nvml\nName=gpu Type=a100\nName=gpu Type=v100 Count=2",
+        "NodeName=n[1-4] AutoDetect=nvml Name=gpu Type=a100",
+    ],
+)
+def test_autodetect_alone_does_not_tell_the_number_of_gpus(text: str) -> None:
+    message = refusal(parse, text)
+    assert message.startswith("line 1: AutoDetect=nvml finds the GPUs of ")
+    assert "does not tell their number; add Count= or File= to a line with Name=gpu" in message
+
+
+def test_a_line_without_file_and_count_is_one_gpu() -> None:
+    topology = parse("AutoDetect=off\nName=gpu Type=a100")
+    assert topology.num_gpus == 1
+    assert "Line 2 has neither File nor Count: one GPU, as in Slurm." in topology.notes
+
+
 def test_cores_that_overlap_tell_no_socket() -> None:
     topology = parse("Name=gpu File=/dev/a Cores=0-7\nName=gpu File=/dev/b Cores=0-3")
     assert [gpu.socket for gpu in topology.gpus] == [None, None]

@@ -48,8 +48,9 @@ _CELLS = {
     "access": re.compile(r"ENABLED|DISABLED|True|False|N/A"),
 }
 _DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
-_NUMA = re.compile(r"\s*GPU\[([0-9]{1,5})\]\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
-_NUMA_START = re.compile(r"\s*GPU\[.*\(Topology\)")
+# "GPU[0]", and "GPU 0" in old versions.
+_NUMA = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
+_NUMA_START = re.compile(r"\s*GPU[\[ ].*\(Topology\)")
 _NODE = re.compile(r"-?[0-9]{1,10}")
 _MAX_NODE = 1 << 16
 
@@ -82,8 +83,9 @@ def parse(
     tables, numa = _read_json(text) if smi_json.recognised(text) else _read(text)
     names = _devices(tables, numa)
     gpus = tuple(_gpus(names, [numa.get(device) for device in names], gpu_model, machine))
-    links, notes = _links(names, tables, speed, pcie_gb_per_s)
-    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes))
+    links, notes, told = _links(names, tables, speed, pcie_gb_per_s)
+    assumed = () if told else (LinkKind.XGMI,)
+    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes), assumed=assumed)
 
 
 def _gpus(
@@ -258,7 +260,9 @@ def _node(node: int | None, affinity: int | None) -> int | None:
 def _devices(tables: Mapping[str, _Table], numa: Mapping[str, int | None]) -> list[str]:
     """Return the GPUs in the order of the tables, which must all have the same GPUs."""
     first = next(iter(tables.values()), None)
-    names = [f"GPU{i}" for i in range(min(len(numa), MAX_GPUS))] if first is None else first.devices
+    names = sorted(numa, key=lambda gpu: (len(gpu), gpu)) if first is None else first.devices
+    if len(names) > MAX_GPUS:
+        raise TopologyError(f"NUMA nodes of {len(names)} GPUs, more than {MAX_GPUS}")
     if not names:
         raise TopologyError(
             "no GPU: the text has neither a table of weights, types or bandwidths nor NUMA nodes"
@@ -282,14 +286,14 @@ Cell = tuple[str, str, str]
 
 def _links(
     names: Sequence[str], tables: Mapping[str, _Table], speed: LinkSpeed | None, pcie_gb_per_s: float
-) -> tuple[list[tuple[int, int, Link]], list[str]]:
-    """Return the link of every pair that the tables describe, and notes about assumed and missing links."""
+) -> tuple[list[tuple[int, int, Link]], list[str], bool]:
+    """Return the link of every pair that the tables describe, notes, and whether the speeds of xGMI are told."""
     pairs = list(combinations(range(len(names)), 2))
     columns = {subject: table.pairs() for subject, table in tables.items()}
     if not {"weight", "type", "bandwidth"} & columns.keys():
         link = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
         note = f"Neither weights nor types nor bandwidths: xGMI is not told, every pair has {pcie_gb_per_s:g} GB/s."
-        return [(u, v, link) for u, v in pairs], [note]
+        return [(u, v, link) for u, v in pairs], [note], True
     unknown = ["N/A"] * len(pairs)
     cells = [columns.get(subject, unknown) for subject in ("weight", "type", "bandwidth")]
     link_of = cache(_link_reader(speed, pcie_gb_per_s))
@@ -298,7 +302,9 @@ def _links(
         for (u, v), *cell in zip(pairs, *cells, strict=True)
         if (found := link_of((cell[0], cell[1], cell[2])))
     ]
-    return links, [*_notes(Counter(zip(*cells, strict=True)), speed), *_more_notes(columns)]
+    count = Counter(zip(*cells, strict=True))
+    told = speed is not None or not _number(count, _is_silent)
+    return links, [*_notes(count, speed), *_more_notes(columns)], told
 
 
 def _link_reader(speed: LinkSpeed | None, pcie_gb_per_s: float) -> Callable[[Cell], Link | None]:
@@ -335,10 +341,15 @@ def _is_direct(cell: Cell) -> bool:
     return kind == "XGMI"
 
 
+def _is_silent(cell: Cell) -> bool:
+    """Return True if `cell` shows an xGMI link without its bandwidth."""
+    return _is_direct(cell) and cell[2].endswith(("N/A", "-0"))
+
+
 def _notes(count: Counter[Cell], speed: LinkSpeed | None) -> Iterator[str]:
     """Yield notes about links that were assumed and links that are missing."""
     direct = _number(count, _is_direct)
-    silent = _number(count, lambda cell: _is_direct(cell) and cell[2].endswith(("N/A", "-0")))
+    silent = _number(count, _is_silent)
     relayed = _number(count, lambda cell: not _is_direct(cell) and ("XGMI" in cell or cell[2] == "0-0"))
     if silent and speed is None:
         gb_per_s = models.SLOWEST_XGMI.gb_per_s

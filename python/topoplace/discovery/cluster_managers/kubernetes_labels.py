@@ -1,7 +1,8 @@
 """Reader of Kubernetes node labels: GPUs by GPU feature discovery, domains by any label.
 
 The text is Node objects, or a list of them, in YAML or JSON (`kubectl get nodes -o json`). It may also be the labels of
-one node as `key=value` lines. These labels are read:
+one node, as lines of `key=value` or `key: value`, and what `kubectl` prints for people (see `kubectl_text`). These
+labels are read:
 
 - `nvidia.com/gpu.product`, `.count`, `.memory` (MiB), `.replicas`: the GPUs. Under the MIG strategy "single" they
 describe slices, and `gpu.slices.gi` is their size. Under "mixed" `nvidia.com/mig-1g.5gb.count` and similar labels
@@ -10,27 +11,28 @@ describe slices, and `status.capacity` counts whole GPUs;
 domain, because every cluster numbers its cliques from the start;
 - labels that the caller names as levels, such as the node labels of a Kueue Topology or of KAI.
 
-A node without a level's label is in no domain of that level. Labels describe no links inside a machine: all are of kind
-UNKNOWN unless the caller gives a template.
+A node without a level's label is in no domain of that level. Labels describe no links inside a machine. Whole GPUs of a
+node in an NVLink domain are taken to meet in its switches, as GPUs of two such nodes do. All other links are of kind
+UNKNOWN. Both hold unless the caller gives a template.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from topoplace import _checks
+from topoplace.discovery.cluster_managers import kubernetes_nodes
+from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.nvidia.mig import slices_of
-from topoplace.discovery.text import decode, yaml_tree
-from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, nvlink_of
 from topoplace.topology.topology import Topology
 
 NVLINK_DOMAIN = "nvlink_domain"
@@ -38,25 +40,16 @@ NVLINK_DOMAIN = "nvlink_domain"
 MAX_GPUS = 256
 """Limit on GPUs and slices of one node; more are refused as a mistake."""
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 _GPU = "nvidia.com/gpu"
 _CLIQUE = "nvidia.com/gpu.clique"
 _STRATEGY = "nvidia.com/mig.strategy"
 _MIG_COUNT = re.compile(r"nvidia\.com/mig-(([1-8])g\.[0-9]+gb(?:\.me)?(?:\+[a-z.]+)?)\.count")
 _PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
-_LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
-_REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
-_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)
-_RECOGNISED = re.compile(
-    r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
-    r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",
-    re.MULTILINE,
-)
 
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
-    return _RECOGNISED.search(text) is not None
+    return kubernetes_nodes.recognised(text)
 
 
 def parse(
@@ -68,8 +61,11 @@ def parse(
     nvlink_gb_per_s: float | None = None,
     pcie_gb_per_s: float = PCIE3_X16_GB_PER_S,
     name: str = "kubernetes",
-) -> Topology:
+) -> Topology | Fabric:
     """Read the nodes in `data` that have GPUs, as machines of a topology.
+
+    A text that tells no node's number of GPUs, such as a table of nodes and cliques, becomes a Fabric, or with a
+    template a topology.
 
     levels: for each level's name, the node label that gives the domain, such as {"rack": "topology.example.com/rack"};
     innermost first. Labels of outer levels are part of a domain's name. NVLink domains are inside all these levels.
@@ -83,117 +79,36 @@ def parse(
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     keys = _level_keys(levels)
     notes: list[str] = []
-    templates = _Templates(template, whole_gpus, pcie_gb_per_s)
-    found = [(node, templates.of(node)) for node in _nodes(decode.decoded(data, "nodes"), notes)]
-    without = [node.name for node, template in found if template is None]
-    machines = {node.name: template for node, template in found if template is not None}
+    templates = _Templates(template, whole_gpus, nvlink_gb_per_s, pcie_gb_per_s)
+    nodes = list(kubernetes_nodes.read(decode.decoded(data, "nodes"), notes))
+    if template is None and all(map(_uncounted, nodes)) and any(map(_clique, nodes)):
+        return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
+    built = {node.name: templates.of(node) for node in nodes}
+    machines = {node: machine for node, machine in built.items() if machine is not None}
+    without = [node for node in built if node not in machines]
     if not machines:
-        raise TopologyError(
-            f"no node has a GPU: {switch_tree.some(without)}" if without else "there is no node"
-        )
+        raise TopologyError(_why_none(without))
     notes += templates.notes()
     if without:
         notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
-    kept = [node for node, template in found if template is not None]
-    levels_found = (
-        *_clique_level(kept, nvlink_gb_per_s, notes),
-        *reversed(list(_label_levels(kept, keys, notes))),
-    )
-    if len(kept) > 1 or levels_found:
-        fabric = Fabric(tuple(machines), levels_found, name, tuple(notes))
+    found = _levels([node for node in nodes if node.name in machines], nvlink_gb_per_s, keys, notes)
+    if len(machines) > 1 or found:
+        fabric = Fabric(tuple(machines), found, name, tuple(notes))
         return Topology.cluster(machines, fabric=fabric, name=name)
-    ((only, template),) = machines.items()
-    gpus = tuple(replace(gpu, machine=only) for gpu in template.gpus)
-    return replace(template, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*template.notes, *notes))))
+    return _alone(machines, name, notes)
 
 
-# ---- nodes and labels ------------------------------------------------------------------------------------------
+def _alone(machines: Mapping[str, Topology], name: str, notes: Sequence[str]) -> Topology:
+    """Return the only one of `machines`, under its own name."""
+    ((only, machine),) = machines.items()
+    gpus = tuple(replace(gpu, machine=only) for gpu in machine.gpus)
+    return replace(machine, gpus=gpus, name=name, notes=tuple(dict.fromkeys((*machine.notes, *notes))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    name: str
-    where: str  # the start of messages about it
-    labels: Mapping[str, str]
-    capacity: Mapping[str, str]
-    allocatable: Mapping[str, str]
-
-    def count(self, source: str, key: str) -> int | None:
-        """Return the number under `key` in the labels, capacity or allocatable record (`source`); None if absent."""
-        values: Mapping[str, str] = getattr(self, source)
-        text = values.get(key)
-        if not text:
-            return None
-        if not re.fullmatch(r"[0-9]{1,9}", text):
-            raise TopologyError(f"{self.where}{source} {key} = {_checks.shown(text)} is not a whole number")
-        return int(text)
-
-
-def _nodes(text: str, notes: list[str]) -> Iterator[_Node]:
-    if (lines := _label_lines(text)) is not None:
-        yield _Node(lines.get("kubernetes.io/hostname") or "machine0", "", lines, {}, {})
-        return
-    text, elided = _ELLIPSIS.subn("", text)
-    if elided:
-        notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
-    seen: set[str] = set()
-    for i, one in enumerate(yaml_tree.objects(text, "nodes")):
-        node = _node(one, i)
-        if node is None:
-            continue
-        if node.name in seen:
-            raise TopologyError(f"{node.where}appears twice")
-        seen.add(node.name)
-        yield node
-
-
-def _node(one: Fields, i: int) -> _Node | None:
-    kind = yaml_tree.scalar(one, "kind")
-    if kind not in (None, "Node"):
-        return None
-    metadata = yaml_tree.fields(one.get("metadata"), "metadata")
-    name = yaml_tree.scalar(metadata, "name") or f"machine{i}"
-    where = f"{yaml_tree.at(one)}node {_checks.shown(name)}: "
-    status = yaml_tree.fields(one.get("status"), f"{where}status")
-    capacity, allocatable, labels = (
-        _texts(parent.get(key), where + key)
-        for parent, key in ((status, "capacity"), (status, "allocatable"), (metadata, "labels"))
-    )
-    if kind is None and not labels:
-        raise TopologyError(f"{yaml_tree.at(one)}an object that is not a Node and has no labels")
-    return _Node(name, where, labels, capacity, allocatable)
-
-
-def _texts(value: object, what: str) -> Mapping[str, str]:
-    found = yaml_tree.fields(value, what)
-    if not found:
-        return _NOTHING
-    for key, text in found.items():
-        if text is not None and not isinstance(text, str):
-            raise TopologyError(f"{what}: {_checks.shown(key)} = {_checks.shown(text)} is not a plain value")
-    return {key: text or "" for key, text in found.items()}
-
-
-def _label_lines(text: str) -> dict[str, str] | None:
-    """Return the labels if all lines of `text` are `key=value`; None for other text."""
-    first = text.lstrip()[:1024].partition("\n")[0]
-    if "=" not in first or first[0] in "{[#":
-        return None
-    labels: dict[str, str] = {}
-    for number, line in decode.numbered_lines(text):
-        if not line.strip():
-            continue
-        match = _LABEL.fullmatch(line)
-        if _REGEX.search(line):
-            raise TopologyError(
-                f"line {number}: {_checks.shown(line)} is a pattern that labels are tested against, not a label"
-            )
-        if match is None:
-            raise TopologyError(f"line {number}: {_checks.shown(line)} is not a label as key=value")
-        if match[1] in labels:
-            raise TopologyError(f"line {number}: label {_checks.shown(match[1])} appears twice")
-        labels[match[1]] = match[2].strip()
-    return labels
+def _why_none(nodes: Sequence[str]) -> str:
+    if not nodes:
+        return "there is no node"
+    return f"no node has a GPU: {switch_tree.some(nodes)}; the text has neither {_GPU}.count nor a capacity"
 
 
 # ---- machines --------------------------------------------------------------------------------------------------
@@ -217,6 +132,7 @@ class _Templates:
         self,
         template: Topology | Mapping[str, Topology] | None,
         whole_gpus: int | None,
+        nvlink_gb_per_s: float | None,
         pcie_gb_per_s: float,
     ) -> None:
         if not isinstance(template, Topology) and template is not None:
@@ -225,13 +141,16 @@ class _Templates:
             whole_gpus = _checks.integer(whole_gpus, "whole_gpus", TopologyError, low=0, high=MAX_GPUS)
         self._template = template
         self._whole_gpus = whole_gpus
+        self._nvlink_gb_per_s = nvlink_gb_per_s
         self._pcie_gb_per_s = pcie_gb_per_s
         self._shared: list[str] = []
         self._short: list[str] = []
-        self._built: dict[tuple[_Slices, ...], Topology] = {}
+        self._built: dict[tuple[tuple[_Slices, ...], bool], Topology] = {}
 
-    def of(self, node: _Node) -> Topology | None:
-        """Return the topology of `node`, by default with links of kind UNKNOWN; None for a node without GPUs."""
+    def of(self, node: Node) -> Topology | None:
+        """Return the topology of `node`, by default as described above; None for a node without GPUs."""
+        if isinstance(self._template, Topology) and _uncounted(node) and _clique(node):
+            return self._template
         devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
         total = sum(found.count for found in devices)
         if not total:
@@ -241,11 +160,12 @@ class _Templates:
         self._note_sharing(node)
         if self._template is not None:
             return self._given(node, total)
-        if devices not in self._built:
-            self._built[devices] = self._unknown(devices)
-        return self._built[devices]
+        key = devices, _clique(node) is not None
+        if key not in self._built:
+            self._built[key] = self._untold(*key)
+        return self._built[key]
 
-    def _given(self, node: _Node, total: int) -> Topology:
+    def _given(self, node: Node, total: int) -> Topology:
         machine = self._template
         if isinstance(machine, Mapping):
             product = node.labels.get(f"{_GPU}.product", "")
@@ -259,22 +179,37 @@ class _Templates:
             return machine
         raise TopologyError(f"{node.where}{total} GPUs, but its template has a different number")
 
-    def _unknown(self, devices: Sequence[_Slices]) -> Topology:
-        gpus: list[Gpu] = []
-        for kind in devices:
-            for _ in range(kind.count):
-                i = len(gpus)
-                label = f"GPU{i}" if kind.profile is None else f"MIG{i}"
-                gpus.append(Gpu(i, label, kind.model, memory_gb=kind.memory_gb, fraction=kind.fraction))
-        link = Link(LinkKind.UNKNOWN, 1, self._pcie_gb_per_s)
-        links = [(u, v, link) for v in range(len(gpus)) for u in range(v)]
-        notes = ["Labels do not tell how the GPUs of a machine are connected."] * bool(links)
-        if any(kind.profile is not None for kind in devices):
-            notes.append("Labels do not tell which MIG slices are parts of the same GPU.")
+    def _untold(self, devices: Sequence[_Slices], in_clique: bool) -> Topology:
+        """Return the topology of a node of which the text tells the devices alone."""
+        each = [kind for kind in devices for _ in range(kind.count)]
+        gpus = [
+            Gpu(
+                i,
+                f"GPU{i}" if kind.profile is None else f"MIG{i}",
+                kind.model,
+                memory_gb=kind.memory_gb,
+                fraction=kind.fraction,
+            )
+            for i, kind in enumerate(each)
+        ]
+        unknown = Link(LinkKind.UNKNOWN, 1, self._pcie_gb_per_s)
+        ports = [self._port(kind) if in_clique else None for kind in each]
+        links = [(u, v, _slower(ports[u], ports[v]) or unknown) for v in range(len(gpus)) for u in range(v)]
         name = " + ".join(dict.fromkeys(kind.model or "GPU" for kind in devices))
+        notes = _untold_notes(devices, {link for _, _, link in links})
         return Topology(gpus, links, default=self._pcie_gb_per_s, name=name, notes=tuple(notes))
 
-    def _note_sharing(self, node: _Node) -> None:
+    def _port(self, kind: _Slices) -> Link | None:
+        """Return all NVLinks of a whole GPU into the switches of its NVLink domain; None for a slice."""
+        if kind.profile is not None:
+            return None
+        speed, limit = nvlink_of(kind.model or ""), self._nvlink_gb_per_s
+        if speed is None:
+            return Link(LinkKind.NVSWITCH, 1, limit) if limit else None
+        gb_per_s = speed.most_links * speed.gb_per_s
+        return Link(LinkKind.NVSWITCH, speed.most_links, min(gb_per_s, limit or gb_per_s))
+
+    def _note_sharing(self, node: Node) -> None:
         replicas = node.count("labels", f"{_GPU}.replicas")
         if replicas is not None and replicas > 1:
             self._shared.append(node.name)
@@ -290,7 +225,30 @@ class _Templates:
             yield f"Nodes that cannot give away all GPUs, which of them is not told: {switch_tree.some(self._short)}."
 
 
-def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
+def _untold_notes(devices: Iterable[_Slices], links: Collection[Link]) -> Iterator[str]:
+    """Yield notes on what labels do not tell about a node with these devices, and different links between them."""
+    if links:
+        yield "Labels do not tell how the GPUs of a machine are connected."
+    if any(link.kind is LinkKind.NVSWITCH for link in links):
+        yield "GPUs of one node in an NVLink domain are taken to meet in its switches."
+    if any(kind.profile is not None for kind in devices):
+        yield "Labels do not tell which MIG slices are parts of the same GPU."
+
+
+def _slower(one: Link | None, other: Link | None) -> Link | None:
+    """Return the slower of two ports into one switch; None if one of them is missing."""
+    if one is None or other is None:
+        return None
+    return one if one.gb_per_s <= other.gb_per_s else other
+
+
+def _uncounted(node: Node) -> bool:
+    """Return True if the text has neither a count of the node's GPUs nor anything about its capacity."""
+    counted = f"{_GPU}.count" in node.labels or any(map(_MIG_COUNT.fullmatch, node.labels))
+    return not counted and not node.capacity
+
+
+def _devices(node: Node, whole_gpus: int | None) -> Iterator[_Slices]:
     """Yield the whole GPUs and MIG slices of `node`, equal devices together."""
     count = node.count("labels", f"{_GPU}.count")
     capacity = node.count("capacity", _GPU)
@@ -316,7 +274,7 @@ def _devices(node: _Node, whole_gpus: int | None) -> Iterator[_Slices]:
         yield _Slices(count if count is not None else capacity or 0, model, memory, 1.0)
 
 
-def _mixed_slices(node: _Node) -> Iterator[_Slices]:
+def _mixed_slices(node: Node) -> Iterator[_Slices]:
     for key in node.labels:
         if match := _MIG_COUNT.fullmatch(key):
             stem = key.removesuffix(".count")
@@ -326,7 +284,7 @@ def _mixed_slices(node: _Node) -> Iterator[_Slices]:
             yield _Slices(count, product, memory, _fraction(int(match[2]), product, node), match[1])
 
 
-def _fraction(slices: int, model: str | None, node: _Node) -> float:
+def _fraction(slices: int, model: str | None, node: Node) -> float:
     """Return the share of a GPU's compute in a MIG slice of size `slices`; the size of a GPU of unknown model is 7."""
     whole = slices_of(model or "") or 7
     if slices > whole:
@@ -341,6 +299,24 @@ def _gigabytes(mebibytes: int | None) -> float | None:
 # ---- levels ----------------------------------------------------------------------------------------------------
 
 
+def _domains(
+    nodes: Sequence[Node], gb_per_s: float | None, keys: Mapping[str, str], name: str, notes: list[str]
+) -> Fabric:
+    """Return the NVLink domains of nodes whose numbers of GPUs are unknown."""
+    kept = [node for node in nodes if _clique(node)]
+    levels = _levels(kept, gb_per_s, keys, notes)
+    if left := [node.name for node in nodes if not _clique(node)]:
+        notes.append(f"Without a clique, and left out: {switch_tree.some(left)}.")
+    notes.append("The number of GPUs of a node is not told.")
+    return Fabric(tuple(node.name for node in kept), levels, name, tuple(notes))
+
+
+def _levels(
+    nodes: Sequence[Node], gb_per_s: float | None, keys: Mapping[str, str], notes: list[str]
+) -> tuple[Level, ...]:
+    return (*_clique_level(nodes, gb_per_s, notes), *reversed(list(_label_levels(nodes, keys, notes))))
+
+
 def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
     if levels is None:
         return {}
@@ -353,7 +329,7 @@ def _level_keys(levels: Mapping[str, str] | None) -> dict[str, str]:
     return dict(levels)
 
 
-def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
+def _label_levels(nodes: Sequence[Node], keys: Mapping[str, str], notes: list[str]) -> Iterator[Level]:
     """Yield the levels in `keys`, which maps a level's name to the node label of its domains; outermost first."""
     paths: list[tuple[str, ...]] = [()] * len(nodes)
     for level, key in reversed(list(keys.items())):
@@ -367,7 +343,7 @@ def _label_levels(nodes: Sequence[_Node], keys: Mapping[str, str], notes: list[s
         yield Level(level, tuple("/".join(path) if path[-1] else None for path in paths))
 
 
-def _clique_level(nodes: Sequence[_Node], gb_per_s: float | None, notes: list[str]) -> Iterator[Level]:
+def _clique_level(nodes: Sequence[Node], gb_per_s: float | None, notes: list[str]) -> Iterator[Level]:
     cliques = tuple(_clique(node) for node in nodes)
     if any(cliques):
         yield Level(NVLINK_DOMAIN, cliques, gb_per_s, kind=LinkKind.NVSWITCH)
@@ -375,7 +351,7 @@ def _clique_level(nodes: Sequence[_Node], gb_per_s: float | None, notes: list[st
         notes.append(f"A {_CLIQUE} without a ClusterUUID tells no NVLink domain: cliques of clusters repeat.")
 
 
-def _clique(node: _Node) -> str | None:
+def _clique(node: Node) -> str | None:
     """Return the NVLink domain of `node`; None if its label is missing or has no ClusterUUID."""
     cluster, dot, clique = node.labels.get(_CLIQUE, "").rpartition(".")
     known = dot and clique and cluster.strip("0-")

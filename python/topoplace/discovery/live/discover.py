@@ -1,6 +1,6 @@
 """Discovery of this host's GPUs by the libraries and tools of their vendors; the other readers parse the output.
 
-The only module of the library that runs programs or reads the machine's own files.
+With `programs`, the only module of the library that runs programs or reads the machine's own files.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import contextlib
 import csv
 import importlib
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,8 @@ from pathlib import Path
 from topoplace.discovery.amd import kfd, smi_tables
 from topoplace.discovery.hwloc import hwloc_xml
 from topoplace.discovery.linux import numactl
+from topoplace.discovery.live import programs
+from topoplace.discovery.live.programs import NotHereError
 from topoplace.discovery.nvidia import nvml_objects, topo_matrix
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
@@ -28,10 +28,6 @@ _TIMEOUT_S = 60.0
 _KFD_TREE = "/sys/class/kfd/kfd/topology"
 _QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total")
 _MIB = 1 << 20
-
-
-class _NotHereError(Exception):
-    """A reason why a source has no information about this host."""
 
 
 def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
@@ -53,7 +49,7 @@ def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
     for name, source in sources.items():
         try:
             return _with_numa(source())
-        except (_NotHereError, TopologyError) as reason:
+        except (NotHereError, TopologyError) as reason:
             silent.append(f"{name}: {reason}")
     raise TopologyError("\n  ".join(("no GPU found; tried:", *silent)))
 
@@ -62,15 +58,15 @@ def _from_nvml() -> Topology:
     try:
         library = importlib.import_module("pynvml")
     except ImportError:
-        raise _NotHereError("nvidia-ml-py is not installed (pip install 'topoplace[nvml]')") from None
+        raise NotHereError("nvidia-ml-py is not installed (pip install 'topoplace[nvml]')") from None
     try:
         library.nvmlInit()
     except library.NVMLError as error:
-        raise _NotHereError(str(error)) from None
+        raise NotHereError(str(error)) from None
     try:
         return nvml_objects.topology_of(library)
     except library.NVMLError as error:
-        raise _NotHereError(str(error)) from None
+        raise NotHereError(str(error)) from None
     finally:
         library.nvmlShutdown()
 
@@ -112,7 +108,7 @@ def _table(text: str) -> Iterator[dict[str, str]]:
 
 def _from_kfd(tree: Path) -> Topology:
     if not (tree / "nodes").is_dir():
-        raise _NotHereError("no such directory")
+        raise NotHereError("no such directory")
     return kfd.parse(_files(tree))
 
 
@@ -134,7 +130,7 @@ def _from_rocm_smi() -> Topology:
 
 
 def _from_lstopo() -> Topology:
-    program = "lstopo-no-graphics" if shutil.which("lstopo-no-graphics") else "lstopo"
+    program = "lstopo-no-graphics" if programs.found("lstopo-no-graphics") else "lstopo"
     return hwloc_xml.parse(_output(program, "--of", "xml", "--whole-io"))
 
 
@@ -144,29 +140,9 @@ def _with_numa(topology: Topology) -> Topology:
         return topology
     try:
         return numactl.joined(topology, numactl.parse(_output("numactl", "--hardware")))
-    except (_NotHereError, TopologyError):
+    except (NotHereError, TopologyError):
         return topology
 
 
 def _output(program: str, *arguments: str) -> str:
-    """Return the output of `program`; _NotHereError if it is not installed, fails or hangs."""
-    path = shutil.which(program)
-    if path is None:
-        raise _NotHereError("is not on the PATH")
-    try:
-        done = subprocess.run(
-            [path, *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except subprocess.TimeoutExpired:
-        raise _NotHereError(f"did not answer within {_TIMEOUT_S:g} s") from None
-    except OSError as error:
-        raise _NotHereError(str(error)) from None
-    if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().split("\n")[-1]
-        raise _NotHereError(f"exit code {done.returncode}: {said[:200]}")
-    return done.stdout.decode(errors="replace")
+    return programs.output(program, arguments, _TIMEOUT_S)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from topoplace.errors import TopologyError
 
-_LINE = re.compile(r"GPU ([0-9]{1,4}): ([^()]{1,100}?(?: \(nvgpu\))?)(?: \(UUID: ([^()\s]{1,100})\))?")
+_LINE = re.compile(
+    r"GPU ([0-9]{1,4}): ([^()]{1,100}?(?: \(nvgpu\))?)(?: \(UUID: ([^()\s]{1,100})\)(?:\s+(?:NVML:|Device\b).*)?)?"
+)
 _MAX_LINE = 400
 _ELIDED = re.compile(r"\s*(\[?\.\.\.+\]?|\[?…\]?)\s*")
 

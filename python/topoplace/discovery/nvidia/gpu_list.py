@@ -56,7 +56,7 @@ def recognised(text: str) -> bool:
     It has a GPU in the first three lines that are not blank, and no line about NVLinks.
     """
     lines = [line for _, line in decode.numbered_lines(text[:65536]) if line.strip()]
-    if any(re.match(r"\s*(Link\b|NVML:)", line) for line in lines):
+    if any(re.search(r"^\s*Link\b|\bNVML:|\bNVLink$", line, re.IGNORECASE) for line in lines):
         return False
     return any(gpu_line.named_gpu(0, line) for line in lines[:3])
 

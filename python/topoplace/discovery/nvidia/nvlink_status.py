@@ -3,6 +3,7 @@
 Below a line for each GPU, -s lists the state and rate of every NVLink, and -R the PCI device at its other end. The
 rates are raw signal rates: 25.781 and 26.562 GB/s carry a payload of 25 GB/s, 53.125 carries 50. -s lacks the other
 ends of links. -R lacks the links' speed and the PCI addresses of the GPUs themselves; see `parse` for the consequences.
+The output of -p is read as that of -R.
 """
 
 from __future__ import annotations
@@ -37,14 +38,17 @@ _STATUS = re.compile(
     r"\s*Link ([0-9]{1,3}): (?:([0-9]{1,4}(?:\.[0-9]{1,3})?) GB/s|<inactive>)\s*", re.IGNORECASE
 )
 _REMOTE = re.compile(
-    r"\s*Link ([0-9]{1,3}): (?:Remote Device ([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])(?:: Link [0-9]{1,3})?"
-    r"|(?:Remote Device )?<inactive>)\s*",
+    r"\s*Link ([0-9]{1,3}): (?:Remote Device )?"
+    r"(?:([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])(?:: Link [0-9]{1,3})?|<inactive>)\s*",
     re.IGNORECASE,
 )
 _BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 _LINK = re.compile(r"\s*Link\b")
-_ALL_INACTIVE = re.compile(
-    r"\s*NVML: Unable to retrieve NVLink information as all links are inactive\s*", re.IGNORECASE
+# Below the line of a GPU, or behind it.
+_NO_LINK = re.compile(
+    r"(?:\s*GPU [0-9].{0,300}\))?\s*(?:NVML: Unable to retrieve NVLink information as all links are inactive"
+    r"|Device does not have or support NVLink)\s*",
+    re.IGNORECASE,
 )
 _MAX_LINK = 64
 _UNKNOWN = LinkSpeed(LinkKind.NVLINK, None, None, "direct")
@@ -73,11 +77,10 @@ def recognised(text: str) -> bool:
     """
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
-        if last_was_gpu and (
-            _STATUS.fullmatch(line) or _REMOTE.fullmatch(line) or _ALL_INACTIVE.fullmatch(line)
-        ):
+        is_gpu = gpu_line.named_gpu(number, line) is not None
+        if (is_gpu or last_was_gpu) and any(form.fullmatch(line) for form in (_STATUS, _REMOTE, _NO_LINK)):
             return True
-        last_was_gpu = gpu_line.named_gpu(number, line) is not None
+        last_was_gpu = is_gpu
     return False
 
 
@@ -118,7 +121,8 @@ def parse(
 ) -> Topology:
     """Read the topology from the text of -R, of -s, or of both.
 
-    Without -R, any pair of GPUs with active links has a link of kind `LinkKind.UNKNOWN`. Without `bus_ids`, the devices
+    Without -R, any pair of GPUs with active links has a link of kind `LinkKind.UNKNOWN`; but if only two GPUs have
+    links, equally many, these lead from one to the other. Without `bus_ids`, the devices
     at the other ends are first assumed to be the GPUs, in the order of their PCI addresses. This assumption holds if no
     GPU has links to itself and each pair has equal numbers of links in both directions. Otherwise the devices are
     assumed to be NVSwitches. Then of two GPUs that share a switch, one must reach all switches of the other. A text
@@ -140,14 +144,12 @@ def parse(
     speeds = [_speed(gpu, gpu_model, lane_gb_per_s) for gpu in links]
     leading = Counter(bus_id for gpu in links for bus_id in set(gpu.remotes.values()) - set(numbered))
     switches = sorted(bus_id for bus_id, gpus in leading.items() if gpus > 1)
-    pairs = [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gb_per_s)]
+    only = _only_pair(links, speeds)
+    pairs = only or [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gb_per_s)]
     notes = [
-        *(
-            f"What {bus_id} is, with links to one GPU, is not known."
-            for bus_id in sorted(leading)
-            if bus_id not in switches
-        ),
+        *_unknown_ends(links, speeds, [bus_id for bus_id in sorted(leading) if bus_id not in switches]),
         *_notes(links, inferred=bool(numbered) and not bus_ids),
+        *_only_states(links, speeds, paired=bool(only)),
         f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
     ]
     return Topology(
@@ -205,7 +207,7 @@ def _check_numbers(links: GpuLinks) -> None:
         missing = min(set(range(last)) - numbers, default=None)
         if missing is not None:
             raise TopologyError(
-                f"{where}: link {missing} of {name} is missing, although link {last} is listed"
+                f"{where}: link {missing} of {name} is missing, although link {last} is listed; give the complete text"
             )
     if active and links.remotes and active != len(links.remotes):
         raise TopologyError(
@@ -317,6 +319,16 @@ def _pairs(
             yield u, v, Link(slower.kind, count, count * slower.gb_per_s)
 
 
+def _only_pair(links: Sequence[GpuLinks], speeds: Sequence[LinkSpeed]) -> list[tuple[int, int, Link]]:
+    """Return the link between the only two GPUs with active links, in a text without -R; [] if there are not two."""
+    active = [i for i, gpu in enumerate(links) if gpu.active]
+    if len(active) != 2 or any(gpu.remotes for gpu in links):
+        return []
+    u, v = active
+    count, slower = links[u].active, min(speeds[u], speeds[v], key=lambda speed: speed.gb_per_s)
+    return [(u, v, Link(slower.kind, count, count * slower.gb_per_s))] if count == links[v].active else []
+
+
 def _unknown_pairs(links: Sequence[GpuLinks], pcie_gb_per_s: float) -> Iterator[tuple[int, int, Link]]:
     """Yield (u, v, link of kind UNKNOWN) for each pair of GPUs with active links, if the text has no output of -R."""
     if any(gpu.remotes for gpu in links):
@@ -336,6 +348,33 @@ def _to_switches(
                 yield i, vertex[bus_id], Link(speeds[i].kind, count, count * speeds[i].gb_per_s)
 
 
+def _unknown_ends(
+    links: Sequence[GpuLinks], speeds: Sequence[LinkSpeed], ends: Sequence[str]
+) -> Iterator[str]:
+    for bus_id in ends:
+        yield f"What {bus_id} is, with links to one GPU, is not known."
+    for gpu, speed in zip(links, speeds, strict=True):
+        for bus_id, count in sorted(Counter(gpu.remotes.values()).items()):
+            if bus_id in ends:
+                yield f"Left out: links from {gpu.gpu.name} to {bus_id}, {count} of {speed.gb_per_s:g} GB/s."
+
+
+def _only_states(links: Sequence[GpuLinks], speeds: Sequence[LinkSpeed], *, paired: bool) -> Iterator[str]:
+    """Yield notes on the number and speed of links whose ends a text without -R does not tell."""
+    if any(gpu.remotes for gpu in links):
+        return
+    alike: dict[tuple[int, float], list[str]] = {}
+    for gpu, speed in zip(links, speeds, strict=True):
+        if gpu.active:
+            alike.setdefault((gpu.active, speed.gb_per_s), []).append(gpu.gpu.name)
+    for (count, gb_per_s), names in alike.items():
+        yield f"Active links of {', '.join(names)}: {count} of {gb_per_s:g} GB/s each."
+    if paired:
+        yield "No other GPU has links, so these are taken to lead from one of the two to the other."
+    else:
+        yield "Where the links lead is not told; `nvidia-smi nvlink -R` tells it."
+
+
 def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:
     for gpu in links:
         inactive = [str(link) for link, rate in sorted(gpu.rates.items()) if rate is None]
@@ -345,5 +384,3 @@ def _notes(links: Sequence[GpuLinks], *, inferred: bool) -> Iterator[str]:
             yield f"{gpu.gpu.name} has no active link."
     if inferred:
         yield "Bus ids are taken to be those of the GPUs in the order of their numbers, as nvidia-smi numbers them."
-    if not any(gpu.remotes for gpu in links):
-        yield "Where the links lead is not told; `nvidia-smi nvlink -R` tells it."

@@ -59,7 +59,9 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
             if key == "include":
                 raise TopologyError(f"line {line}: Include names another file; put its text here")
             if key not in known:
-                raise TopologyError(f"line {line}: {_checks.shown(match[1])} is not a key of this file")
+                raise TopologyError(
+                    f"line {line}: {_checks.shown(match[1])} is not a key of this file; remove or correct it"
+                )
             if key in values:
                 raise TopologyError(f"line {line}: {match[1]} appears twice")
             values[key] = match[2].strip('"')

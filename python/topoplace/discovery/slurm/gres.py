@@ -3,7 +3,8 @@
 A line describes one or several devices: `[NodeName=…] Name=gpu [Type=…] [File=/dev/nvidia[0-3]] [Count=…] [Cores=0-15]
 [Links=-1,4,…]`. Links are the NVLinks (or xGMI links) to every device of the machine *in the order of their PCI
 addresses*. The device's own place in that order has -1, and need not be the place of its line. Cores are in Slurm's own
-numbering, not in that of Linux. With AutoDetect, Slurm queries the driver, and the file does not describe the GPUs.
+numbering, not in that of Linux. With AutoDetect, Slurm queries the driver, and the file need not describe the GPUs.
+Lines of shard and mps cut GPUs into shares; a note lists them.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ MAX_GPUS = 256
 _DEVICE_KEYS = ("name", "type", "file", "multiplefiles", "count", "cores", "cpus", "links", "flags", "ignore")
 _KEYS = frozenset({"nodename", "autodetect", *_DEVICE_KEYS})
 _RECOGNISED = re.compile(
-    r"^[ \t]*(?:NodeName=\S+[ \t]+)?(?:AutoDetect=\S+[ \t]+)?(?:Name=gpu\b|AutoDetect=)",
+    r"^[ \t]*(?:NodeName=\S+[ \t]+)?(?:AutoDetect=\S+[ \t]+)?(?:Name=(?:gpu|shard|mps)\b|AutoDetect=)",
     re.IGNORECASE | re.MULTILINE,
 )
+_SHARES = ("shard", "mps")
 _COUNT = re.compile(r"([0-9]{1,9})([KkMm]?)")
 _CORES = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*")
 
@@ -69,13 +71,14 @@ def parse(
     pair has a link of kind `LinkKind.UNKNOWN`.
     pcie_gb_per_s: GB/s assumed for every pair without links.
     GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, of contradictory
-    links, of links of unknown speed, and of GPUs that only AutoDetect could list.
+    links, of links of unknown speed, and of GPUs that only AutoDetect could list or count.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if gpu_model is not None:
         _checks.text(gpu_model, "gpu_model", TopologyError)
     machine, lines, notes = _of_node(_lines(data), node)
-    devices = list(_devices(lines, notes))
+    devices = list(_devices(lines, machine, notes))
+    notes += _shares(lines)
     if not devices:
         raise TopologyError(_why_none(lines, machine))
     names = _names(devices)
@@ -167,11 +170,15 @@ def _listed(groups: Iterable[Sequence[str]]) -> str:
 def _why_none(lines: Sequence[_Line], machine: str) -> str:
     for line in lines:
         if line.autodetect:
-            return (
-                f"{line.record.where}: AutoDetect={line.autodetect} finds the GPUs of {machine} when Slurm starts; "
-                "the file does not list them"
-            )
+            return _uncounted(line, machine)
     return f"no GPU: no line with Name=gpu is about {machine}"
+
+
+def _uncounted(line: _Line, machine: str) -> str:
+    return (
+        f"{line.record.where}: AutoDetect={line.autodetect} finds the GPUs of {machine} when Slurm starts, so the file "
+        "does not tell their number; add Count= or File= to a line with Name=gpu, or read that machine's own tools"
+    )
 
 
 # ---- devices ---------------------------------------------------------------------------------------------------
@@ -183,9 +190,10 @@ class _Device:
     file: str | None
 
 
-def _devices(lines: Iterable[_Line], notes: list[str]) -> Iterator[_Device]:
+def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator[_Device]:
     others: dict[str, None] = {}
     left = MAX_GPUS
+    detected = next((line for line in lines if line.autodetect), None)
     for line in lines:
         if line.autodetect:
             notes.append(
@@ -198,6 +206,8 @@ def _devices(lines: Iterable[_Line], notes: list[str]) -> Iterator[_Device]:
             continue
         if (line.record.get("ignore") or "").lower() in ("yes", "true", "1"):
             continue
+        if not any(map(line.record.get, ("file", "multiplefiles", "count"))):
+            notes.append(_default_count(line, detected, machine))
         files = _files(line, left)
         left -= len(files)
         if left < 0:
@@ -209,6 +219,24 @@ def _devices(lines: Iterable[_Line], notes: list[str]) -> Iterator[_Device]:
         yield from (_Device(line, file) for file in files)
     if others:
         notes.append(f"Not GPUs, and left out: {_checks.shown(', '.join(others))}.")
+
+
+def _default_count(line: _Line, detected: _Line | None, machine: str) -> str:
+    """Return a note on a line without File and Count; TopologyError if AutoDetect, in line `detected`, decides."""
+    if detected is not None:
+        raise TopologyError(_uncounted(detected, machine))
+    return f"Line {line.record.line} has neither File nor Count: one GPU, as in Slurm."
+
+
+def _shares(lines: Iterable[_Line]) -> Iterator[str]:
+    """Yield a note on the shares of GPUs in `lines`, which a topology has no place for."""
+    shares = [
+        f"{name} {line.record.get('count') or 1} of {line.record.get('file') or 'all GPUs'}"
+        for line in lines
+        if (name := (line.record.get("name") or "").lower()) in _SHARES
+    ]
+    if shares:
+        yield f"Shares that jobs can get of GPUs, left out: {_checks.shown(', '.join(shares), 1000)}."
 
 
 def _files(line: _Line, left: int) -> Sequence[str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 
@@ -12,28 +13,54 @@ MAX_BYTES = 64 << 20
 """Limit on the length of a text in bytes or characters; no tool prints that much about a machine."""
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*(?=\r?$)", re.MULTILINE)
+_QUOTE = re.compile(r"^> ?", re.MULTILINE)
+_UNQUOTED = re.compile(r"^[^>\r\n]", re.MULTILINE)
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']*')")
 
 
 def decoded(data: object, what: str = "text") -> str:
-    """Return `data`, str or UTF-8 bytes, as text without byte order mark; TopologyError for anything else."""
+    """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else.
+
+    Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
+    block of Markdown become empty, and a text quoted by ">" in every line loses these.
+    """
     if isinstance(data, str):
         text = data.removeprefix("\ufeff")
     elif isinstance(data, bytes):
         if len(data) > MAX_BYTES:
             raise TopologyError(f"{what} has {len(data)} bytes, more than {MAX_BYTES}")
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise TopologyError(
-                f"{what} is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}"
-            ) from None
+        text = _from_utf16(data, what) if data.startswith(_UTF16) else _from_utf8(data, what)
     else:
         raise TopologyError(f"{what} = {_checks.shown(data)} is neither a string nor bytes")
     if len(text) > MAX_BYTES:
         raise TopologyError(f"{what} has {len(text)} characters, more than {MAX_BYTES}")
     if "\0" in text:
-        raise TopologyError(f"{what} is binary: character {text.index(chr(0))} is 0")
-    return text
+        raise TopologyError(
+            f"{what} is binary: character {text.index(chr(0))} is 0 (save UTF-16 with a byte order mark, or as UTF-8)"
+        )
+    if text.startswith(">") and not _UNQUOTED.search(text):
+        text = _QUOTE.sub("", text)
+    return _FENCE.sub("", text) if "```" in text or "~~~" in text else text
+
+
+def _from_utf8(data: bytes, what: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        found = f"byte {error.start} is 0x{data[error.start]:02x}"
+        raise TopologyError(f"{what} is not UTF-8: {found}") from None
+
+
+def _from_utf16(data: bytes, what: str) -> str:
+    """Return text in UTF-16; an XML declaration loses the name of the encoding, which holds no longer."""
+    try:
+        return _ENCODING_OF_XML.sub(r"\1", data.decode("utf-16"), count=1)
+    except UnicodeDecodeError as error:
+        raise TopologyError(
+            f"{what} begins like UTF-16, but is not: bytes from {error.start} are no character"
+        ) from None
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,154 @@
+"""Reader of nodes as `kubectl` prints them for people: tables, `describe node`, and lines of labels.
+
+- `kubectl get nodes` with `-L nvidia.com/gpu.clique` or `--show-labels`, and the table NODE, LABEL, CLIQUE of NVIDIA's
+documentation: a line of titles, and a line for each node;
+- `kubectl describe node`: sections Labels, Capacity and Allocatable, for one or several nodes;
+- labels alone: lines of `key=value`, also between the lines `nvidia.com/gpu: 8` of Capacity and Allocatable, as `grep`
+leaves them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from topoplace import _checks
+from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.text import decode
+from topoplace.errors import TopologyError
+
+TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABELS)[ \t]*\r?$", re.MULTILINE)
+"""The line of titles of a table of nodes."""
+
+_DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
+_LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
+_RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
+_REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
+_PROMPT = re.compile(r"\s*\S*[$#>]\s+kubectl\b")
+_KEYS = {
+    f"GPU.{key.upper()}": f"nvidia.com/gpu.{key}"
+    for key in ("clique", "count", "memory", "product", "replicas")
+}
+_KEYS["CLIQUE"] = _KEYS["GPU.CLIQUE"]
+_EMPTY = ("<none>", "null", "-", "")
+
+
+def nodes(text: str) -> Iterator[Node] | None:
+    """Return the nodes in `text`; None for a text of another kind. Raises TopologyError naming the line."""
+    if table := TABLE.search(text):
+        return _table(text, text.count("\n", 0, table.start()) + 1)
+    if described := _DESCRIBED.search(text):
+        return _described(text, described[1])
+    start = text.lstrip()[:4096].splitlines()
+    first = next((line.strip() for line in start if line.strip() and not _PROMPT.match(line)), "")
+    if "=" not in first or first[0] in "{[#":
+        return None
+    return iter([_labelled(text)])
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------
+
+
+def _table(text: str, start: int) -> Iterator[Node]:
+    """Yield the nodes of the table with its titles in line `start`; it ends with the first blank line."""
+    titles: list[tuple[str, int]] = []
+    for number, line in decode.numbered_lines(text):
+        if number == start:
+            titles = [(match[0], match.start()) for match in re.finditer(r"\S+", line)]
+        elif number > start and not line.strip():
+            return
+        elif number > start:
+            yield _table_node(number, line, titles)
+
+
+def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Node:
+    cells = dict(_cells(number, line, titles))
+    where = f"line {number}: node {_checks.shown(next(iter(cells.values())))}: "
+    labels = {_KEYS[title]: cell for title, cell in cells.items() if title in _KEYS}
+    for pair in cells.get("LABELS", "").split(","):
+        if match := _LABEL.fullmatch(pair):
+            labels[match[1]] = match[2]
+    return Node(next(iter(cells.values())), where, labels)
+
+
+def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, str]]:
+    """Yield title and cell: in order if none is missing, else by tabs, or by the column in which a cell begins."""
+    words = [(match[0], match.start()) for match in re.finditer(r"\S+", line)]
+    if len(words) > len(titles) and titles[-1][0] == "LABELS":  # of `-o wide`, where other cells have blanks
+        words, titles = [words[0], words[-1]], [titles[0], titles[-1]]
+    if len(words) > len(titles):
+        raise TopologyError(
+            f"line {number}: {len(words)} cells, and the table has {len(titles)} titles; "
+            "use `kubectl get nodes -o json` if cells contain blanks"
+        )
+    if len(words) == len(titles):
+        found = [(title, word) for (title, _), (word, _) in zip(titles, words, strict=True)]
+    elif "\t" in line:
+        found = [(title, cell.strip()) for (title, _), cell in zip(titles, line.split("\t"), strict=False)]
+    else:
+        found = [(min(titles, key=lambda title: abs(title[1] - at))[0], word) for word, at in words]
+        if len(dict(found)) < len(found):
+            raise TopologyError(
+                f"line {number}: {len(words)} cells are not below their {len(titles)} titles; give the table as printed"
+            )
+    yield from ((title, "" if cell in _EMPTY else cell) for title, cell in found)
+
+
+# ---- descriptions ----------------------------------------------------------------------------------------------
+
+
+def _described(text: str, indent: str) -> Iterator[Node]:
+    """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`."""
+    name, where, section = "", "", ""
+    found: dict[str, dict[str, str]] = {}
+    for number, line in decode.numbered_lines(text):
+        line = line.removeprefix(indent)
+        title, colon, rest = line.partition(":")
+        if colon and title and not title[0].isspace() and "=" not in title:
+            section = title
+            if title == "Name":
+                if name:
+                    yield _node(name, where, found)
+                name, where, found = rest.strip(), f"line {number}: node {_checks.shown(rest.strip())}: ", {}
+        else:
+            rest = line
+        match = (_LABEL if section == "Labels" else _RESOURCE).fullmatch(rest.strip())
+        if match and section in ("Labels", "Capacity", "Allocatable"):
+            _put(found.setdefault(section, {}), match[1], match[2].strip(), number)
+    if name:
+        yield _node(name, where, found)
+
+
+def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> Node:
+    return Node(name, where, *(found.get(section, {}) for section in ("Labels", "Capacity", "Allocatable")))
+
+
+# ---- labels alone ----------------------------------------------------------------------------------------------
+
+
+def _labelled(text: str) -> Node:
+    """Return the node of lines of labels; lines of resources are its capacity the first time, then what it can give."""
+    labels: dict[str, str] = {}
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
+    for number, line in decode.numbered_lines(text):
+        if not line.strip() or _PROMPT.match(line):
+            continue
+        if _REGEX.search(line):
+            raise TopologyError(
+                f"line {number}: {_checks.shown(line)} is a pattern that labels are tested against, not a label"
+            )
+        match, resource = _LABEL.fullmatch(line), _RESOURCE.fullmatch(line)
+        if match is not None:
+            _put(labels, match[1], match[2].strip(), number)
+        elif resource is not None:
+            _put(allocatable if resource[1] in capacity else capacity, resource[1], resource[2], number)
+        else:
+            raise TopologyError(f"line {number}: {_checks.shown(line)} is not a label as key=value")
+    return Node(labels.get("kubernetes.io/hostname") or "machine0", "", labels, capacity, allocatable)
+
+
+def _put(values: dict[str, str], key: str, value: str, number: int) -> None:
+    if key in values:
+        raise TopologyError(f"line {number}: label {_checks.shown(key)} appears twice")
+    values[key] = value

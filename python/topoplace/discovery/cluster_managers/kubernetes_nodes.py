@@ -1,0 +1,78 @@
+"""Reader of Kubernetes nodes in any text: objects in YAML or JSON, labels alone, and what `kubectl` prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from topoplace import _checks
+from topoplace.discovery.cluster_managers import kubectl_text
+from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.text import yaml_tree
+from topoplace.discovery.text.yaml_tree import Fields
+from topoplace.errors import TopologyError
+
+_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)
+_RECOGNISED = re.compile(
+    r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
+    r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",
+    re.MULTILINE,
+)
+_VENDOR = "nvidia.com/"
+
+
+def recognised(text: str) -> bool:
+    """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
+    return _RECOGNISED.search(text) is not None or kubectl_text.TABLE.search(text) is not None
+
+
+def read(text: str, notes: list[str]) -> Iterator[Node]:
+    """Yield the nodes in `text`, and add to `notes` what it leaves out. Raises TopologyError naming line or node."""
+    found = kubectl_text.nodes(text)
+    if found is None:
+        text, elided = _ELLIPSIS.subn("", text)
+        if elided:
+            notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
+        objects = enumerate(yaml_tree.objects(text, "nodes"))
+        found = (node for i, one in objects if (node := _node(one, i)) is not None)
+    seen: set[str] = set()
+    for node in found:
+        if node.name in seen:
+            raise TopologyError(f"{node.where}appears twice")
+        seen.add(node.name)
+        yield node
+
+
+def _node(one: Fields, i: int) -> Node | None:
+    kind = yaml_tree.scalar(one, "kind")
+    if kind not in (None, "Node"):
+        return None
+    metadata = yaml_tree.fields(one.get("metadata"), "metadata")
+    name = yaml_tree.scalar(metadata, "name") or f"machine{i}"
+    where = f"{yaml_tree.at(one)}node {_checks.shown(name)}: "
+    status = yaml_tree.fields(one.get("status"), f"{where}status")
+    capacity, allocatable, labels = (
+        _texts(parent.get(key), where + key)
+        for parent, key in ((status, "capacity"), (status, "allocatable"), (metadata, "labels"))
+    )
+    if kind is None and not labels:
+        labels = _labels_alone(one, where)
+        name = labels.get("kubernetes.io/hostname") or name
+    return Node(name, where, labels, capacity, allocatable)
+
+
+def _labels_alone(one: Fields, where: str) -> Mapping[str, str]:
+    """Return the labels of an object that is a node's labels, or has them under `labels`."""
+    if any(key.startswith(_VENDOR) for key in one):
+        return _texts(one, where + "labels")
+    if labels := _texts(one.get("labels"), where + "labels"):
+        return labels
+    raise TopologyError(f"{yaml_tree.at(one)}an object that is not a Node and has no labels")
+
+
+def _texts(value: object, what: str) -> Mapping[str, str]:
+    found = yaml_tree.fields(value, what)
+    for key, text in found.items():
+        if text is not None and not isinstance(text, str):
+            raise TopologyError(f"{what}: {_checks.shown(key)} = {_checks.shown(text)} is not a plain value")
+    return {key: text or "" for key, text in found.items()}

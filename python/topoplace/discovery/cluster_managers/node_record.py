@@ -1,0 +1,32 @@
+"""What a text tells about one Kubernetes node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from topoplace import _checks
+from topoplace.errors import TopologyError
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One Kubernetes node."""
+
+    name: str
+    where: str
+    """The start of messages about it."""
+    labels: Mapping[str, str]
+    capacity: Mapping[str, str] = field(default_factory=dict[str, str])
+    allocatable: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def count(self, source: str, key: str) -> int | None:
+        """Return the number under `key` in the labels, capacity or allocatable record (`source`); None if absent."""
+        values: Mapping[str, str] = getattr(self, source)
+        text = values.get(key)
+        if not text:
+            return None
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise TopologyError(f"{self.where}{source} {key} = {_checks.shown(text)} is not a whole number")
+        return int(text)

@@ -1,0 +1,200 @@
+"""What the rest of a text tells about the GPUs of a matrix, foremost the speed of NVLinks of no given model.
+
+The model may be named beside the matrix of `nvidia-smi topo -m`, by `nvidia-smi -L`, its table, or a report of an
+environment. If it is not, numbers of links, CPUs and adapters fit some machines only; such a speed is a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from topoplace.discovery.nvidia import gpu_line
+from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NVLINKS, Header, Row
+from topoplace.topology.links.link_catalogue import NVLINK_MODELS, SPEEDS, nvlink_of
+
+_NAMED = re.compile(
+    r"\s*(?:GPU [0-9][0-9, ]{0,400}: |\|\s{1,8}[0-9]{1,3}\s+)((?:NVIDIA|Tesla|Quadro|GeForce) [^|(]{1,80}?)"
+    r"\s*(?:\(UUID.*|(?:On|Off)\s+\|.*)?"
+)
+_FIRST_CPUS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
+_MAX_LINE = 1000
+_OLD_LABEL = "SOC"
+
+_GRACE_CPUS = 72
+"""The CPUs of one Grace, and of the sockets beside which x86 machines have B300; no machine of H100 has so many."""
+_MINSKY_CPUS = 80
+_MANAGEMENT_PORTS = 4
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An assumed speed of one NVLink."""
+
+    gb_per_s: float
+    why: str = ""
+    """The models that the text fits, and by what, as the end of a sentence; "" if nothing is known."""
+
+
+def beside(lines: Sequence[str], rows: Mapping[str, Row]) -> Iterator[str]:
+    """Yield the lines that are not rows of the matrix; very long ones are left out."""
+    own = {row.line for row in rows.values()}
+    return (line for number, line in enumerate(lines, 1) if number not in own and len(line) <= _MAX_LINE)
+
+
+def named_model(lines: Iterable[str]) -> str | None:
+    """Return the GPU model that `lines` name; None if they name none or several."""
+    found = {match[1].strip() for line in lines if (match := _NAMED.fullmatch(line))}
+    return found.pop() if len(found) == 1 else None
+
+
+def uuids(lines: Sequence[str]) -> dict[str, str]:
+    """Return the UUIDs that lines of `nvidia-smi -L` give, by the name of the GPU; not those that differ."""
+    named = (gpu_line.named_gpu(number, line) for number, line in enumerate(lines, 1))
+    found: dict[str, set[str]] = {}
+    for gpu in named:
+        if gpu is not None and gpu.uuid is not None:
+            found.setdefault(gpu.name, set()).add(gpu.uuid)
+    return {name: uuid for name, (uuid, *others) in found.items() if not others}
+
+
+def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Guess:
+    """Return the likely speed of an NVLink in the matrix of `header` and `rows`, which stands in `lines`."""
+    facts = _facts(lines, header, rows)
+    model = _mentioned_model(beside(lines, rows))
+    speed = nvlink_of(model) if model else None
+    if speed and max(facts.per_pair, default=0) <= speed.most_links:
+        return Guess(speed.gb_per_s, f"{model}, which the text mentions")
+    found = ((speed, why) for fits, speed, why in _RULES if fits(facts))
+    name, why = next(found, ("nvlink4", ""))
+    return Guess(SPEEDS[name].gb_per_s, why)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What decides about the speed of NVLinks."""
+
+    num_gpus: int
+    links: Sequence[Sequence[int]]
+    """For each GPU with NVLinks, their number to each of its peers."""
+    first_cpus: Collection[int]
+    """The numbers of CPUs in the first range of each GPU's affinity."""
+    old_label: bool
+    memory_nodes: bool
+    management_ports: bool
+
+    @property
+    def per_gpu(self) -> set[int]:
+        """Return the different numbers of NVLinks that GPUs have."""
+        return set(map(sum, self.links))
+
+    @property
+    def per_pair(self) -> set[int]:
+        """Return the different numbers of NVLinks between two GPUs."""
+        return {count for counts in self.links for count in counts}
+
+    @property
+    def in_pairs(self) -> bool:
+        """Return True if no GPU has NVLinks to more than one other."""
+        return all(len(counts) == 1 for counts in self.links)
+
+
+_Rule = tuple[Callable[[_Facts], bool], str, str]
+# Whether it fits, a name in SPEEDS, and the models and reason; the first that fits decides.
+_RULES: Sequence[_Rule] = (
+    (
+        lambda facts: facts.old_label and max(facts.per_gpu, default=0) <= 4,
+        "nvlink1",
+        "P100, by at most 4 NVLinks a GPU and the label SOC of old drivers",
+    ),
+    (
+        lambda facts: facts.num_gpus == 8 and facts.per_gpu == {4} and facts.per_pair == {1},
+        "nvlink1",
+        "P100, by 4 single NVLinks of each of 8 GPUs",
+    ),
+    (
+        lambda facts: (
+            facts.num_gpus == 4
+            and facts.in_pairs
+            and facts.per_pair == {2}
+            and facts.first_cpus == {_MINSKY_CPUS}
+        ),
+        "nvlink1",
+        "P100, by pairs with 2 NVLinks and 80 CPUs",
+    ),
+    (
+        lambda facts: facts.in_pairs and facts.per_pair == {4},
+        "nvlink3-bridge",
+        "A6000, A40, A5000 or RTX 3090, by pairs with 4 NVLinks",
+    ),
+    (
+        lambda facts: facts.per_pair == {18} and (facts.memory_nodes or facts.first_cpus == {_GRACE_CPUS}),
+        "nvlink5",
+        "GB200, B200 or B300, by 18 NVLinks and 72 CPUs",
+    ),
+    (
+        lambda facts: facts.per_pair == {18} and facts.management_ports,
+        "nvlink5",
+        "B200, by 18 NVLinks and four adapters in one place, near no GPU",
+    ),
+)
+
+
+def _facts(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> _Facts:
+    links = [_links_of(header, rows[gpu]) for gpu in header.gpus]
+    return _Facts(
+        len(header.gpus),
+        [counts for counts in links if counts],
+        {_first_cpus(rows[gpu].affinity.get(CPUS, "")) for gpu in header.gpus},
+        any(_OLD_LABEL in lines[row.line - 1] for row in rows.values()),
+        _has_memory_nodes(header, rows),
+        _has_management_ports(header, rows),
+    )
+
+
+def _mentioned_model(lines: Iterable[str]) -> str | None:
+    """Return the model with NVLinks that occurs in `lines`, prose included; None if there is none, or several."""
+    words = (word for line in lines for word in re.split(r"[^A-Z0-9]+", line.upper()))
+    found = list({word for word in words if word in NVLINK_MODELS})
+    return found[0] if len(found) == 1 else None
+
+
+def _links_of(header: Header, row: Row) -> list[int]:
+    """Return the numbers of NVLinks from the GPU of `row` to each GPU that it has some to."""
+    labels = (row.labels[header.column[gpu]] for gpu in header.gpus)
+    return [int(match[1]) for label in labels if (match := NVLINKS.fullmatch(label))]
+
+
+def _first_cpus(cell: str) -> int:
+    """Return the number of CPUs in the first range of an affinity such as "0-71,144-215"; 0 if there is none."""
+    found = _FIRST_CPUS.match(cell)
+    return int(found[2]) - int(found[1]) + 1 if found else 0
+
+
+def _has_memory_nodes(header: Header, rows: Mapping[str, Row]) -> bool:
+    """Return True if a GPU's own memory is a NUMA node, as on Grace."""
+    return any(rows[gpu].affinity.get(GPU_NUMA, "N/A").isdigit() for gpu in header.gpus)
+
+
+def _has_management_ports(header: Header, rows: Mapping[str, Row]) -> bool:
+    """Return True if four adapters share a PCIe switch with each other and with no GPU, as those of NVSwitches do."""
+    far = [
+        nic
+        for nic in header.nics
+        if nic in rows and not {"PIX", "PXB"} & {rows[nic].labels[header.column[gpu]] for gpu in header.gpus}
+    ]
+    near = list(_shared_switches(header, rows, far))
+    return any(len(group) == _MANAGEMENT_PORTS for group in near)
+
+
+def _shared_switches(header: Header, rows: Mapping[str, Row], nics: Sequence[str]) -> Iterator[set[str]]:
+    """Yield for each adapter in `nics` those behind the same PCIe switch, itself included."""
+    pairs = [
+        {one, other}
+        for one, other in combinations(nics, 2)
+        if rows[one].labels[header.column[other]] == "PIX"
+    ]
+    for nic in nics:
+        yield {nic}.union(*(pair for pair in pairs if nic in pair))

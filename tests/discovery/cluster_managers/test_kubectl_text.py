@@ -1,0 +1,166 @@
+"""Kubernetes nodes as `kubectl` prints them for people."""
+
+from __future__ import annotations
+
+import pytest
+
+import topoplace as tp
+from refusals import refusal
+from topoplace import discovery
+from topoplace.discovery.cluster_managers import kubernetes_labels
+from topoplace.topology.fabric import Fabric
+
+parse = kubernetes_labels.parse
+
+UUIDS = [f"7b968a6d-0000-4000-8000-00000000000{i}" for i in (1, 2)]
+CLIQUES = f"""\
+NODE          LABEL                  CLIQUE
+rack1-node1   nvidia.com/gpu.clique  {UUIDS[0]}.1
+rack1-node2   nvidia.com/gpu.clique  {UUIDS[0]}.1
+rack2-node1   nvidia.com/gpu.clique  {UUIDS[1]}.1
+"""
+COLUMNS = f"""\
+$ kubectl get nodes -L nvidia.com/gpu.clique,nvidia.com/gpu.count,nvidia.com/gpu.product
+NAME  STATUS  ROLES   AGE  VERSION  GPU.CLIQUE  GPU.COUNT  GPU.PRODUCT
+n1    Ready   <none>  5d   v1.30.1  {UUIDS[0]}.1  4          NVIDIA-GB200
+n2    Ready   <none>  5d   v1.30.1  {UUIDS[0]}.1  4          NVIDIA-GB200
+"""
+DESCRIBED = f"""\
+Name:               n1
+Roles:              <none>
+Labels:             kubernetes.io/hostname=n1
+                    nvidia.com/gpu.clique={UUIDS[0]}.1
+                    nvidia.com/gpu.count=4
+                    nvidia.com/gpu.product=NVIDIA-GB200
+Annotations:        example.com/ttl: 0
+Conditions:
+  Type    Status
+  Ready   True
+Capacity:
+  cpu:             144
+  memory:          2113397760Ki
+  nvidia.com/gpu:  4
+Allocatable:
+  cpu:             143
+  nvidia.com/gpu:  3
+Allocated resources:
+  nvidia.com/gpu   0   0
+Events:            <none>
+"""
+OBJECTS = f"""\
+kind: Node
+metadata:
+  name: n1
+  labels:
+    nvidia.com/gpu.clique: {UUIDS[0]}.1
+    nvidia.com/gpu.count: "4"
+    nvidia.com/gpu.product: NVIDIA-GB200
+"""
+
+
+def read(text: str) -> tp.Topology:
+    topology = parse(text)
+    assert isinstance(topology, tp.Topology)
+    return topology
+
+
+def machine(topology: tp.Topology) -> tuple[object, ...]:
+    return topology.machine_names, topology.gpus, topology.link(0, 3)
+
+
+@pytest.mark.parametrize(
+    "text", [CLIQUES, CLIQUES.replace("  ", "\t"), "```\n" + CLIQUES + "```\nThe end.\n"]
+)
+def test_a_table_of_cliques_is_a_network(text: str) -> None:
+    fabric = discovery.read(text)
+    assert isinstance(fabric, Fabric)
+    assert fabric.machines == ("rack1-node1", "rack1-node2", "rack2-node1")
+    assert fabric.levels[0].domains == (f"{UUIDS[0]}.1", f"{UUIDS[0]}.1", f"{UUIDS[1]}.1")
+    assert fabric.notes == ("The number of GPUs of a node is not told.",)
+
+
+def test_nodes_without_a_clique_are_left_out() -> None:
+    text = "NODE\tCLIQUE\n" + f"n1\t{UUIDS[0]}.1\nn2\t\nn3\tnull\n"
+    fabric = parse(text)
+    assert isinstance(fabric, Fabric)
+    assert fabric.machines == ("n1",)
+    assert "Without a clique, and left out: n2, n3." in fabric.notes
+
+
+def test_a_template_tells_what_the_table_does_not() -> None:
+    topology = parse(CLIQUES, template=tp.Topology.from_links(4, [], model="GB200"))
+    assert isinstance(topology, tp.Topology)
+    assert (topology.num_gpus, topology.num_machines) == (12, 3)
+    assert topology.link(0, 4) == tp.Link(tp.LinkKind.NVSWITCH, 18, 900.0)
+
+
+def test_columns_of_labels_are_labels() -> None:
+    topology = read(COLUMNS)
+    assert topology.num_gpus == 8
+    assert machine(topology.machine("n1")) == machine(read(OBJECTS))
+    labels = f"nvidia.com/gpu.count=4,nvidia.com/gpu.product=NVIDIA-GB200,nvidia.com/gpu.clique={UUIDS[0]}.1"
+    shown = f"NAME  STATUS  LABELS\nn1  Ready  {labels}\n"
+    assert machine(read(shown)) == machine(read(OBJECTS))
+    assert discovery.format_of(shown).name == "Kubernetes nodes"
+    wide = shown.replace("STATUS", "STATUS  OS-IMAGE").replace("Ready", "Ready   Ubuntu 22.04.4 LTS")
+    assert machine(read(wide)) == machine(read(OBJECTS))
+
+
+def test_descriptions_are_nodes() -> None:
+    assert machine(read(DESCRIBED)) == machine(read(OBJECTS))
+    assert "n1 (3 of 4)" in " ".join(read(DESCRIBED).notes)
+    indented = "\n".join("    " + line for line in DESCRIBED.split("\n"))
+    assert machine(read("$ kubectl describe node n1\n\n" + indented)) == machine(read(OBJECTS))
+    two = read(DESCRIBED + "\n\n" + DESCRIBED.replace("n1", "n2"))
+    assert (two.machine_names, two.num_gpus) == (("n1", "n2"), 8)
+
+
+LABELS = [line.strip() for line in DESCRIBED.split("\n") if line.strip().startswith("nvidia.com/gpu.")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ kubectl describe node n1 | grep nvidia.com\n"
+        + "\n".join(LABELS)
+        + "\n  nvidia.com/gpu:  4\n  nvidia.com/gpu:  3\n",
+        "\n".join(LABELS).replace("=", ": "),
+        "labels:\n  " + "\n  ".join(LABELS).replace("=", ": "),
+    ],
+    ids=["grep", "key: value", "labels"],
+)
+def test_labels_alone_are_one_node(text: str) -> None:
+    assert discovery.format_of(text).name == "Kubernetes nodes"
+    assert read(text).link(0, 3) == read(OBJECTS).link(0, 3)
+    assert read(text).machine_names == ("machine0",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            COLUMNS.replace("Ready   <none>", "Ready Disabled <none>", 1),
+            "line 3: 9 cells, and the table has 8 titles; use",
+        ),
+        (
+            CLIQUES.replace("nvidia.com/gpu.clique", "x y", 1),
+            "line 2: 4 cells, and the table has 3 titles; use",
+        ),
+        (
+            COLUMNS.replace("Ready   <none>", "", 1),
+            "line 3: 6 cells are not below their 8 titles; give the table as printed",
+        ),
+        (CLIQUES + CLIQUES.split("\n")[1], "line 5: node 'rack1-node1': appears twice"),
+        (
+            COLUMNS.replace(" 4 ", " four ", 1),
+            "line 3: node 'n1': labels nvidia.com/gpu.count = 'four' is not a whole number",
+        ),
+        (DESCRIBED.replace("gpu.count", "gpu.clique"), "line 5: label 'nvidia.com/gpu.clique' appears twice"),
+        (
+            "NAME LABELS\nn1 a=b\n",
+            "no node has a GPU: n1; the text has neither nvidia.com/gpu.count nor a capacity",
+        ),
+    ],
+)
+def test_refused(text: str, message: str) -> None:
+    assert message in refusal(parse, text)

@@ -1,0 +1,59 @@
+"""Text in the dress it arrives in: UTF-16 from PowerShell, code blocks of Markdown."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+
+import topoplace as tp
+from topoplace import discovery
+from topoplace.discovery.text import decode
+
+TEXT = "\tGPU0\tGPU1\r\nGPU0\t X \tPHB\r\nGPU1\tPHB\t X \r\n"
+XML = '<?xml version="1.0" encoding="UTF-16"?>\n<system version="1"><cpu numaid="0"/></system>\n'
+
+
+@pytest.mark.parametrize("bom", ["le", "be"])
+def test_utf16_with_a_byte_order_mark_is_read(bom: str) -> None:
+    mark = {"le": codecs.BOM_UTF16_LE, "be": codecs.BOM_UTF16_BE}[bom]
+    assert decode.decoded(mark + TEXT.encode(f"utf-16-{bom}")) == TEXT
+    assert discovery.read(mark + TEXT.encode(f"utf-16-{bom}")) == discovery.read(TEXT)
+
+
+def test_an_xml_declaration_loses_its_encoding() -> None:
+    assert decode.decoded(XML.encode("utf-16")) == XML.replace(' encoding="UTF-16"', "")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (
+            codecs.BOM_UTF16_LE + b"\x00\xd8",
+            "text begins like UTF-16, but is not: bytes from 2 are no character",
+        ),
+        (
+            "GPU0".encode("utf-16-le"),
+            "text is binary: character 1 is 0 (save UTF-16 with a byte order mark, or as UTF-8)",
+        ),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(tp.TopologyError) as caught:
+        decode.decoded(data)
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize("fence", ["```", "```text", "~~~~ini", "   ```\r"])
+def test_fences_of_code_blocks_become_empty_lines(fence: str) -> None:
+    lines = decode.decoded(f"{fence}\nName=gpu Count=2\n```\n").splitlines()
+    assert [line.strip() for line in lines] == ["", "Name=gpu Count=2", ""]
+    assert discovery.read(f"{fence}\nName=gpu Count=2\n```\n").num_gpus == 2
+
+
+def test_a_quoted_text_loses_its_marks() -> None:
+    quoted = "".join(
+        f"> {line}" if line.strip() else ">\n" for line in ("```\n" + TEXT + "\n```\n").splitlines(True)
+    )
+    assert discovery.read(quoted) == discovery.read(TEXT)
+    assert decode.decoded("> a\nb > c\n") == "> a\nb > c\n"
