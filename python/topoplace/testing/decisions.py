@@ -56,6 +56,7 @@ class DecisionCheck:
         self.build = build
         self.job = job
         self.cluster = cluster
+        self._before = _contents(job, cluster)
         busy = sorted(set(range(cluster.topology.num_gpus)) - set(cluster.free_gpus()))
         wants = "".join(f", {name} = {getattr(job, name)!r}" for name in job.requirements)
         self.where = (
@@ -64,9 +65,8 @@ class DecisionCheck:
 
     def run(self) -> Outcome:
         """Check `place` and `explain` against every clause; AssertionError states the broken clause and the case."""
-        before = _contents(self.job, self.cluster)
         answer = self._place(self.policy)
-        self._require_unchanged(before, "place")
+        self._require_unchanged("place")
         for policy in (self.policy, self.build()):
             again = self._place(policy)
             agree = _text(again) == _text(answer)
@@ -75,7 +75,6 @@ class DecisionCheck:
             explained, placement = self._check_refused(answer), None
         else:
             explained, placement = self._check_explained(answer), answer
-        self._require_unchanged(before, "explain")
         texts = _text(answer), explained_text(explained)
         return Outcome(placement, explained.refusal, isinstance(answer, ValueError), texts)
 
@@ -91,7 +90,9 @@ class DecisionCheck:
 
     def _explain(self) -> Explanation:
         with no_exception(f"{self.where}: explain"):
-            return self.policy.explain(self.job, self.cluster)
+            explained = self.policy.explain(self.job, self.cluster)
+        self._require_unchanged("explain")
+        return explained
 
     def _check_refused(self, error: ValueError) -> Explanation:
         """Check that `explain` and `plan` also refuse the job, whose requirement `place` refuses by `error`."""
@@ -105,8 +106,10 @@ class DecisionCheck:
         (entry,) = queue_of([self.job])
         with no_exception(f"{self.where}: plan"):
             plan = self.policy.plan((entry,), self.cluster, 0.0)
-        rejected = [job_id for job_id, _ in plan.reject] == [entry.job_id]
-        self._require(rejected, f"place refuses: {error}; but plan does not reject the job")
+        self._require_unchanged("plan")
+        self._require(
+            entry.job_id in dict(plan.reject), f"place refuses: {error}; but plan does not reject the job"
+        )
         return explained
 
     def _check_explained(self, placement: Placement | None) -> Explanation:
@@ -145,8 +148,8 @@ class DecisionCheck:
         better = other and f"optimal = True for {placed_text(placement)}, but better is {placed_text(other)}"
         self._require(other is None, str(better))
 
-    def _require_unchanged(self, before: tuple[bytes, str, str], method: str) -> None:
-        same = _contents(self.job, self.cluster) == before
+    def _require_unchanged(self, method: str) -> None:
+        same = _contents(self.job, self.cluster) == self._before
         self._require(same, f"{method} changed the cluster, topology or job it was shown")
 
     def _require(self, holds: object, message: str) -> None:
