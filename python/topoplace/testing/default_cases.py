@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -103,20 +104,25 @@ def _fill(cluster: Cluster, gpus_left: int, rng: random.Random) -> None:
     number = 0
     while (spare := cluster.num_free - gpus_left) > 0 and (gpus := _random_gpus(cluster, spare, rng)):
         job = PATTERNS[rng.choice(sorted(PATTERNS))](len(gpus)).with_(name=f"running-{number}")
-        known = rng.random() < 0.8
-        if known and cluster.hosts.resources and rng.random() < 0.8:
+        if cluster.hosts.resources and rng.random() < 0.7:
             job = job.with_(cpus=rng.randint(1, 4), memory_gb=float(rng.randint(1, 8)))
-        placement = Placement(
-            gpus,
-            topology=cluster.topology,
-            job=job if known else None,
-            hosts=host_shares(job, gpus, cluster.topology),
-        )
-        try:
-            cluster.allocate(f"running-{number}", placement)
-        except AllocationError:  # the CPUs or memory are used up
-            cluster.allocate(f"running-{number}", gpus)
+        run_job(cluster, f"running-{number}", gpus, job if rng.random() < 0.8 else None)
         number += 1
+
+
+def run_job(cluster: Cluster, job_id: str, gpus: Sequence[int], job: JobGraph | None) -> None:
+    """Allocate free GPUs to a job, with its host shares if the hosts have them free.
+
+    job: the job graph; None if it is not known.
+    """
+    placement = Placement(tuple(gpus), topology=cluster.topology, job=job)
+    if job is not None and cluster.hosts.resources:
+        with contextlib.suppress(AllocationError):
+            cluster.allocate(
+                job_id, replace(placement, hosts=host_shares(job, placement.gpus, cluster.topology))
+            )
+            return
+    cluster.allocate(job_id, placement)
 
 
 def _random_gpus(cluster: Cluster, most: int, rng: random.Random) -> tuple[int, ...]:
