@@ -27,8 +27,8 @@ def test_a_built_in_policy_passes(name: str) -> None:
     report = check_policy(lambda: tp.policies.get(name))
     assert report.unchecked == ()
     assert report.decisions == 2016
-    assert report.placed > 250
-    assert time.process_time() - began < 10.0  # without the second process, which runs beside
+    assert report.placed > 200
+    assert time.process_time() - began < 10.0  # usually 1.5 to 5; the second process runs beside
 
 
 @pytest.mark.parametrize(

@@ -267,23 +267,23 @@ def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits)
     order, or else any partitions of different machines that together have exactly the job's size. Partitions that their
     machine cannot host are left out.
     """
-    free = [
-        part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
-    ]
-    if limits is not None:
-        free = [part for part in free if len(_hosted(job, sorted(part), topology, limits)) == len(part)]
+    free = _usable_partitions(job, topology, gpus, limits)
     exact = [part for part in free if len(part) == job.num_tasks]
     if job.single_machine:
         return [part for part in exact if len(_by_machine(part, topology)) == 1]
-    if exact or topology.num_machines == 1:
+    if exact or topology.num_machines == 1 or not free:
         return exact
-    by_size: dict[int, dict[int, GpuSet]] = {}
-    for part in free:
-        by_size.setdefault(min(_by_machine(part, topology)), {}).setdefault(len(part), part)
-    joined = _filled((sizes[max(sizes)] for sizes in by_size.values()), job.num_tasks)
-    if len(joined) < job.num_tasks:
-        joined = _joined(by_size.values(), job.num_tasks)
-    return [joined] if joined and topology.is_legal(joined) else []
+    joined = _joined(free, job.num_tasks, topology)
+    return [joined] if topology.is_legal(joined) else []
+
+
+def _usable_partitions(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits) -> list[GpuSet]:
+    """Return the partitions inside `gpus` that are not too large for the job, and that their machines can host."""
+    parts = map(frozenset, topology.partitions)
+    free = [part for part in parts if len(part) <= job.num_tasks and part <= gpus]
+    if limits is None:
+        return free
+    return [part for part in free if len(_hosted(job, sorted(part), topology, limits)) == len(part)]
 
 
 def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
@@ -295,15 +295,21 @@ def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
     return joined
 
 
-def _joined(of_machine: Iterable[Mapping[int, GpuSet]], size: int) -> GpuSet:
-    """Return a union of `size` GPUs of at most one partition of each machine; the empty set if there is none.
+def _joined(parts: Iterable[GpuSet], size: int, topology: Topology) -> GpuSet:
+    """Return the union of at most one of `parts` of each machine with exactly `size` GPUs; the empty set if none has.
 
-    of_machine: a partition of each size that the machine has.
+    The largest part of each machine, in order, is preferred.
     """
+    by_size: dict[int, dict[int, GpuSet]] = {}
+    for part in parts:
+        by_size.setdefault(min(_by_machine(part, topology)), {}).setdefault(len(part), part)
+    joined = _filled((sizes[max(sizes)] for sizes in by_size.values()), size)
+    if len(joined) == size:
+        return joined
     reached: dict[int, GpuSet] = {0: frozenset()}
-    for parts in of_machine:
+    for sizes in by_size.values():
         for total, union in list(reached.items()):
-            for count, part in parts.items():
+            for count, part in sizes.items():
                 if total + count <= size:
                     reached.setdefault(total + count, union | part)
         if size in reached:

@@ -206,9 +206,10 @@ def no_exception(where: str) -> Generator[None]:
         raise AssertionError(f"{where} raised {refused_text(error)}") from error
 
 
-def _contents(job: JobGraph, cluster: Cluster) -> tuple[bytes, str, str]:
-    # The contents as text, not the objects: a policy that changes an object changes every reference to it.
-    return cluster.snapshot(), cluster.topology.to_json(), repr(job)
+def _contents(job: JobGraph, cluster: Cluster) -> tuple[bytes, str]:
+    # The contents as text, not the objects: a policy that changes an object changes every reference to it. The snapshot
+    # contains the topology.
+    return cluster.snapshot(), repr(job)
 
 
 def _names_requirement(text: str, job: JobGraph) -> bool:
