@@ -84,7 +84,7 @@ def test_eq2_with_the_papers_digits(links: tuple[int, int, int], paper: float) -
 
 def test_eq2_reproduces_every_prediction_of_the_artifact(shared: Path) -> None:
     logs = sorted((shared / "data/mapa").glob("results-*.txt"))
-    lines = [line.split() for log in logs for line in log.read_text().splitlines()[1:]]
+    lines = [line.split() for log in logs for line in log.read_text("utf-8").splitlines()[1:]]
     printed = {(int(line[-3]), int(line[-2]), int(line[-1])): float(line[10]) for line in lines}
     assert len(logs) == 20
     assert len(printed) > 40

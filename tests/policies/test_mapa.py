@@ -49,8 +49,8 @@ def test_the_example_keeps_the_contract() -> None:
 
 
 def test_the_example_is_shown_in_the_docs_as_it_is() -> None:
-    shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text()
-    code = EXAMPLE.read_text()
+    shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text("utf-8")
+    code = EXAMPLE.read_text("utf-8")
     assert code[code.index("class HighestIds") : code.index("\n\nif __name__")].rstrip() in shown
 
 

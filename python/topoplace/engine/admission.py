@@ -274,7 +274,7 @@ def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits)
     if exact or topology.num_machines == 1 or not free:
         return exact
     joined = _joined(free, job.num_tasks, topology)
-    return [joined] if topology.is_legal(joined) else []
+    return [joined] if joined and topology.is_legal(joined) else []
 
 
 def _usable_partitions(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits) -> list[GpuSet]:
