@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -9,17 +10,23 @@ import topoplace as tp
 from topoplace import kernels
 
 NUM_THREADS = 8
+NUM_ROUNDS = 25
 JOBS = [
     pattern(size) for pattern in (tp.JobGraph.ring, tp.JobGraph.star, tp.JobGraph.tree) for size in (3, 5, 7)
 ]
 
 
-def answers(machine: tp.Topology) -> list[object]:
+def fresh_jobs() -> list[tp.JobGraph]:
+    """Return job graphs of which no search has prepared anything; those of `JobGraph.ring` are kept and shared."""
+    return [tp.JobGraph.from_edges(job.num_tasks, job.edges) for job in JOBS]
+
+
+def answers(machine: tp.Topology, jobs: Sequence[tp.JobGraph]) -> list[object]:
     """One answer of every kind for every job, as plain values."""
     classes = tp.objectives.link_class(machine)
     by_counts = kernels.LinkCountScore(classes, tp.objectives.EffectiveBandwidth())
     found: list[object] = []
-    for job in JOBS:
+    for job in jobs:
         for objective in ("sum", "bottleneck", by_counts):
             best = kernels.best_subgraph(job.graph, machine.graph, objective=objective)
             assert best is not None
@@ -33,13 +40,34 @@ def answers(machine: tp.Topology) -> list[object]:
 
 def test_threads_that_share_handles_get_the_same_answers() -> None:
     machine = tp.machines.get("cubemesh-16")
-    alone = answers(tp.Topology.from_json(machine.to_json()))
+    alone = answers(tp.Topology.from_json(machine.to_json()), fresh_jobs())
     fresh = tp.Topology.from_json(machine.to_json())
+    jobs = fresh_jobs()
     start = Barrier(NUM_THREADS)
 
     def ask(_: int) -> list[object]:
         start.wait()
-        return answers(fresh)
+        return answers(fresh, jobs)
 
     with ThreadPoolExecutor(NUM_THREADS) as pool:
         assert list(pool.map(ask, range(NUM_THREADS))) == [alone] * NUM_THREADS
+
+
+def test_threads_prepare_a_pattern_once() -> None:
+    """Nothing is prepared before the threads start, and all of them begin with the same pattern."""
+    target = tp.machines.get("dgx1-v100").graph
+    edges = tp.JobGraph.allreduce(7).edges
+    counts = {"vertex_sets": 8, "images": 0, "mappings": 0}
+    kinds = tuple(counts)
+    for distinct in kinds:
+        counts[distinct] = kernels.count_subgraphs(tp.JobGraph.allreduce(7).graph, target, distinct=distinct)
+    start = Barrier(NUM_THREADS)
+
+    def count(graph: kernels.Graph) -> dict[str, int]:
+        start.wait()
+        return {kind: kernels.count_subgraphs(graph, target, distinct=kind) for kind in kinds}
+
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        for _ in range(NUM_ROUNDS):
+            pattern = kernels.Graph.from_edges(7, edges)
+            assert list(pool.map(count, [pattern] * NUM_THREADS)) == [counts] * NUM_THREADS

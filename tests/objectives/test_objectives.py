@@ -151,3 +151,15 @@ def test_link_class(link: tuple[float, LinkKind, int], expected: int) -> None:
     assert classes.dtype == np.int8
     assert classes[0, 2] == classes[2, 0] == expected
     assert classes[0, 1] == classes[1, 2] == 2
+
+
+@pytest.mark.parametrize(
+    "weights", [(1.5, -0.5, 0.0), (-0.5, 1.5, 0.0), (0.0, -0.25, 1.25), (0.5, 0.5, 0.01)]
+)
+def test_weights_of_the_utility_are_shares_of_one(weights: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match=r"communication = |interference = |sum to 1\.01: must be 1"):
+        tp.objectives.Utility(*weights)
+
+
+def test_weights_may_be_off_by_rounding() -> None:
+    assert tp.objectives.Utility(0.1 + 0.2, 0.3, 0.4).communication == pytest.approx(0.3)
