@@ -10,7 +10,7 @@ import topoplace as tp
 from topoplace import kernels
 
 NUM_THREADS = 8
-NUM_ROUNDS = 25
+NUM_ROUNDS = 600
 JOBS = [
     pattern(size) for pattern in (tp.JobGraph.ring, tp.JobGraph.star, tp.JobGraph.tree) for size in (3, 5, 7)
 ]
@@ -56,18 +56,23 @@ def test_threads_that_share_handles_get_the_same_answers() -> None:
 def test_threads_prepare_a_pattern_once() -> None:
     """Nothing is prepared before the threads start, and all of them begin with the same pattern."""
     target = tp.machines.get("dgx1-v100").graph
-    edges = tp.JobGraph.allreduce(7).edges
-    counts = {"vertex_sets": 8, "images": 0, "mappings": 0}
-    kinds = tuple(counts)
-    for distinct in kinds:
-        counts[distinct] = kernels.count_subgraphs(tp.JobGraph.allreduce(7).graph, target, distinct=distinct)
-    start = Barrier(NUM_THREADS)
+    edges = tp.JobGraph.mesh((2, 4)).edges
 
-    def count(graph: kernels.Graph) -> dict[str, int]:
+    def ask(pattern: kernels.Graph) -> list[object]:
         start.wait()
-        return {kind: kernels.count_subgraphs(graph, target, distinct=kind) for kind in kinds}
+        counts = [
+            kernels.count_subgraphs(pattern, target, distinct=kind) for kind in ("images", "vertex_sets")
+        ]
+        remainder = kernels.best_remainder(pattern, target)
+        best = kernels.best_subgraph(pattern, target)
+        assert remainder is not None
+        assert best is not None
+        return [*counts, pattern.num_automorphisms, remainder.vertices.tolist(), best.vertices.tolist()]
 
+    start = Barrier(1)
+    alone = ask(kernels.Graph.from_edges(8, edges))
+    start = Barrier(NUM_THREADS)
     with ThreadPoolExecutor(NUM_THREADS) as pool:
         for _ in range(NUM_ROUNDS):
-            pattern = kernels.Graph.from_edges(7, edges)
-            assert list(pool.map(count, [pattern] * NUM_THREADS)) == [counts] * NUM_THREADS
+            pattern = kernels.Graph.from_edges(8, edges)
+            assert list(pool.map(ask, [pattern] * NUM_THREADS)) == [alone] * NUM_THREADS
