@@ -52,6 +52,11 @@ def test_own_topologies_and_jobs() -> None:
     assert (report.decisions, report.placed) == (2, 1)
 
 
+def test_a_policy_may_place_nothing_where_nothing_fits() -> None:
+    report = check_policy(Correct, topologies=[tp.machines.get("minsky")], jobs=[tp.JobGraph.ring(9)])
+    assert (report.decisions, report.placed) == (7, 0)
+
+
 class TestSecondProcess:
     def test_a_policy_that_cannot_be_pickled_is_named_in_the_report(self) -> None:
         class Local(Correct):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 import topoplace as tp
-from topoplace.engine.multi_machine import MachineOffer, nearest
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.multi_machine import MachineOffer, communication_range, nearest
+from topoplace.policies import TopoAware
 from topoplace.topology.fabric import Fabric, Level, numbered
 
 
@@ -45,3 +48,14 @@ def test_single_machine_takes_no_partition_of_two_machines() -> None:
         free = tp.policies.get(policy).place(pair.with_(single_machine=True), tp.Cluster(topology))
         assert free is not None
         assert free.gpus == (2, 3)
+
+
+def test_a_machine_out_of_reach_does_not_make_a_split_infinitely_dear() -> None:
+    pair = tp.Topology.from_links(2, [(0, 1, 50.0)], 12.0)
+    fabric = Fabric(numbered("m", 4), (Level("rack", ("a", "a", None, "a"), 25.0),))
+    topology = tp.Topology.cluster([pair] * 4, fabric=fabric, network=0.0)
+    assert topology.distance(0, 4) == math.inf
+    ring, view = tp.JobGraph.ring(3), ClusterView(tp.Cluster(topology))
+    least, most = communication_range(TopoAware(), view.request(ring), view)
+    assert least == topology.distance(0, 1) + 2 * topology.distance(0, 2)
+    assert most == 3 * topology.distance(0, 2)
