@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PolicyFactory = Callable[[], Policy]
 _Answer = TypeVar("_Answer")
-_MOST_ORDERS: Final = 400
+_MOST_ORDERS: Final = 2000
 """A claim to be optimal is checked if at most this many orders of GPUs have to be tried."""
 
 
