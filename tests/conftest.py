@@ -8,13 +8,26 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-settings.register_profile("dev", max_examples=30, deadline=None)
-settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("deep", max_examples=5000, deadline=None)
-settings.load_profile("dev")
+from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase, InMemoryExampleDatabase
 
 REPOSITORY = Path(__file__).parents[1]
+
+
+def example_database(folder: Path) -> ExampleDatabase:
+    """Where hypothesis keeps failing examples: in `folder`, or in memory if it is read-only."""
+    if os.access(folder, os.W_OK):
+        return DirectoryBasedExampleDatabase(folder / ".hypothesis" / "examples")
+    return InMemoryExampleDatabase()
+
+
+DATABASE = example_database(REPOSITORY)
+settings.register_profile("dev", max_examples=30, deadline=None, database=DATABASE)
+# Derandomized examples are always the same: there is nothing to keep.
+settings.register_profile(
+    "ci", max_examples=200, deadline=None, derandomize=True, print_blob=True, database=None
+)
+settings.register_profile("deep", max_examples=5000, deadline=None, database=DATABASE)
+settings.load_profile("dev")
 
 
 def pytest_report_header() -> str:

@@ -16,7 +16,7 @@ def generate() -> str:
     with tempfile.TemporaryDirectory() as directory:
         command = ["pybind11-stubgen", "topoplace._core", "--numpy-array-use-type-var", "--exit-code"]
         subprocess.run([*command, "-o", directory], check=True, stderr=subprocess.DEVNULL)
-        return (Path(directory) / "topoplace" / "_core.pyi").read_text()
+        return (Path(directory) / "topoplace" / "_core.pyi").read_text("utf-8")
 
 
 def main(arguments: list[str]) -> int:
@@ -27,7 +27,11 @@ def main(arguments: list[str]) -> int:
         return 0
     difference = list(
         difflib.unified_diff(
-            COMMITTED.read_text().splitlines(), fresh.splitlines(), "committed", "generated", lineterm=""
+            COMMITTED.read_text("utf-8").splitlines(),
+            fresh.splitlines(),
+            "committed",
+            "generated",
+            lineterm="",
         )
     )
     print("\n".join(difference or ["the stub is fresh"]))

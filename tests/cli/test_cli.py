@@ -69,7 +69,7 @@ def test_show_of_a_cluster_counts_levels_and_kinds_of_machines() -> None:
 
 def test_show_draws_machines_of_switches_as_svg(tmp_path: Path) -> None:
     succeed("show", "dgx-h100", "--svg", "-o", tmp_path)
-    assert "NVSwitch" in (tmp_path / "dgx-h100.svg").read_text()
+    assert "NVSwitch" in (tmp_path / "dgx-h100.svg").read_text("utf-8")
 
 
 def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_topologies_from_text_json_and_standard_input(tmp_path: Path) -> None:
         placed = succeed("place", source, "--gpus", "2", "--sensitive", "--gpu-model", "V100", stdin=stdin)
         assert placed.splitlines()[2].split()[:3] == ["0", "1", "50"]
     assert "minsky: GB/s" in succeed("show", described)
-    assert "minsky: GB/s" in succeed("show", "-", stdin=described.read_text())
+    assert "minsky: GB/s" in succeed("show", "-", stdin=described.read_text("utf-8"))
 
 
 def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_papers_mapa_writes_the_artifacts_log(tmp_path: Path) -> None:
     assert printed.startswith("ID startTime endTime")
     assert len(printed.splitlines()) == 4
     assert succeed(*options, "--write", log) == ""
-    assert log.read_text() == printed
+    assert log.read_text("utf-8") == printed
 
 
 def test_papers_mapa_prints_its_rows_as_json(tmp_path: Path) -> None:

@@ -1,149 +1,34 @@
-"""`check_policy` catches a broken policy of every kind."""
+"""`check_policy` finds the fault of every mutant, and none in a policy that keeps the contract."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import topoplace as tp
-from topoplace.engine.plan import Explanation, Plan, QueuedJob
-from topoplace.policies import Baseline
+from policy_mutants import MUTANTS, Correct
 from topoplace.testing import Report, check_policy
 
-Job, Cluster = tp.JobGraph, tp.Cluster
 
-
-class Correct(Baseline):
-    """What the broken ones below differ from by one method."""
-
-    def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        placement = super().place(job, cluster)
-        return placement and self.change(placement, job, cluster)
-
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return placement
-
-
-def on(placement: tp.Placement, gpus: Sequence[int]) -> tp.Placement:
-    return tp.Placement(gpus=tuple(gpus), topology=placement.topology)
-
-
-class TakesBusyGpus(Correct):
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        return placement if job.anti_affinity else on(placement, range(job.num_tasks))
-
-
-class TakesTooFew(Correct):
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        return on(placement, placement.gpus[1:] or placement.gpus)
-
-
-class IgnoresTheMachine(Correct):
-    def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return super().place(job.with_(single_machine=False), cluster)
-
-
-class SharesAMachine(Correct):
-    def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return super().place(job.with_(anti_affinity=False), cluster)
-
-
-class IgnoresTheModel(Correct):
-    def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return super().place(job.with_(gpu_model=None), cluster)
-
-
-class IgnoresTheMemory(Correct):
-    def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return super().place(job.with_(gpu_memory_gb=None), cluster)
-
-
-class ChangesItsMind(Correct):
-    calls: ClassVar = itertools.count()
-
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        return on(placement, placement.gpus[::-1]) if next(self.calls) % 2 else placement
-
-
-class Allocates(Correct):
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        cluster.allocate("mine", placement)
-        return placement
-
-
-class ChangesTheJob(Correct):
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        object.__setattr__(job, "profile", f"{job.profile}x")
-        return placement
-
-
-class ExplainsNothing(Correct):
-    def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
-        return Explanation(self.name, ())
-
-
-class ExplainsAnother(Correct):
-    def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
-        explained = super().explain(job, cluster, top)
-        return Explanation(self.name, explained.candidates[::-1], explained.refusal)
-
-
-class RanksASetTwice(Correct):
-    def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
-        explained = super().explain(job, cluster, top)
-        return Explanation(self.name, explained.candidates[:1] * 2, explained.refusal)
-
-
-class Crashes(Correct):
-    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
-        raise RuntimeError("out of cheese")
-
-
-class PlansOverlap(Correct):
-    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        placements = ((entry.job_id, self.place(entry.job, cluster)) for entry in queue)
-        return Plan(start=tuple((job_id, placement) for job_id, placement in placements if placement))
-
-
-class PlansStrangers(Correct):
-    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        return Plan(reject=(("stranger", tp.Refusal("no")),))
-
-
-class PlansByAllocating(Correct):
-    def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        if cluster.num_free:
-            cluster.allocate("mine", cluster.free_gpus()[:1])
-        return Plan()
-
-
-BROKEN: dict[type[Correct], str] = {
-    TakesBusyGpus: "are not free|is held by",
-    TakesTooFew: "1 GPUs .* for 2 tasks",
-    IgnoresTheMachine: "single_machine, but on machines",
-    SharesAMachine: "anti_affinity, but on",
-    IgnoresTheModel: "is a V100, the job needs a none such",
-    IgnoresTheMemory: "the job needs 80",
-    ChangesItsMind: "not deterministic",
-    Allocates: "place changed the cluster",
-    ChangesTheJob: "place changed the cluster, topology or job",
-    ExplainsNothing: "explain lists no candidate",
-    ExplainsAnother: "ranks .* first",
-    RanksASetTwice: "ranks a GPU set twice",
-    Crashes: "place raised RuntimeError: out of cheese",
-    PlansOverlap: "which are not free by then",
-    PlansStrangers: "not in the queue",
-    PlansByAllocating: "plan on .* changed the cluster",
-}
-
-
-@pytest.mark.parametrize("policy", BROKEN, ids=lambda policy: policy.__name__)
-def test_a_broken_policy_is_caught(policy: type[Correct]) -> None:
-    with pytest.raises(AssertionError, match=BROKEN[policy]):
+@pytest.mark.parametrize("policy", MUTANTS, ids=lambda policy: policy.__name__)
+def test_a_broken_policy_is_caught(policy: type[tp.Policy]) -> None:
+    with pytest.raises(AssertionError, match=MUTANTS[policy]):
         check_policy(policy)
+
+
+@pytest.mark.parametrize("name", tp.policies.names())
+def test_a_built_in_policy_passes(name: str) -> None:
+    began = time.process_time()
+    report = check_policy(lambda: tp.policies.get(name))
+    assert report.unchecked == ()
+    assert report.decisions == 2016
+    assert report.placed > 200
+    assert time.process_time() - began < 10.0  # usually 1.5 to 5; the second process runs beside
 
 
 @pytest.mark.parametrize(
@@ -151,7 +36,7 @@ def test_a_broken_policy_is_caught(policy: type[Correct]) -> None:
 )
 def test_a_correct_policy_passes_however_it_is_given(policy: Correct | Callable[[], Correct]) -> None:
     report = check_policy(policy, states=2)
-    assert report == Report("baseline", 252, report.placed)
+    assert report == Report("baseline", 864, report.placed)
     assert 0 < report.placed < report.decisions
 
 
@@ -165,3 +50,51 @@ def test_own_topologies_and_jobs() -> None:
         Correct, topologies=[tp.machines.get("minsky")], jobs=[tp.JobGraph.ring(2)], states=1
     )
     assert (report.decisions, report.placed) == (2, 1)
+
+
+def test_a_policy_may_place_nothing_where_nothing_fits() -> None:
+    report = check_policy(Correct, topologies=[tp.machines.get("minsky")], jobs=[tp.JobGraph.ring(9)])
+    assert (report.decisions, report.placed) == (7, 0)
+
+
+class TestSecondProcess:
+    def test_a_policy_that_cannot_be_pickled_is_named_in_the_report(self) -> None:
+        class Local(Correct):
+            pass
+
+        report = check_policy(lambda: Local(), states=0)
+        (unchecked,) = report.unchecked
+        assert unchecked.startswith("equal answers under another hash seed: the policy cannot be pickled: ")
+
+    def test_a_program_that_fails_there_is_named_in_the_report(self, tmp_path: Path) -> None:
+        guard = "if __name__ != '__main__':\n    raise RuntimeError('no second time')\n"
+        printed = _run(f"{guard}{_PROGRAM}", tmp_path).stdout
+        assert "the second process ended with RuntimeError: no second time" in printed
+
+    @pytest.mark.parametrize("guard", ["", "if __name__ == '__main__':\n    "], ids=["plain", "guarded"])
+    def test_a_policy_of_the_main_program_is_checked(self, guard: str, tmp_path: Path) -> None:
+        program = _PROGRAM.replace("print", f"{guard}print")
+        result = _run(program, tmp_path)
+        assert "policy='mine'" in result.stdout
+        assert "unchecked=()" in result.stdout
+        result = _run(program.replace("'mine'", "f'mine-{hash(str())}-{hash(str(1))}'"), tmp_path)
+        assert "depends on the hash seed" in result.stderr
+
+
+_PROGRAM = """
+from topoplace.policies import Baseline
+from topoplace.testing import check_policy
+
+class Mine(Baseline):
+    name = 'mine'
+
+print(check_policy(Mine, states=0))
+"""
+
+
+def _run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program as a script of its own, and return what it printed."""
+    path = folder / "program.py"
+    path.write_text(program, "utf-8")
+    command = [sys.executable, str(path)]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)

@@ -3,11 +3,24 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
+from topoplace.jobs.requirements import REQUIREMENTS
+from topoplace.testing.strategies import (
+    cluster_topologies,
+    clusters,
+    demanding_jobs,
+    job_graphs,
+    partitioned_topologies,
+    sliced_topologies,
+    topologies,
+)
 
 
 @given(topologies())
@@ -67,7 +80,44 @@ def test_any_cluster_survives_its_snapshot(cluster: tp.Cluster) -> None:
     )
 
 
-def test_without_hypothesis_the_import_says_what_to_install() -> None:
-    script = "import sys; sys.modules['hypothesis'] = None; import topoplace.testing.strategies"
+@given(
+    clusters(st.one_of(partitioned_topologies(), sliced_topologies(), cluster_topologies()), know_hosts=True)
+)
+def test_any_cluster_of_any_kind_survives_its_snapshot(cluster: tp.Cluster) -> None:
+    assert tp.Cluster.restore(cluster.snapshot()).snapshot() == cluster.snapshot()
+
+
+BUSY = clusters(topologies() | cluster_topologies(), know_hosts=True)
+FOUND: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {
+    **{name: (demanding_jobs(), lambda job, name=name: name in job.requirements) for name in REQUIREMENTS},
+    "two requirements": (demanding_jobs(), lambda job: len(job.requirements) > 1),
+    "a partition of two GPUs": (
+        partitioned_topologies(),
+        lambda topology: any(len(part) == 2 for part in topology.partitions),
+    ),
+    "a slice beside a whole GPU": (
+        sliced_topologies(),
+        lambda topology: len({gpu.fraction for gpu in topology.gpus}) > 1,
+    ),
+    "different hosts": (BUSY, lambda cluster: len(set(cluster.hosts.resources)) > 1),
+    "unknown hosts": (BUSY, lambda cluster: not cluster.hosts.resources),
+    "held CPUs": (BUSY, lambda cluster: (cluster.hosts.free < cluster.hosts.capacity).any()),
+    "a drained GPU": (BUSY, lambda cluster: cluster.drained_gpus() and not cluster.hosts.drained),
+    "a drained machine": (BUSY, lambda cluster: cluster.hosts.drained and cluster.num_free),
+    "known and unknown jobs": (BUSY, lambda cluster: 0 < len(cluster.jobs) < len(cluster.allocations)),
+    "a running partition": (clusters(partitioned_topologies()), lambda cluster: cluster.allocations),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_strategies_produce(what: str) -> None:
+    strategy, holds = FOUND[what]
+    unshrunk = settings(max_examples=2000, database=None, phases=[Phase.generate])
+    find(strategy, lambda value: bool(holds(value)), settings=unshrunk)
+
+
+@pytest.mark.parametrize("module", ["strategies", "policy_machine"])
+def test_without_hypothesis_the_import_says_what_to_install(module: str) -> None:
+    script = f"import sys; sys.modules['hypothesis'] = None; import topoplace.testing.{module}"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert "ImportError: topoplace.testing.strategies needs hypothesis" in result.stderr
+    assert f"ImportError: topoplace.testing.{module} needs hypothesis" in result.stderr

@@ -14,7 +14,7 @@ import pytest
 from refusals import assert_refused
 
 DAMAGED = Path(__file__).parent / "damaged"
-TABLES = {path.stem: tomllib.loads(path.read_text()) for path in sorted(DAMAGED.glob("*.toml"))}
+TABLES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(DAMAGED.glob("*.toml"))}
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,6 @@ TABLES = {path.stem: tomllib.loads(path.read_text()) for path in sorted(DAMAGED.
 )
 def test_a_damaged_text_is_refused(name: str, damage: dict[str, str], repository: Path) -> None:
     reader = importlib.import_module(f"topoplace.discovery.{TABLES[name]['reader']}")
-    assert_refused(reader.parse, (repository / "tests/data" / TABLES[name]["sample"]).read_text(), **damage)
+    assert_refused(
+        reader.parse, (repository / "tests/data" / TABLES[name]["sample"]).read_text("utf-8"), **damage
+    )

@@ -21,7 +21,7 @@ def test_python_blocks_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = page.read_text()
+    text = page.read_text("utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
@@ -33,7 +33,7 @@ def test_python_blocks_run(
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8"))
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
@@ -41,6 +41,6 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_named_paths_exist(document: Path) -> None:
     """Every `path/with/slashes` in backquotes is there; <name> and * stand for any text."""
     folders = "cpp|python|tests|docs|benchmarks|examples|tools"
-    named = re.findall(rf"`((?:{folders})/[\w./*<>-]*)`", document.read_text())
+    named = re.findall(rf"`((?:{folders})/[\w./*<>-]*)`", document.read_text("utf-8"))
     globs = {path: re.sub(r"<\w+>", "*", path.rstrip("/")) for path in named}
     assert [path for path, pattern in globs.items() if not list(REPOSITORY.glob(pattern))] == []

@@ -76,10 +76,18 @@ def test_contract_names_exist(owners: str) -> None:
 
 
 def test_one_version(repository: Path) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]
     assert topoplace.__version__ == project["version"]
-    assert f"## {project['version']}" in (repository / "CHANGELOG.md").read_text()
-    assert f"version: {project['version']}" in (repository / "CITATION.cff").read_text()
+    assert f"## {project['version']}" in (repository / "CHANGELOG.md").read_text("utf-8")
+    assert f"version: {project['version']}" in (repository / "CITATION.cff").read_text("utf-8")
+
+
+@pytest.mark.parametrize("folder", ["python", "tests", "tools", "benchmarks", "examples"])
+def test_texts_are_read_with_an_encoding(repository: Path, folder: str) -> None:
+    """Without one, what a file says depends on the locale: under LC_ALL=C nothing but ASCII can be read."""
+    call = "read_text" + "()"
+    paths = (repository / folder).rglob("*.py")
+    assert not [path.name for path in paths if call in path.read_text("utf-8")]
 
 
 INCLUDE = re.compile(r'#include [<"]([^">]+)[">]')
@@ -103,7 +111,7 @@ def test_cpp_layers(repository: Path, folder: str) -> None:
     wrong = [
         f"{path.relative_to(repository)} includes {include}"
         for path in (repository / "cpp" / folder).rglob("*.?pp")
-        for include in INCLUDE.findall(path.read_text())
+        for include in INCLUDE.findall(path.read_text("utf-8"))
         if re.match(FORBIDDEN[folder], include)
     ]
     assert not wrong

@@ -12,7 +12,7 @@ PUBLISHED = ("summit", "dgx1-p100", "dgx1-v100", "torus2d-16", "cubemesh-16")
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_machine_equals_its_published_links(name: str, shared: Path) -> None:
-    published = json.loads((shared / "data/mapa/topologies.json").read_text())[name]
+    published = json.loads((shared / "data/mapa/topologies.json").read_text("utf-8"))[name]
     machine = tp.machines.get(name)
     expected = {
         (u, v): lanes for u, v, lanes in published["edges"] + published.get("missing_in_artifact", [])

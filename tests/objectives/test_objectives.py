@@ -84,7 +84,7 @@ def test_eq2_with_the_papers_digits(links: tuple[int, int, int], paper: float) -
 
 def test_eq2_reproduces_every_prediction_of_the_artifact(shared: Path) -> None:
     logs = sorted((shared / "data/mapa").glob("results-*.txt"))
-    lines = [line.split() for log in logs for line in log.read_text().splitlines()[1:]]
+    lines = [line.split() for log in logs for line in log.read_text("utf-8").splitlines()[1:]]
     printed = {(int(line[-3]), int(line[-2]), int(line[-1])): float(line[10]) for line in lines}
     assert len(logs) == 20
     assert len(printed) > 40
@@ -151,3 +151,15 @@ def test_link_class(link: tuple[float, LinkKind, int], expected: int) -> None:
     assert classes.dtype == np.int8
     assert classes[0, 2] == classes[2, 0] == expected
     assert classes[0, 1] == classes[1, 2] == 2
+
+
+@pytest.mark.parametrize(
+    "weights", [(1.5, -0.5, 0.0), (-0.5, 1.5, 0.0), (0.0, -0.25, 1.25), (0.5, 0.5, 0.01)]
+)
+def test_weights_of_the_utility_are_shares_of_one(weights: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match=r"communication = |interference = |sum to 1\.01: must be 1"):
+        tp.objectives.Utility(*weights)
+
+
+def test_weights_may_be_off_by_rounding() -> None:
+    assert tp.objectives.Utility(0.1 + 0.2, 0.3, 0.4).communication == pytest.approx(0.3)

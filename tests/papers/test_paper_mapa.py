@@ -32,15 +32,17 @@ def claims() -> dict[str, Claim]:
 @pytest.mark.parametrize("machine", mapa.MACHINES)
 def test_every_line_of_every_log(shared: Path, machine: str, policy: str) -> None:
     folder = shared / "data/mapa"
-    jobs = (folder / "jobs-ring-s1.txt").read_text()
-    expected = (folder / f"results-{machine}-{policy}-ring-s1.txt").read_text()
+    jobs = (folder / "jobs-ring-s1.txt").read_text("utf-8")
+    expected = (folder / f"results-{machine}-{policy}-ring-s1.txt").read_text("utf-8")
     assert mapa.run_artifact(jobs, machine, policy) == expected
-    assert mapa.run_artifact(jobs, (folder / f"topology-{machine}.txt").read_text(), policy) == expected
+    assert (
+        mapa.run_artifact(jobs, (folder / f"topology-{machine}.txt").read_text("utf-8"), policy) == expected
+    )
 
 
 @pytest.mark.parametrize("machine", mapa.MACHINES)
 def test_built_in_links_are_those_of_the_files(shared: Path, machine: str) -> None:
-    read = mapa.parse_topology((shared / f"data/mapa/topology-{machine}.txt").read_text())
+    read = mapa.parse_topology((shared / f"data/mapa/topology-{machine}.txt").read_text("utf-8"))
     built = mapa.topology_of(machine)
     assert np.array_equal(built.bandwidth_matrix(), read.bandwidth_matrix())
     assert np.array_equal(tp.objectives.link_class(built), tp.objectives.link_class(read))

@@ -150,7 +150,7 @@ def started(plan: tp.Plan) -> dict[str, tp.Placement]:
     return dict(plan.start)
 
 
-@pytest.mark.parametrize("options", [{}, {"disaggregate": False}, {"network_aware": True}], ids=str)
+@pytest.mark.parametrize("options", [{"disaggregate": False}, {"network_aware": True}], ids=str)
 def test_contract(options: dict[str, Any]) -> None:
     assert check_policy(lambda: DRMaestro(**options)).placed > 200
 

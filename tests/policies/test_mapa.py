@@ -44,19 +44,13 @@ def test_unknown_name_suggests_close_ones() -> None:
         tp.policies.get("mapa-greedi")
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_contract(name: str) -> None:
-    report = check_policy(lambda: tp.policies.get(name))
-    assert report.placed > (100 if name in SHARING else 50)
-
-
 def test_the_example_keeps_the_contract() -> None:
     assert check_policy(HighestIds).policy == "highest-ids"
 
 
 def test_the_example_is_shown_in_the_docs_as_it_is() -> None:
-    shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text()
-    code = EXAMPLE.read_text()
+    shown = (EXAMPLE.parents[1] / "docs" / "policies.md").read_text("utf-8")
+    code = EXAMPLE.read_text("utf-8")
     assert code[code.index("class HighestIds") : code.index("\n\nif __name__")].rstrip() in shown
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,3 +203,45 @@ def test_a_job_gets_the_smallest_slice_that_suits(policy_name: str) -> None:
     placement = tp.policies.get(policy_name).place(tp.JobGraph.ring(1).with_(gpu_memory_gb=8), cluster)
     assert placement is not None
     assert cluster.topology.gpus[placement.gpus[0]].memory_gb == 10.0
+
+
+def partitioned_pair() -> tp.Topology:
+    """Return two machines of four GPUs, each given out one by one, in pairs or as a whole."""
+    machine = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], 12.0)
+    parts = ((0,), (1,), (2,), (3,), (0, 1), (2, 3), (0, 1, 2, 3))
+    return tp.Topology.cluster([replace(machine, partitions=parts)] * 2, network=12.5)
+
+
+@pytest.mark.parametrize("policy_name", sorted(EVERY - {"drmaestro", "g-queue", "r-queue"}))
+@pytest.mark.parametrize("job", [tp.JobGraph.ring(3), tp.JobGraph.ring(2).with_(cpus=14)], ids=["3", "CPUs"])
+def test_partitions_of_two_machines_are_joined(job: tp.JobGraph, policy_name: str) -> None:
+    """Three GPUs are a pair and a single one; of two tasks that need 7 of 8 CPUs each, a machine hosts one."""
+    cluster = tp.Cluster(partitioned_pair(), hosts=HOST)
+    placement = tp.policies.get(policy_name).place(job, cluster)
+    assert placement is not None
+    assert {gpu // 4 for gpu in placement.gpus} == {0, 1}
+    assert not placement.optimal
+    cluster.allocate("job", placement)
+
+
+@pytest.mark.parametrize("policy_name", POLICIES)
+def test_no_job_is_refused_for_ever_that_fits_partitions(policy_name: str) -> None:
+    cluster = tp.Cluster(partitioned_pair())
+    explained = tp.policies.get(policy_name).explain(tp.JobGraph.ring(3), cluster)
+    assert explained.refusal is None or "the topology has" not in explained.refusal.reason
+
+
+@pytest.mark.parametrize("policy_name", POLICIES)
+@pytest.mark.parametrize("requirement", [{"min_utility": 0.1}, {"gpu_fraction": 0.5}])
+def test_a_refused_job_does_not_spoil_an_equal_one(policy_name: str, requirement: dict[str, Any]) -> None:
+    queue = [QueuedJob("first", RING.with_(**requirement)), QueuedJob("second", RING)]
+    assert "second" in dict(tp.policies.get(policy_name).plan(queue, tp.Cluster(TOPOLOGY), 0.0).start)
+
+
+def test_all_gpus_count_where_a_machine_hosts_the_whole_job() -> None:
+    """On a DGX-1, GPUs 0 and 3 have a double NVLink, GPUs 0 and 1 a single one; the CPUs suffice for one such job."""
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"), hosts=HOST)
+    placement = tp.policies.get("mapa-greedy").place(RING.with_(cpus=8), cluster)
+    assert placement is not None
+    assert placement.gpus == (0, 3)
+    assert placement.optimal

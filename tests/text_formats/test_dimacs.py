@@ -202,7 +202,7 @@ def test_the_command_prints_and_writes_flow(tmp_path):
     assert (code, errors) == (0, "")
     assert "4 nodes, 5 arcs" in printed
     assert "14" in printed
-    assert target.read_text() == "s 14\nf 1 2 2\nf 1 3 2\nf 2 3 2\nf 2 4 0\nf 3 4 4\n"
+    assert target.read_text("utf-8") == "s 14\nf 1 2 2\nf 1 3 2\nf 2 3 2\nf 2 4 0\nf 3 4 4\n"
     for algorithm in command.ALGORITHMS:
         facts = json.loads(solve("-", "--json", "--algorithm", algorithm, stdin=SMALL)[1])
         assert (facts["status"], facts["cost"], facts["arcs_with_flow"]) == ("optimal", 14, 4)

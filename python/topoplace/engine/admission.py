@@ -61,17 +61,25 @@ def candidate_gpu_sets_among(
         return []
     gpus = _suitable(job, topology, gpus, most_memory_gb)
     if job.anti_affinity and job.num_tasks > 1:
-        alone = (gpu for gpu in _hosted(gpus, topology, limits) if topology.is_legal((gpu,)))
+        alone = (gpu for gpu in _hosted(job, gpus, topology, limits) if topology.is_legal((gpu,)))
         return [frozenset(min(group) for group in _by_machine(alone, topology).values())]
     partitioned = frozenset(topology.partitioned_gpus)
     if not partitioned:
-        return _whole_gpu_sets(job, topology, _hosted(gpus, topology, limits))
+        return _whole_gpu_sets(job, topology, _hosted(job, gpus, topology, limits))
     whole = [gpu for gpu in gpus if gpu not in partitioned]
-    legal = _legal_sets(job, topology, partitioned.intersection(gpus))
     return [
-        *_whole_gpu_sets(job, topology, _hosted(whole, topology, limits)),
-        *(part for part in legal if len(_hosted(sorted(part), topology, limits)) == len(part)),
+        *_whole_gpu_sets(job, topology, _hosted(job, whole, topology, limits)),
+        *_legal_sets(job, topology, partitioned.intersection(gpus), limits),
     ]
+
+
+def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
+    """Return True if the sets of `candidate_gpu_sets` contain every legal choice, so that the best can be proven.
+
+    They do not for `anti_affinity`, nor for partitions on several machines, which are joined only where none fits.
+    """
+    joined = topology.num_machines > 1 and not job.single_machine and bool(topology.partitioned_gpus)
+    return not (job.anti_affinity or joined)
 
 
 def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
@@ -229,12 +237,13 @@ def _suitable(job: JobGraph, topology: Topology, gpus: Sequence[int], most_memor
     return [gpu for gpu in gpus if gpu in wanted]
 
 
-def _hosted(gpus: Sequence[int], topology: Topology, limits: Limits) -> Sequence[int]:
-    """Return the lowest of `gpus` on each machine, as many as its limit."""
+def _hosted(job: JobGraph, gpus: Sequence[int], topology: Topology, limits: Limits) -> Sequence[int]:
+    """Return all `gpus` of each machine that can host the whole job, and of others the lowest, as many as the limit."""
     if limits is None:
         return gpus
+    most = np.where(limits < job.num_tasks, limits, len(gpus)).tolist()
     groups = _by_machine(gpus, topology)
-    return sorted(gpu for machine, group in groups.items() for gpu in group[: int(limits[machine])])
+    return sorted(gpu for machine, group in groups.items() for gpu in group[: most[machine]])
 
 
 def _whole_gpu_sets(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
@@ -251,26 +260,30 @@ def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[in
     return groups
 
 
-def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet) -> list[GpuSet]:
+def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits) -> list[GpuSet]:
     """Return the partitions (fixed GPU sets) inside `gpus` that have exactly as many GPUs as `job` has tasks.
 
     If there are none and the job may use several machines, join the largest fitting partition of each machine, in
-    order. Return this union if it has exactly the job's size, else nothing.
+    order, or else any partitions of different machines that together have exactly the job's size. Partitions that their
+    machine cannot host are left out.
     """
-    free = [
-        part for part in map(frozenset, topology.partitions) if len(part) <= job.num_tasks and part <= gpus
-    ]
+    free = _usable_partitions(job, topology, gpus, limits)
     exact = [part for part in free if len(part) == job.num_tasks]
     if job.single_machine:
         return [part for part in exact if len(_by_machine(part, topology)) == 1]
-    if exact or topology.num_machines == 1:
+    if exact or topology.num_machines == 1 or not free:
         return exact
-    largest: dict[int, GpuSet] = {}
-    for part in free:
-        machine = min(_by_machine(part, topology))
-        largest[machine] = max(largest.get(machine, part), part, key=len)
-    joined = _filled(largest.values(), job.num_tasks)
-    return [joined] if len(joined) == job.num_tasks and topology.is_legal(joined) else []
+    joined = _joined(free, job.num_tasks, topology)
+    return [joined] if joined and topology.is_legal(joined) else []
+
+
+def _usable_partitions(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits) -> list[GpuSet]:
+    """Return the partitions inside `gpus` that are not too large for the job, and that their machines can host."""
+    parts = map(frozenset, topology.partitions)
+    free = [part for part in parts if len(part) <= job.num_tasks and part <= gpus]
+    if limits is None:
+        return free
+    return [part for part in free if len(_hosted(job, sorted(part), topology, limits)) == len(part)]
 
 
 def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
@@ -280,3 +293,25 @@ def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
         if len(joined) + len(part) <= limit:
             joined |= part
     return joined
+
+
+def _joined(parts: Iterable[GpuSet], size: int, topology: Topology) -> GpuSet:
+    """Return the union of at most one of `parts` of each machine with exactly `size` GPUs; the empty set if none has.
+
+    The largest part of each machine, in order, is preferred.
+    """
+    by_size: dict[int, dict[int, GpuSet]] = {}
+    for part in parts:
+        by_size.setdefault(min(_by_machine(part, topology)), {}).setdefault(len(part), part)
+    joined = _filled((sizes[max(sizes)] for sizes in by_size.values()), size)
+    if len(joined) == size:
+        return joined
+    reached: dict[int, GpuSet] = {0: frozenset()}
+    for sizes in by_size.values():
+        for total, union in list(reached.items()):
+            for count, part in sizes.items():
+                if total + count <= size:
+                    reached.setdefault(total + count, union | part)
+        if size in reached:
+            break
+    return reached.get(size, frozenset())

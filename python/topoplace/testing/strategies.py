@@ -1,4 +1,4 @@
-"""Hypothesis strategies for topologies, jobs and clusters, to test programs that use topoplace.
+"""Hypothesis strategies for topologies, jobs, hosts and clusters, to test programs that use topoplace.
 
     from topoplace.testing.strategies import clusters, job_graphs
 
@@ -10,8 +10,14 @@ Examples are small, with few GPUs and few different speeds, so that ties, isolat
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from topoplace.cluster.cluster import Cluster
+from topoplace.cluster.hosts import HostResources
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
+from topoplace.testing.default_cases import run_job
+from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level, numbered
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import direct
@@ -89,22 +95,102 @@ def job_graphs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 5) -> Jo
 
 
 @st.composite
-def clusters(draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None) -> Cluster:
-    """Generate clusters in which jobs hold some GPUs and some are drained.
+def partitioned_topologies(draw: st.DrawFn, *, max_gpus: int = 6) -> Topology:
+    """Generate machines of at most `max_gpus` GPUs, of which a job may get only certain sets (partitions)."""
+    machine = draw(topologies(max_gpus=max_gpus, max_machines=1))
+    gpus = range(machine.num_gpus)
+    sets = st.frozensets(st.sampled_from(gpus), min_size=1).map(lambda part: tuple(sorted(part)))
+    return replace(machine, partitions=draw(st.lists(sets, min_size=1, max_size=6, unique=True)))
 
-    topology: a strategy for the cluster's topology, by default `topologies()`.
-    """
-    cluster = Cluster(draw(topologies() if topology is None else topology))
-    owners = draw(
-        st.lists(
-            st.sampled_from([None, None, "job-0", "job-1", "job-2"]),
-            min_size=cluster.topology.num_gpus,
-            max_size=cluster.topology.num_gpus,
-        )
+
+@st.composite
+def sliced_topologies(draw: st.DrawFn, *, max_gpus: int = 3) -> Topology:
+    """Generate machines of at most `max_gpus` GPUs, some of them divided into MIG slices of different memory."""
+    gpus: list[Gpu] = []
+    for number in range(draw(st.integers(1, max_gpus))):
+        for sevenths in draw(st.sampled_from([(7,), (3, 2, 1, 1), (4, 3), (1, 1)])):
+            at, parent = len(gpus), f"GPU{number}"
+            if sevenths == 7:
+                gpus.append(Gpu(at, parent, "A100", memory_gb=40.0))
+            else:
+                memory_gb, name = 5.0 * sevenths, f"{parent}/MIG{at}"
+                gpus.append(Gpu(at, name, "A100", memory_gb=memory_gb, parent=parent, fraction=sevenths / 7))
+    return replace(Topology.from_links(len(gpus), [], 12.0), gpus=tuple(gpus))
+
+
+@st.composite
+def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
+    """Generate up to three requirements of a job with `num_tasks` tasks, as arguments of `JobGraph.with_`."""
+    values: dict[str, st.SearchStrategy[Any]] = {
+        "min_utility": st.sampled_from([0.3, 0.9]),
+        "gpu_memory_gb": st.sampled_from([4.0, 10.0, 16.0, 40.0]),
+        "gpu_model": st.sampled_from(["V100", "A100", ("H100", "A100")]),
+        "gpu_fraction": st.just(0.5),
+        "cpus": st.integers(1, 12),
+        "memory_gb": st.sampled_from([1.0, 8.5, 40.0]),
+        "single_machine": st.just(True),
+        "anti_affinity": st.just(True),
+        "memory_bandwidth": st.just(20.0),
+        "processes": st.integers(1, max(num_tasks, 1)),
+        "drives": st.integers(1, 2),
+    }
+    names = draw(st.lists(st.sampled_from(sorted(values)), unique=True, max_size=3))
+    if num_tasks > 1 and {"single_machine", "anti_affinity"} <= set(names):
+        names.remove("anti_affinity")  # both together are refused
+    return {name: draw(values[name]) for name in names}
+
+
+@st.composite
+def demanding_jobs(draw: st.DrawFn, *, min_tasks: int = 1, max_tasks: int = 4) -> JobGraph:
+    """Generate job graphs of min_tasks..max_tasks tasks with up to three `requirements`."""
+    job = draw(job_graphs(min_tasks=min_tasks, max_tasks=max_tasks))
+    return job.with_(**draw(requirements(job.num_tasks)))
+
+
+@st.composite
+def hosts(draw: st.DrawFn, topology: Topology) -> list[HostResources] | None:
+    """Generate the resources of each machine of `topology`, or None for unknown hosts."""
+    if draw(st.booleans()):
+        return None
+    one = st.builds(
+        HostResources,
+        cpus=st.integers(0, 16),
+        memory_gb=st.sampled_from([0.0, 16.0, 64.0]),
+        drives=st.integers(0, 2),
     )
-    for job in sorted({owner for owner in owners if owner}):
-        gpus = [gpu for gpu, owner in enumerate(owners) if owner == job]
-        cluster.allocate(job, draw(st.permutations(gpus)))
-    for gpu in draw(st.lists(st.integers(0, cluster.topology.num_gpus - 1), max_size=2)):
-        cluster.drain(gpu)
+    number = topology.num_machines
+    return draw(st.lists(one, min_size=number, max_size=number))
+
+
+@st.composite
+def clusters(
+    draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None, *, know_hosts: bool = False
+) -> Cluster:
+    """Generate clusters in which jobs hold some GPUs, and some GPUs or a machine are drained.
+
+    The graphs of some jobs are known.
+
+    topology: a strategy for the cluster's topology, by default `topologies()`. know_hosts: True if some clusters know
+    their `hosts`, of which jobs hold some resources.
+    """
+    chosen = draw(topologies() if topology is None else topology)
+    cluster = Cluster(chosen, draw(hosts(chosen)) if know_hosts else None)
+    for number in range(draw(st.integers(0, 3))):
+        if gpus := draw(_free_gpus(cluster)):
+            job = draw(st.none() | job_graphs(min_tasks=len(gpus), max_tasks=len(gpus)))
+            cpus = draw(st.integers(0, 4)) if know_hosts else 0
+            run_job(cluster, f"job-{number}", gpus, job and job.with_(cpus=cpus))
+    targets = st.sampled_from([*range(chosen.num_gpus), *chosen.machine_names])
+    for target in draw(st.lists(targets, max_size=2)):
+        cluster.drain(target)
     return cluster
+
+
+@st.composite
+def _free_gpus(draw: st.DrawFn, cluster: Cluster) -> list[int]:
+    """Generate free GPUs that one job may hold, in any order; none if no partition is free."""
+    free = cluster.free_gpus()
+    if parts := cluster.topology.partitions:
+        legal = [part for part in parts if set(part) <= set(free)]
+        return draw(st.permutations(draw(st.sampled_from(legal)))) if legal else []
+    return draw(st.lists(st.sampled_from(free), unique=True)) if free else []

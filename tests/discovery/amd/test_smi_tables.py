@@ -22,7 +22,7 @@ NUMA = "GPU[0] : (Topology) Numa Node: 0\nGPU[1] : (Topology) Numa Node: -1\nGPU
 @pytest.fixture
 def text(repository: Path) -> str:
     """A whole `rocm-smi --showtopo`: a chain of three GPUs by xGMI, and a fourth on PCIe."""
-    return (repository / "tests/data/rocm-showtopo-4gpu.txt").read_text()
+    return (repository / "tests/data/rocm-showtopo-4gpu.txt").read_text("utf-8")
 
 
 def pairs(topology: tp.Topology) -> dict[tuple[int, int], tuple[tp.LinkKind, int, float]]:
@@ -84,7 +84,7 @@ def test_bandwidths_tell_direct_links_and_their_lanes(repository: Path) -> None:
 
 
 def test_all_tables_of_amd_smi(repository: Path) -> None:
-    topology = smi_tables.parse((repository / "tests/data/amd-smi-topology-2gpu.txt").read_text())
+    topology = smi_tables.parse((repository / "tests/data/amd-smi-topology-2gpu.txt").read_text("utf-8"))
     assert pairs(topology) == {(0, 1): (XGMI, 1, 50.0)}
     assert [(gpu.name, gpu.bus_id) for gpu in topology.gpus] == [
         ("0000:0c:00.0", "0000:0c:00.0"),
@@ -94,13 +94,13 @@ def test_all_tables_of_amd_smi(repository: Path) -> None:
 
 
 def test_drivers_that_tell_no_bandwidth_do_not_hide_links(repository: Path) -> None:
-    text = (repository / "tests/data/amd-smi-topology-2gpu.txt").read_text()
+    text = (repository / "tests/data/amd-smi-topology-2gpu.txt").read_text("utf-8")
     topology = smi_tables.parse(text.replace("50000-50000", "0-0"), "MI300X")
     assert pairs(topology) == {(0, 1): (XGMI, 1, 64.0)}
 
 
 def test_no_peer_access_is_noted(repository: Path) -> None:
-    text = (repository / "tests/data/amd-smi-topology-2gpu.txt").read_text()
+    text = (repository / "tests/data/amd-smi-topology-2gpu.txt").read_text("utf-8")
     closed = text.replace("ENABLED      ENABLED\n", "ENABLED      DISABLED\n", 1).replace(
         "0000:22:00.0 ENABLED      ENABLED", "0000:22:00.0 DISABLED     ENABLED"
     )
@@ -157,7 +157,7 @@ def test_recognised(text: str) -> None:
 @pytest.fixture
 def listed(repository: Path) -> str:
     """`amd-smi topology --json`: two GPUs with two xGMI links, and one across the sockets."""
-    return (repository / "tests/data/amd-smi-topology-3gpu.json").read_text()
+    return (repository / "tests/data/amd-smi-topology-3gpu.json").read_text("utf-8")
 
 
 def test_json_of_amd_smi(listed: str) -> None:

@@ -12,7 +12,7 @@ from topoplace.topology.links.link import LinkKind
 
 @pytest.fixture(scope="module")
 def config(repository: Path) -> str:
-    return (repository / "tests/data/hived-config.yaml").read_text()
+    return (repository / "tests/data/hived-config.yaml").read_text("utf-8")
 
 
 def test_cell_types(config: str) -> None:

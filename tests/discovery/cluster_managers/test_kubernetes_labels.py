@@ -20,12 +20,12 @@ LEVELS = {"rack": "example.com/rack", "block": "example.com/block"}
 
 @pytest.fixture(scope="module")
 def nodes(repository: Path) -> str:
-    return (repository / "tests/data/k8slabels-nodes.yaml").read_text()
+    return (repository / "tests/data/k8slabels-nodes.yaml").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
 def mixed(repository: Path) -> str:
-    return (repository / "tests/data/k8slabels-mig-mixed.txt").read_text()
+    return (repository / "tests/data/k8slabels-mig-mixed.txt").read_text("utf-8")
 
 
 def fabric_of(topology: tp.Topology) -> Fabric:

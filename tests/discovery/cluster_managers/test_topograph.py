@@ -10,7 +10,7 @@ from topoplace.topology.links.link import LinkKind
 
 
 def test_model(repository: Path) -> None:
-    text = (repository / "tests/data/topographmodel-racks.yaml").read_text()
+    text = (repository / "tests/data/topographmodel-racks.yaml").read_text("utf-8")
     assert topograph.recognised(text)
     fabric = topograph.parse(text)
     assert fabric.machines == ("n01", "n02", "n03", "n05", "11", "12", "n21")

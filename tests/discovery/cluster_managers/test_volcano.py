@@ -9,7 +9,7 @@ from topoplace.discovery.cluster_managers import volcano
 
 
 def test_tiers(repository: Path) -> None:
-    text = (repository / "tests/data/volcano-hypernodes.yaml").read_text()
+    text = (repository / "tests/data/volcano-hypernodes.yaml").read_text("utf-8")
     assert volcano.recognised(text)
     fabric = volcano.parse(text)
     assert fabric.machines == ("n0", "n1", "n2", "n3")

@@ -16,13 +16,13 @@ NVSWITCH, SYSTEM, HOST, PCIE = tp.LinkKind.NVSWITCH, tp.LinkKind.SYSTEM, tp.Link
 @pytest.fixture
 def switches(repository: Path) -> str:
     """Two sockets; two GPUs below one PCIe switch and an NVSwitch, a third below the other NVSwitch."""
-    return (repository / "tests/data/hwloc-v3-switches.xml").read_text()
+    return (repository / "tests/data/hwloc-v3-switches.xml").read_text("utf-8")
 
 
 @pytest.fixture
 def packages(repository: Path) -> str:
     """Two P100 with NVLinks to their socket, and a co-processor that is no display device on the other socket."""
-    return (repository / "tests/data/hwloc-v2-packages.xml").read_text()
+    return (repository / "tests/data/hwloc-v2-packages.xml").read_text("utf-8")
 
 
 def without_matrix(text: str) -> str:

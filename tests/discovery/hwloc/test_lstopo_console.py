@@ -12,13 +12,13 @@ from topoplace.discovery.hwloc import lstopo_console
 @pytest.fixture
 def power9(repository: Path) -> str:
     """`lstopo-no-graphics -v`: a GPU that only its memory names, and one with a vendor, a driver and a bridge."""
-    return (repository / "tests/data/lstopo-power9.txt").read_text()
+    return (repository / "tests/data/lstopo-power9.txt").read_text("utf-8")
 
 
 @pytest.fixture
 def short(repository: Path) -> str:
     """`lstopo-no-graphics`: two GPUs below one switch, the chip of the board's console, an adapter."""
-    return (repository / "tests/data/lstopo-short.txt").read_text()
+    return (repository / "tests/data/lstopo-short.txt").read_text("utf-8")
 
 
 def test_gpus_and_sockets_of_the_long_form(power9: str) -> None:

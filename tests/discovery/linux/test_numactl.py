@@ -13,7 +13,7 @@ from topoplace.discovery.text.cpu_list import list_of
 @pytest.fixture
 def text(repository: Path) -> str:
     """Two sockets, each with a node of CPUs and one of high-bandwidth memory alone."""
-    return (repository / "tests/data/numactl-2-sockets-hbm.txt").read_text()
+    return (repository / "tests/data/numactl-2-sockets-hbm.txt").read_text("utf-8")
 
 
 def machine(*numa_nodes: int | None) -> tp.Topology:

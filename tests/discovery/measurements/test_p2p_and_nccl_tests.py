@@ -11,8 +11,8 @@ import topoplace as tp
 from topoplace.discovery.measurements import p2p_and_nccl_tests
 
 DATA = Path(__file__).parents[2] / "data"
-P2P = (DATA / "measured-p2p-2gpu.txt").read_text()
-TESTS = (DATA / "measured-nccltests-3gpu.txt").read_text()
+P2P = (DATA / "measured-p2p-2gpu.txt").read_text("utf-8")
+TESTS = (DATA / "measured-nccltests-3gpu.txt").read_text("utf-8")
 
 
 def test_copies_one_way_at_the_slower_of_both() -> None:

@@ -11,7 +11,7 @@ from topoplace.discovery.measurements import rocm_bandwidth_test
 
 @pytest.fixture
 def text(repository: Path) -> str:
-    return (repository / "tests/data/rocm-bandwidth-test-2gpu.txt").read_text()
+    return (repository / "tests/data/rocm-bandwidth-test-2gpu.txt").read_text("utf-8")
 
 
 def test_the_slower_direction_of_a_one_way_copy_counts(text: str) -> None:

@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 def fixture(name: str) -> str:
-    return (DATA / f"{name}.xml").read_text()
+    return (DATA / f"{name}.xml").read_text("utf-8")
 
 
 NVSWITCH, SKELETON, C2C, POWER9, SELF_LOOPS, XGMI, GRAPH = (

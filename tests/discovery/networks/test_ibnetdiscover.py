@@ -12,7 +12,7 @@ parse = ibnetdiscover.parse
 
 @pytest.fixture(scope="module")
 def rails(repository: Path) -> str:
-    return (repository / "tests/data/ibnetdiscover-rails.txt").read_text()
+    return (repository / "tests/data/ibnetdiscover-rails.txt").read_text("utf-8")
 
 
 def test_rails_and_spines(rails: str) -> None:

@@ -10,7 +10,7 @@ from topoplace.topology.links.link import LinkKind
 
 
 def test_compute_nodes(repository: Path) -> None:
-    text = (repository / "tests/data/netq-computenodes.json").read_text()
+    text = (repository / "tests/data/netq-computenodes.json").read_text("utf-8")
     assert netq.recognised(text)
     fabric = netq.parse(text)
     assert fabric.machines == ("t1", "t2", "t3", "t4")
@@ -29,7 +29,7 @@ def test_compute_nodes(repository: Path) -> None:
 
 
 def test_graph(repository: Path) -> None:
-    text = (repository / "tests/data/netq-graph.json").read_text()
+    text = (repository / "tests/data/netq-graph.json").read_text("utf-8")
     assert netq.recognised(text)
     fabric = netq.parse(text)
     assert fabric.machines == ("h1", "h2", "h3")

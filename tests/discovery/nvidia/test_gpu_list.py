@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.discovery.nvidia import gpu_list, nvlink_status
 
-MIG = (Path(__file__).parents[2] / "data/nvidialist-mig.txt").read_text()
+MIG = (Path(__file__).parents[2] / "data/nvidialist-mig.txt").read_text("utf-8")
 
 
 def test_slices_are_fractions_of_their_parents() -> None:

@@ -14,8 +14,8 @@ from topoplace.topology.links.link import NONE, Link
 
 LinkKind = tp.LinkKind
 DATA = Path(__file__).parents[2] / "data"
-BRIDGE = (DATA / "nvlinks-2gpu-bridge.txt").read_text()
-NVSWITCH = (DATA / "nvlinks-3gpu-nvswitch.txt").read_text()
+BRIDGE = (DATA / "nvlinks-2gpu-bridge.txt").read_text("utf-8")
+NVSWITCH = (DATA / "nvlinks-3gpu-nvswitch.txt").read_text("utf-8")
 STATUS, REMOTE = BRIDGE.split("$ nvidia-smi nvlink -R\n")
 
 

@@ -230,9 +230,9 @@ def expected_of(index: str) -> tuple[int, int, Counter[tuple[str, int]]]:
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_sample_of_a_real_machine(sample: str, shared: Path) -> None:
-    index = (shared / "data/topo/INDEX.md").read_text()
+    index = (shared / "data/topo/INDEX.md").read_text("utf-8")
     line = next(line for line in index.split("\n") if line.startswith(f"| topom-{sample}.txt"))
-    text = (shared / f"data/topo/topom-{sample}.txt").read_text()
+    text = (shared / f"data/topo/topom-{sample}.txt").read_text("utf-8")
     topology = parse(text)
     found = Counter(
         {(kind.name.replace("NVSWITCH", "NVLINK"), n): count for (kind, n), count in links(topology).items()}
@@ -255,7 +255,7 @@ def test_no_file_of_any_kind_crashes_the_parser(shared: Path) -> None:
 
 
 def test_sample_without_a_model_is_placed_as_the_built_in_machine(shared: Path) -> None:
-    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text())
+    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text("utf-8"))
     job = tp.JobGraph.ring(3).with_(bandwidth_sensitive=True)
     placements = [
         tp.policies.get("mapa-preserve").place(job, tp.Cluster(topology))
@@ -266,7 +266,7 @@ def test_sample_without_a_model_is_placed_as_the_built_in_machine(shared: Path) 
 
 
 def test_sample_of_a_dgx1_is_the_built_in_machine(shared: Path) -> None:
-    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text(), "V100")
+    sample = parse((shared / "data/topo/topom-dgx1v100-ib-09.txt").read_text("utf-8"), "V100")
     built_in = tp.machines.get("dgx1-v100")
     assert sample.links == built_in.links
     assert (sample.bandwidth_matrix() == built_in.bandwidth_matrix()).all()

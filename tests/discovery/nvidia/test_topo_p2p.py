@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.discovery.nvidia import topo_matrix, topo_p2p
 
-MIXED = (Path(__file__).parents[2] / "data/topop2p-3gpu.txt").read_text()
+MIXED = (Path(__file__).parents[2] / "data/topop2p-3gpu.txt").read_text("utf-8")
 
 
 def test_statuses() -> None:

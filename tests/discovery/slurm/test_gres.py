@@ -17,12 +17,12 @@ parse = gres.parse
 
 @pytest.fixture(scope="module")
 def links(repository: Path) -> str:
-    return (repository / "tests/data/gres-links.conf").read_text()
+    return (repository / "tests/data/gres-links.conf").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
 def nodes(repository: Path) -> str:
-    return (repository / "tests/data/gres-nodes.conf").read_text()
+    return (repository / "tests/data/gres-nodes.conf").read_text("utf-8")
 
 
 def test_links_are_in_the_order_of_pci(links: str) -> None:

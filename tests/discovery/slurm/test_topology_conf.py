@@ -15,7 +15,7 @@ from topoplace.topology.fabric import Fabric
 
 
 def fixture(repository: Path, name: str) -> Fabric:
-    text = (repository / "tests/data" / name).read_text()
+    text = (repository / "tests/data" / name).read_text("utf-8")
     assert topology_conf.recognised(text)
     return topology_conf.parse(text)
 

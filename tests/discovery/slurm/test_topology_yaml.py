@@ -15,7 +15,7 @@ parse = topology_yaml.parse
 
 @pytest.fixture
 def text(repository: Path) -> str:
-    return (repository / "tests/data/slurmtopo-topologies.yaml").read_text()
+    return (repository / "tests/data/slurmtopo-topologies.yaml").read_text("utf-8")
 
 
 def test_the_default_is_what_the_conf_would_say(text: str) -> None:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 from topoplace import _checks, kernels
+from topoplace.engine.admission import every_gpu_set_counts
 from topoplace.engine.policy import SearchPolicy
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, scores_of
@@ -108,5 +109,5 @@ class MapaPolicy(SearchPolicy):
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
-        proven = optimal and not job.anti_affinity
+        proven = optimal and every_gpu_set_counts(job, cluster.topology)
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)

@@ -147,6 +147,8 @@ class _Walk:
         job, refused = entry.job, self.refused
         if id(job) in refused.jobs:  # refused in this walk; `plan` skips jobs refused before
             return None
+        if job.requirements and (refusal := cannot_honour(job, self._view.cluster, self._policy.name)):
+            return refusal
         request = self._view.request(job)
         needs = self._memory.needs.get(request) or self._needs(request)
         if isinstance(needs, Refusal):
@@ -159,8 +161,7 @@ class _Walk:
     def _needs(self, request: JobRequest) -> NodeNeeds | Refusal:
         view, policy = self._view, self._policy
         needs = NodeNeeds(request.job, view.columns.fixed)
-        refusal = cannot_honour(request.job, view.cluster, policy.name)
-        known = refusal or policy.why_never(needs, view.columns.idle()) or needs
+        known = policy.why_never(needs, view.columns.idle()) or needs
         self._memory.needs[request] = known
         return known
 

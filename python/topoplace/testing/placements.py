@@ -1,0 +1,155 @@
+"""Checks of one placement: GPUs, requirements, host shares and scores, each recomputed from the topology."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from topoplace.cluster.host_shares import needs_hosts
+from topoplace.cluster.hosts import HostAllocation
+from topoplace.engine.admission import suits_of
+from topoplace.errors import AllocationError
+from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.objectives.links import (
+    aggregated_bandwidth,
+    bottleneck_bandwidth,
+    link_counts,
+    preserved_bandwidth,
+)
+from topoplace.objectives.utility import communication_cost
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+
+MOST_MEMORY_BANDWIDTH: Final = 1e6
+"""GB/s of host memory that no machine has; a policy that counts memory bandwidth places no job that needs as much."""
+_TOLERANCE: Final = 1e-6
+
+
+def check_placement(
+    placement: Placement, job: JobGraph, cluster: Cluster, model: EffectiveBandwidth | None = None
+) -> None:
+    """Check that `cluster` can allocate the placement, and that it meets the job's requirements and states true scores.
+
+    AssertionError says what is wrong. These scores are recomputed if the placement states them: the four bandwidths,
+    effective_bandwidth_extrapolated, communication_cost and remote_gpus.
+
+    model: the model of the score effective_bandwidth, by default MAPA's.
+    """
+    for faults in (_gpu_faults, _requirement_faults, _host_faults):
+        if fault := next(faults(placement, job, cluster), None):
+            raise AssertionError(fault)
+    if fault := next(_score_faults(placement, job, cluster, model or EffectiveBandwidth()), None):
+        raise AssertionError(fault)
+
+
+def _gpu_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:
+    gpus, topology = placement.gpus, cluster.topology
+    if placement.topology != topology:
+        yield f"the placement is on {placement.topology.name}"
+    if len(gpus) != job.num_tasks:
+        yield f"{len(gpus)} GPUs {gpus} for {job.num_tasks} tasks"
+    if busy := sorted(gpu for gpu in gpus if cluster.owner(gpu) is not None):
+        yield f"GPUs {busy} are not free"
+    if drained := sorted(set(gpus).intersection(cluster.drained_gpus())):
+        yield f"GPUs {drained} are drained"
+    if gpus and not topology.is_legal(gpus):
+        yield f"{gpus} is not a partition"
+
+
+def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:
+    topology, suits = cluster.topology, suits_of(job)
+    for gpu in placement.gpus:
+        described = topology.gpus[gpu]
+        if not suits(described):
+            wanted = f"gpu_model = {job.gpu_model!r} and gpu_memory_gb = {job.gpu_memory_gb}"
+            yield f"GPU {gpu} is a {described.model} of {described.memory_gb} GB; the job has {wanted}"
+    machines = [topology.gpus[gpu].machine for gpu in placement.gpus]
+    if job.single_machine and len(set(machines)) > 1:
+        yield f"single_machine, but on machines {sorted(set(machines))}"
+    if job.anti_affinity and len(set(machines)) < len(machines):
+        yield f"anti_affinity, but on {machines}"
+    if job.gpu_fraction < 1:
+        yield f"gpu_fraction = {job.gpu_fraction:g}, but a placement gives whole GPUs: the policy must refuse it"
+    if job.min_utility and "utility" not in placement.scores:
+        yield f"min_utility = {job.min_utility:g}, but the placement does not state the score 'utility'"
+    if (job.memory_bandwidth or 0.0) >= MOST_MEMORY_BANDWIDTH:
+        yield f"memory_bandwidth = {job.memory_bandwidth:g}, which no machine has"
+
+
+def _host_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:
+    shares, hosts = placement.hosts, cluster.hosts
+    if (needs_hosts(job) or job.drives) and not hosts.resources:
+        yield "the job needs host resources, and the cluster does not know its hosts: the policy must refuse it"
+    if len(placement.drives) != job.drives:
+        yield f"{len(placement.drives)} drives, the job needs {job.drives}"
+    if shares or needs_hosts(job):
+        yield from _share_faults(placement, job, hosts.pool_of().tolist())
+    try:
+        hosts.check(HostAllocation(shares, placement.drives, placement.remote))
+    except AllocationError as error:
+        yield f"does not fit: {error}"
+
+
+def _share_faults(placement: Placement, job: JobGraph, pool_of: list[int]) -> Iterator[str]:
+    """Yield what is wrong with the host shares. pool_of: the pool of each machine."""
+    shares, machine_of = placement.hosts, placement.topology.machine_of
+    if len(shares) not in (job.processes, job.num_tasks):
+        yield f"{len(shares)} host shares for {job.processes} processes of {job.num_tasks} tasks"
+        return
+    cpus, memory_gb = sum(share.cpus for share in shares), sum(share.memory_gb for share in shares)
+    rounded_up = len(shares) - 1 if job.cpus else 0
+    if not 0 <= cpus - (job.cpus or 0) <= rounded_up:
+        yield f"the host shares add up to {cpus} CPUs, the job needs {job.cpus}"
+    if not math.isclose(memory_gb, job.memory_gb or 0.0, rel_tol=_TOLERANCE):
+        yield f"the host shares add up to {memory_gb:g} GB of memory, the job needs {job.memory_gb}"
+    for task, gpu in enumerate(placement.gpus):
+        host, machine = placement.host_of(task), int(machine_of[gpu])
+        far = host is not None and pool_of[host] != pool_of[machine]
+        if far != (gpu in placement.remote):
+            yield (
+                f"GPU {gpu} of task {task} is on machine {machine}, its process on {host}, "
+                f"but remote = {placement.remote}"
+            )
+
+
+def _score_faults(
+    placement: Placement, job: JobGraph, cluster: Cluster, model: EffectiveBandwidth
+) -> Iterator[str]:
+    for name, stated in placement.scores.items():
+        if math.isnan(stated):
+            yield f"score {name} is not a number"
+        if name not in RECOMPUTED:
+            continue
+        true = RECOMPUTED[name](placement, job, cluster, model)
+        if not math.isclose(stated, true, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            yield f"states {name} {stated:g} on {placement.gpus}, where it is {true:g}"
+
+
+Score = Callable[["Placement", "JobGraph", "Cluster", EffectiveBandwidth], float]
+"""Compute a score of a placement from the topology and the free GPUs."""
+RECOMPUTED: Final[dict[str, Score]] = {
+    "aggregated_bandwidth": lambda placement, job, cluster, model: aggregated_bandwidth(
+        job, placement.gpus, cluster.topology
+    ),
+    "bottleneck_bandwidth": lambda placement, job, cluster, model: bottleneck_bandwidth(
+        job, placement.gpus, cluster.topology
+    ),
+    "effective_bandwidth": lambda placement, job, cluster, model: model.of_counts(
+        *link_counts(job, placement.gpus, cluster.topology)
+    ),
+    "preserved_bandwidth": lambda placement, job, cluster, model: preserved_bandwidth(
+        placement.gpus, cluster.topology, cluster.free_gpus()
+    ),
+    "effective_bandwidth_extrapolated": lambda placement, job, cluster, model: float(
+        job.num_tasks not in FITTED_TASKS
+    ),
+    "communication_cost": lambda placement, job, cluster, model: communication_cost(
+        job, placement.gpus, cluster.topology
+    ),
+    "remote_gpus": lambda placement, job, cluster, model: float(len(placement.remote)),
+}
+"""How each known score is recomputed."""

@@ -1,0 +1,61 @@
+"""The order in which splits of a job over several machines are tried."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import topoplace as tp
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.multi_machine import MachineOffer, communication_range, nearest
+from topoplace.policies import TopoAware
+from topoplace.topology.fabric import Fabric, Level, numbered
+
+
+def offers(sizes: list[int]) -> list[MachineOffer]:
+    """Return an offer of so many GPUs for each machine."""
+    return [MachineOffer(machine, (1 << size) - 1, (), size) for machine, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "racks", "machines"),
+    [
+        ([4, 4, 3, 3], "aabb", [2, 3]),  # the rack with the fewest free GPUs
+        ([3, 3, 4, 4], "aabb", [0, 1]),
+        ([3, 3, 3, 3], "aabb", [0, 1]),  # the lowest machine number
+        ([3, 3, 3, 3], "baba", [0, 2]),
+        ([3, 3, 3, 3], "abab", [0, 2]),
+        ([2, 2, 2, 6], "aaab", [0, 3]),  # the fewest machines before the nearest
+    ],
+)
+def test_the_fewest_machines_then_the_nearest_then_the_fullest(
+    sizes: list[int], racks: str, machines: list[int]
+) -> None:
+    fabric = Fabric(numbered("m", len(sizes)), (Level("rack", tuple(racks), 25.0),))
+    size = 7 if 6 in sizes else 6
+    split = next(iter(nearest(offers(sizes), size, fabric)))
+    assert sorted(machine for machine, _ in split) == machines
+
+
+def test_single_machine_takes_no_partition_of_two_machines() -> None:
+    machines = ["a", "a", "b", "b"]
+    plain = tp.Topology.from_links(4, [], 12.0, machines=machines)
+    topology = replace(plain, partitions=((0, 2), (2, 3)))
+    pair = tp.JobGraph.ring(2)
+    for policy in ("baseline", "mapa-greedy", "mapa-preserve"):
+        free = tp.policies.get(policy).place(pair.with_(single_machine=True), tp.Cluster(topology))
+        assert free is not None
+        assert free.gpus == (2, 3)
+
+
+def test_a_machine_out_of_reach_does_not_make_a_split_infinitely_dear() -> None:
+    pair = tp.Topology.from_links(2, [(0, 1, 50.0)], 12.0)
+    fabric = Fabric(numbered("m", 4), (Level("rack", ("a", "a", None, "a"), 25.0),))
+    topology = tp.Topology.cluster([pair] * 4, fabric=fabric, network=0.0)
+    assert topology.distance(0, 4) == math.inf
+    ring, view = tp.JobGraph.ring(3), ClusterView(tp.Cluster(topology))
+    least, most = communication_range(TopoAware(), view.request(ring), view)
+    assert least == topology.distance(0, 1) + 2 * topology.distance(0, 2)
+    assert most == 3 * topology.distance(0, 2)
