@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.kernels import WorkBudget
     from topoplace.placement import Placement
 
 
@@ -23,6 +24,8 @@ class Baseline(MapaPolicy):
     name = "baseline"
     artifact_rule = "baseline"
 
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def search(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the placement on the GPUs in `required` and the lowest other GPUs in `free`."""
-        return self.first_fit(job, cluster, free, required)
+        return self.first_fit(job, cluster, free, required, budget)
