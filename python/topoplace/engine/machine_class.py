@@ -194,21 +194,20 @@ def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
     place = {gpu: local for local, gpu in enumerate(gpus)}
     inside = [part for part in topology.partitions if place.keys() >= set(part)]
     partitions = tuple(sorted(mask_of(place[gpu] for gpu in part) for part in inside))
+    return MachineClass(described, *_tables(topology, gpus), partitions)
+
+
+def _tables(topology: Topology, gpus: Sequence[int]) -> tuple[NDArray[np.float64], Rows[float], Rows[int]]:
+    """Return the distances, the bandwidths and the link classes of the pairs of `gpus`."""
     if len(gpus) <= _MAX_PAIRED_GPUS:
         links = [[topology.link(u, v) for v in gpus] for u in gpus]
         distance = np.array([[topology.distances.of(link) for link in row] for row in links])
         bandwidth = [[link.gb_per_s for link in row] for row in links]
-        classes = [[class_of(link) for link in row] for row in links]
-        return MachineClass(described, distance, bandwidth, classes, partitions)
+        return distance, bandwidth, [[class_of(link) for link in row] for row in links]
     tables = topology.derived(LinkTables)
     among = (np.s_[:], np.s_[:]) if len(gpus) == topology.num_gpus else np.ix_(gpus, gpus)
-    return MachineClass(
-        described,
-        topology.distance_matrix()[among],
-        rows_of(tables.matrix[among]),
-        rows_of(tables.link_class[among]),
-        partitions,
-    )
+    distance = topology.distance_matrix()[among]
+    return distance, rows_of(tables.matrix[among]), rows_of(tables.link_class[among])
 
 
 def _distinct(given: Sequence[MachineClass]) -> tuple[list[MachineClass], list[int]]:
