@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import topoplace as tp
+from topoplace import kernels
 from topoplace.engine import policy as engine_policy
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget, best_subgraph
@@ -130,3 +133,27 @@ def test_a_budget_is_shared_by_searches() -> None:
     assert WorkBudget(3).limit(5) == 3
     with pytest.raises(ValueError, match="nodes = -1"):
         WorkBudget(-1)
+
+
+def test_few_of_many_gpus_are_searched_in_a_graph_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    search = kernels.best_subgraph
+
+    def noted(pattern: kernels.Graph, target: kernels.Graph, **options: Any) -> kernels.Embedding | None:
+        sizes.append(target.num_vertices)
+        return search(pattern, target, **options)
+
+    monkeypatch.setattr(kernels, "best_subgraph", noted)
+    machine = tp.machines.get("dgx1-v100")
+    large = tp.Cluster(tp.Topology.cluster([machine] * 65))
+    large.allocate("busy", [1, 2, 8, 9])
+    small = tp.Cluster(tp.Topology.cluster([machine] * 64))
+    small.allocate("busy", [1, 2, 8, 9])
+    policy = tp.policies.get("baseline")
+    for job in (tp.JobGraph.ring(6), tp.JobGraph.allreduce(9), tp.JobGraph.clique(5)):
+        sizes.clear()
+        placement, other = policy.place(job, large), policy.place(job, small)
+        assert placement is not None
+        assert other is not None
+        assert placement.gpus == other.gpus
+        assert sizes == [job.num_tasks, 512]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, get_args
 
+import numpy as np
+
 from topoplace import _checks, kernels
 from topoplace.engine.policy import SearchPolicy
 from topoplace.kernels import WorkBudget
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from topoplace.policies.mapa.artifact_order import TieBreak
 
 _SEARCHES_PER_DECISION = 8
+# A node of a search costs by the size of the graph: few GPUs of many are searched in a graph of their own.
+_FEW_GPUS = 128
+_MANY_GPUS = 512
 
 
 class MapaPolicy(SearchPolicy):
@@ -114,9 +119,17 @@ class MapaPolicy(SearchPolicy):
 
         Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`.
         """
+        topology = cluster.topology
+        chosen: Sequence[int] = range(topology.num_gpus)
+        graph = topology.graph
+        if isinstance(objective, str) and len(free) <= _FEW_GPUS and topology.num_gpus > _MANY_GPUS:
+            chosen = sorted(free)
+            graph = kernels.Graph(topology.bandwidth_matrix()[np.ix_(chosen, chosen)])
+            local = {gpu: i for i, gpu in enumerate(chosen)}
+            free, required = frozenset(local.values()), frozenset(local[gpu] for gpu in required)
         found = kernels.best_subgraph(
             job.graph,
-            cluster.topology.graph,
+            graph,
             objective=objective,
             free=free,
             required=required,
@@ -124,7 +137,9 @@ class MapaPolicy(SearchPolicy):
             max_nodes=self.max_nodes,
             budget=budget,
         )
-        return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
+        if found is None:
+            return None
+        return self.scored(job, cluster, [chosen[i] for i in found.vertices.tolist()], found.optimal)
 
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""
