@@ -1,10 +1,37 @@
 // Binds the graph that all kernels share.
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
 #include "graph_handle.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;
 
 namespace topoplace::bindings {
+namespace {
+
+// Nothing where there is too little time.
+std::optional<double> automorphisms(const GraphHandle& graph, std::optional<double> timeout) {
+    constexpr std::int32_t kMostVertices = match::kMaxTargetVertices;
+    if (graph.graph().num_vertices() > kMostVertices) {
+        throw std::invalid_argument("the graph has " + std::to_string(graph.graph().num_vertices()) +
+                                    " vertices; the automorphisms of at most " +
+                                    std::to_string(kMostVertices) + " can be counted");
+    }
+    const StopCondition stop = to_stop_condition(timeout);
+    return without_gil<std::optional<double>>([&]() -> std::optional<double> {
+        try {
+            return graph.pattern(stop).num_automorphisms(stop);
+        } catch (const Stopped&) {
+            return std::nullopt;
+        }
+    });
+}
+
+}  // namespace
 
 void register_graph(py::module_& module) {
     py::class_<GraphHandle>(module, "Graph", "An undirected, simple, weighted graph.")
@@ -17,14 +44,12 @@ void register_graph(py::module_& module) {
         .def_property_readonly(
             "num_edges", [](const GraphHandle& g) { return g.graph().num_edges(); }, "The number of edges.")
         .def_property_readonly(
-            "num_automorphisms",
-            [](const GraphHandle& g) {
-                const py::gil_scoped_release release;
-                return g.pattern().num_automorphisms();
-            },
+            "num_automorphisms", [](const GraphHandle& g) { return automorphisms(g, {}).value_or(0); },
             "The number of permutations of the vertices that keep every edge, whatever its weight; exact up "
             "to "
-            "2**53.");
+            "2**53. ValueError above 4,096 vertices.")
+        .def("automorphisms_within", &automorphisms, py::arg("timeout"),
+             "The same, or None where `timeout` seconds are too short.");
 }
 
 }  // namespace topoplace::bindings

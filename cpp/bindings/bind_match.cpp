@@ -40,6 +40,20 @@ match::Distinct to_distinct(const std::string& name) {
     throw std::invalid_argument("distinct = '" + name + "' is not one of mappings, images, vertex_sets");
 }
 
+// The result of a search that ends while it prepares is that nothing is known yet.
+template <class Result, class Search>
+Result without_gil_until_stopped(Search&& search) {
+    return without_gil<Result>([&]() -> Result {
+        try {
+            return search();
+        } catch (const Stopped&) {
+            Result nothing{};
+            if constexpr (requires { nothing.count; }) nothing.complete = false;
+            return nothing;
+        }
+    });
+}
+
 match::Objective to_objective(const std::string& name) {
     if (name == "sum") return match::Objective::sum;
     if (name == "bottleneck") return match::Objective::bottleneck;
@@ -69,8 +83,9 @@ EnumerateAnswer enumerate(const GraphHandle& pattern, const GraphHandle& target,
                           const std::optional<Array<std::uint8_t>>& candidates,
                           std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
-    auto result = without_gil<EnumerateResult>(
-        [&] { return match::enumerate_subgraphs(pattern.pattern(), target.target(), params); });
+    auto result = without_gil_until_stopped<EnumerateResult>([&] {
+        return match::enumerate_subgraphs(pattern.pattern(params.stop), target.target(params.stop), params);
+    });
     std::vector<py::ssize_t> shape{result.count, pattern.graph().num_vertices()};
     return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.complete,
                           result.nodes);
@@ -80,8 +95,9 @@ CountAnswer count(const GraphHandle& pattern, const GraphHandle& target, const s
                   bool induced, double min_weight, std::int64_t limit,
                   const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
-    const auto result = without_gil<EnumerateResult>(
-        [&] { return match::count_subgraphs(pattern.pattern(), target.target(), params); });
+    const auto result = without_gil_until_stopped<EnumerateResult>([&] {
+        return match::count_subgraphs(pattern.pattern(params.stop), target.target(params.stop), params);
+    });
     return py::make_tuple(result.count, result.complete, result.nodes);
 }
 
@@ -110,8 +126,10 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
     const BestParams params{
         .required = required, .min_weight = min_weight, .stop = to_stop_condition(timeout, max_nodes)};
     const Vertices usable = to_free(target, std::move(free));
-    auto result = without_gil<BestResult>(
-        [&] { return match::best_subgraph(pattern.pattern(), target.target(), usable, goal, params); });
+    auto result = without_gil_until_stopped<BestResult>([&] {
+        return match::best_subgraph(pattern.pattern(params.stop), target.target(params.stop), usable, goal,
+                                    params);
+    });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
                           result.optimal, result.complete, result.nodes);
 }
@@ -131,8 +149,10 @@ RemainderAnswer remainder(const GraphHandle& pattern, const GraphHandle& target,
     check_vertices(kept, "kept", target.graph().num_vertices());
     const match::RemainderParams params{
         .required = required, .kept = kept, .stop = to_stop_condition(timeout, max_nodes)};
-    auto result = without_gil<match::RemainderResult>(
-        [&] { return match::best_remainder(pattern.pattern(), target.target(), usable, params); });
+    auto result = without_gil_until_stopped<match::RemainderResult>([&] {
+        return match::best_remainder(pattern.pattern(params.stop), target.target(params.stop), usable,
+                                     params);
+    });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.remainder,
                           result.score, result.optimal, result.nodes);
 }
@@ -145,8 +165,8 @@ std::unique_ptr<match::LinkCountScore> link_count_score(const GraphHandle& targe
     check_shape(classes, "link_class", {n, n});
     check_shape(scores, "scores", {-1});
     const py::gil_scoped_release release;
-    return std::make_unique<match::LinkCountScore>(target.target(), as_span(classes), num_classes, num_edges,
-                                                   as_span(scores));
+    return std::make_unique<match::LinkCountScore>(target.target({}), as_span(classes), num_classes,
+                                                   num_edges, as_span(scores));
 }
 
 py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num_classes) {

@@ -19,12 +19,13 @@ class GraphHandle {
         : graph_(n, edges(ends, weights)) {}
 
     const Graph& graph() const { return graph_; }
-    const match::Pattern& pattern() const {
-        std::call_once(pattern_once_, [this] { pattern_.emplace(graph_); });
+    // Both throw Stopped where `stop` says so; the next call begins anew.
+    const match::Pattern& pattern(const StopCondition& stop) const {
+        std::call_once(pattern_once_, [&] { pattern_.emplace(graph_, stop); });
         return *pattern_;
     }
-    const match::Target& target() const {
-        std::call_once(target_once_, [this] { target_.emplace(graph_); });
+    const match::Target& target(const StopCondition& stop) const {
+        std::call_once(target_once_, [&] { target_.emplace(graph_, stop); });
         return *target_;
     }
 

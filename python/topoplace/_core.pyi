@@ -13,10 +13,14 @@ class Graph:
     """
     def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, edges: numpy.typing.NDArray[numpy.int32], weights: numpy.typing.NDArray[numpy.float64]) -> None:
         ...
+    def automorphisms_within(self, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> float | None:
+        """
+        The same, or None where `timeout` seconds are too short.
+        """
     @property
     def num_automorphisms(self) -> float:
         """
-        The number of permutations of the vertices that keep every edge, whatever its weight; exact up to 2**53.
+        The number of permutations of the vertices that keep every edge, whatever its weight; exact up to 2**53. ValueError above 4,096 vertices.
         """
     @property
     def num_edges(self) -> int:

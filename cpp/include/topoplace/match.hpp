@@ -36,11 +36,13 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 // A pattern, with its search plans and its automorphism group. Immutable; safe to share between threads.
 class Pattern {
   public:
-    explicit Pattern(const Graph& graph);
+    // Throws Stopped where `stop` says so.
+    explicit Pattern(const Graph& graph, const StopCondition& stop = {});
 
     std::int32_t num_vertices() const;
     std::int64_t num_edges() const;
-    double num_automorphisms() const;  // exact up to 2^53
+    // Exact up to 2^53. Throws Stopped where `stop` says so.
+    double num_automorphisms(const StopCondition& stop = {}) const;
 
     class Impl;
     const Impl& impl() const { return *impl_; }
@@ -52,8 +54,8 @@ class Pattern {
 // A target, with what searches over it share. Immutable; safe to share between threads.
 class Target {
   public:
-    // Throws std::invalid_argument above kMaxTargetVertices.
-    explicit Target(const Graph& graph);
+    // Throws std::invalid_argument above kMaxTargetVertices, and Stopped where `stop` says so.
+    explicit Target(const Graph& graph, const StopCondition& stop = {});
 
     std::int32_t num_vertices() const;
 

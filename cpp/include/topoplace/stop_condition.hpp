@@ -32,9 +32,18 @@ struct StopCondition {
     }
 };
 
-// Measures the work of a search in nodes; reads the clock and asks for interruption once every 1,024 of them.
+// Ends a preparation that has no result before it is complete.
+struct Stopped {};
+
+// Measures the work of a search in nodes, and within dear nodes in steps of about a fifth of a nanosecond.
+// Reads the clock and asks for interruption after 1,024 nodes or 2^22 steps, whichever comes first.
 class WorkMeter {
   public:
+    static constexpr std::uint64_t kNodesPerLook = 1U << 10;
+    static constexpr std::uint64_t kStepsPerLook = 1U << 22;
+    // A node of more steps counts for several.
+    static constexpr std::uint64_t kStepsPerNode = 1U << 15;
+
     explicit WorkMeter(const StopCondition& stop) : stop_(stop) { schedule(); }
 
     // True when the search has to stop; stays true from then on. `nodes`: the number of usual nodes that this
@@ -45,17 +54,43 @@ class WorkMeter {
         if (nodes_ >= next_look_) look();
         return stopped_;
     }
+    // As visit(), for work within a node or a preparation.
+    bool spend(std::uint64_t steps) {
+        steps_ += steps;
+        if (steps_ >= next_look_in_steps_) look();
+        return stopped_;
+    }
+    // As spend(), for steps that count for the clock alone: those of what is made once and kept, so that a
+    // later search stops where the first one did.
+    bool pass_time(std::uint64_t steps) {
+        passed_ += steps;
+        if (passed_ >= kStepsPerLook) {
+            passed_ = 0;
+            ++looks_;
+            look_at_clock();
+        }
+        return stopped_;
+    }
+    // As pass_time(), within a preparation; throws Stopped when the search has to stop.
+    void prepare(std::uint64_t steps) {
+        if (pass_time(steps)) throw Stopped{};
+    }
     // After a step of more than some microseconds, whatever it counts for.
     bool look_at_clock() {
         stopped_ = stopped_ || stop_.time_is_up() || interrupted();
         return stopped_;
     }
     bool stopped() const { return stopped_; }
-    std::uint64_t nodes() const { return nodes_; }
+    // The same point in time and interruption, without a limit on nodes.
+    StopCondition deadline() const { return {.when = stop_.when, .interrupted = stop_.interrupted}; }
+    std::uint64_t nodes() const { return std::max(nodes_, steps_ / kStepsPerNode); }
+    // How often the clock was read on account of the work.
+    std::uint64_t looks() const { return looks_; }
 
   private:
     void look() {
-        stopped_ = look_at_clock() || nodes_ >= stop_.max_nodes;
+        ++looks_;
+        stopped_ = look_at_clock() || nodes() >= stop_.max_nodes;
         schedule();
     }
     bool interrupted() {
@@ -66,15 +101,19 @@ class WorkMeter {
         return stop_.interrupted();
     }
     void schedule() {
-        const std::uint64_t left = stop_.max_nodes > nodes_ ? stop_.max_nodes - nodes_ : kClockStride;
-        next_look_ = nodes_ + std::min(kClockStride, left);
+        const std::uint64_t left = stop_.max_nodes > nodes() ? stop_.max_nodes - nodes() : kNodesPerLook;
+        next_look_ = nodes_ + std::min(kNodesPerLook, left);
+        next_look_in_steps_ = steps_ + std::min(kStepsPerLook / kStepsPerNode, left) * kStepsPerNode;
     }
 
-    static constexpr std::uint64_t kClockStride = 1U << 10;
     static constexpr std::chrono::milliseconds kBetweenQuestions{100};
     StopCondition stop_;
     std::uint64_t nodes_ = 0;
+    std::uint64_t steps_ = 0;
+    std::uint64_t passed_ = 0;  // since the last look
+    std::uint64_t looks_ = 0;
     std::uint64_t next_look_ = 0;
+    std::uint64_t next_look_in_steps_ = 0;
     std::chrono::steady_clock::time_point last_question_ = std::chrono::steady_clock::now();
     bool stopped_ = false;
 };

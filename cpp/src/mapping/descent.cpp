@@ -81,7 +81,8 @@ std::span<const std::int32_t> TreeOrder::below(std::int32_t part) const {
 Descent::Descent(const Problem& problem, const Halves& halves)
     : problem_(problem), tree_(problem, halves), place_in_span_(index(problem.source.size())) {}
 
-const Places& Descent::run(std::span<const std::int32_t> region, Dividing dividing) {
+const Places& Descent::run(std::span<const std::int32_t> region, Dividing dividing, WorkMeter& meter) {
+    meter_ = &meter;
     TOPOPLACE_ASSERT(std::ssize(region) >= problem_.source.size());
     dividing_ = dividing;
     tree_.restrict_to(region);
@@ -129,6 +130,7 @@ void Descent::divide(std::int32_t part, Tasks tasks) {
 void Descent::assign(Division& division, Tasks tasks) {
     auto left = static_cast<std::int32_t>(tasks.size());
     for (const std::int32_t task : tasks) {
+        meter_->prepare(128 * (1 + problem_.source.graph().neighbors(task).size()));
         const auto side = index(cheaper_half(task, division, left--));
         --division.room[side];
         TOPOPLACE_ASSERT(division.room[side] >= 0);
@@ -154,6 +156,7 @@ bool Descent::cut(const Division& division, Tasks tasks) {
     params.vertex_weights = weights;
     params.fixed = fixed;
     params.exact_up_to = kExact;
+    params.stop = meter_->deadline();
     const auto found = partition::bipartition(Graph(size + 2, edges), params, &workspace_);
     if (found.side.empty()) return false;
     TOPOPLACE_ASSERT(found.side[tasks.size()] == 0 && found.side[tasks.size() + 1] == 1);
@@ -172,6 +175,7 @@ std::vector<Edge> Descent::ties(const Division& division, Tasks tasks, double ga
     std::vector<Edge> edges;
     for (std::int32_t i = 0; i < size; ++i) {
         const std::int32_t task = tasks[index(i)];
+        meter_->prepare(128 * (1 + graph.neighbors(task).size()));
         std::array<double, 2> cost{};
         for (const std::size_t side : {0U, 1U}) cost[side] = cost_outside(task, division, side);
         if (std::abs(cost[0] - cost[1]) > problem_.tolerance)

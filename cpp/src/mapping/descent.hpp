@@ -50,7 +50,8 @@ class Descent {
     Descent(const Problem& problem, const Halves& halves);
 
     // One-to-one into the region, which has room for all tasks.
-    const Places& run(std::span<const std::int32_t> region, Dividing dividing);
+    // Throws Stopped where `meter` stops on the way.
+    const Places& run(std::span<const std::int32_t> region, Dividing dividing, WorkMeter& meter);
 
   private:
     using Tasks = std::span<std::int32_t>;
@@ -86,6 +87,7 @@ class Descent {
     std::vector<std::int32_t> part_of_;  // by task: the smallest part it is known to be in
     Places places_;                      // kAbsent: not settled
     std::vector<std::int32_t> place_in_span_;
+    WorkMeter* meter_ = nullptr;  // of the current run
     partition::BipartitionWorkspace workspace_;
 };
 

@@ -42,8 +42,9 @@ std::vector<std::int32_t> twins_before(const Problem& problem) {
     return before;
 }
 
-// By vertex, the smallest one that an automorphism of the target takes it to.
-std::vector<std::int32_t> orbits(const Problem& problem) {
+// By vertex, the smallest one that an automorphism of the target takes it to; itself where there is no time
+// to tell.
+std::vector<std::int32_t> orbits(const Problem& problem, WorkMeter& meter) {
     const std::int32_t size = problem.size();
     std::map<std::pair<bool, double>, std::uint32_t> color;
     match::ColoredGraph graph{size, {}};
@@ -56,7 +57,11 @@ std::vector<std::int32_t> orbits(const Problem& problem) {
     }
     std::vector<std::int32_t> base(index(size));
     std::iota(base.begin(), base.end(), 0);
-    return match::orbits_of(size, match::stabilizer_chain(graph, base).generators);
+    try {
+        return match::orbits_of(size, match::stabilizer_chain(graph, base, meter).generators);
+    } catch (const Stopped&) {
+        return base;
+    }
 }
 
 // Tasks are numbered in the order of placing.
@@ -65,7 +70,7 @@ class Search {
     Search(const Problem& problem, const Places& start, Ties wanted_ties, WorkMeter& meter)
         : problem_(problem),
           source_(problem.source),
-          proof_(problem.source.proof()),
+          proof_(problem.source.proof(meter)),
           meter_(meter),
           nearest_(problem, 2 * source_.size()),
           twin_before_(twins_before(problem)),
@@ -166,7 +171,7 @@ class Search {
     // At the root, once the search has proved hard, one vertex of each orbit is enough.
     bool wanted(std::int32_t task, std::int32_t vertex) {
         if (task == 0 && meter_.nodes() >= kHard && problem_.size() <= kMostSymmetric) {
-            if (orbit_.empty()) orbit_ = orbits(problem_);
+            if (orbit_.empty()) orbit_ = orbits(problem_, meter_);
             if (orbit_[index(vertex)] != vertex) return false;
         }
         const std::int32_t twin = twin_before_[index(vertex)];

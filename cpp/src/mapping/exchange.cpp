@@ -21,6 +21,7 @@ bool Exchange::start(const Places& places, WorkMeter& meter) {
     places_ = places;
     std::fill(task_on_.begin(), task_on_.end(), kAbsent);
     for (std::int32_t a = 0; a < graph_.num_vertices(); ++a) {
+        if (meter.pass_time(4 * (1 + graph_.neighbors(a).size()) * problem_.vertices.size())) return false;
         task_on_[index(places[index(a)])] = a;
         double* row = ties(a);
         std::copy(problem_.price.begin(), problem_.price.end(), row);

@@ -18,7 +18,7 @@ constexpr std::int32_t kDense = 64;
 
 class Builder {
   public:
-    explicit Builder(const Target::Impl& target) : target_(target) {}
+    Builder(const Target::Impl& target, WorkMeter& meter) : target_(target), meter_(meter) {}
 
     Halves build() {
         halves_.order.resize(index(target_.size()));
@@ -61,7 +61,10 @@ class Builder {
         partition::BipartitionParams params;
         params.imbalance = kImbalance;
         params.starts = 4;
+        params.stop = meter_.deadline();
         const auto found = partition::bipartition(Graph(size, edges_), params, &workspace_);
+        meter_.look_at_clock();
+        meter_.prepare(0);
         const auto ones = std::count(found.side.begin(), found.side.end(), 1);
         return ones > 0 && ones < size ? found.side : side;
     }
@@ -72,10 +75,12 @@ class Builder {
         edges_.clear();
         double largest = 0;
         for (const std::int32_t u : members) {
+            meter_.prepare(4 * members.size());
             for (const std::int32_t v : members) largest = std::max(largest, target_.distance(u, v));
         }
         for (std::int32_t i = 0; i < size; ++i) {
             near_.clear();
+            meter_.prepare(64 * members.size());
             for (std::int32_t j = 1; j < size; ++j) {
                 const std::int32_t other = i + j < size ? i + j : i + j - size;
                 const double distance = target_.distance(members[index(i)], members[index(other)]);
@@ -112,6 +117,7 @@ class Builder {
     }
 
     const Target::Impl& target_;
+    WorkMeter& meter_;
     Halves halves_;
     std::vector<Edge> edges_;
     std::vector<Edge> near_;
@@ -121,6 +127,6 @@ class Builder {
 
 }  // namespace
 
-Halves halve(const Target::Impl& target) { return Builder(target).build(); }
+Halves halve(const Target::Impl& target, WorkMeter& meter) { return Builder(target, meter).build(); }
 
 }  // namespace topoplace::mapping

@@ -23,9 +23,7 @@
 // is returned whose vertices, read in the order of placing, are lexicographically smallest. Where tasks *
 // tasks * vertices exceed 2^26 nothing is searched beyond what drb finds.
 //
-// The stop condition is checked between and within all searches, but not while the target is halved, tasks
-// are on one way down, or a proof is prepared: tenths of a second for a thousand vertices, seconds for
-// thousands.
+// The stop condition is checked between and within all searches and preparations.
 //
 // References: Amaral et al., "Topology-aware GPU scheduling for learning workloads in cloud environments",
 // SC 2017, algorithms 2 and 3; Pellegrini, "Static mapping by dual recursive bipartitioning of process and
@@ -109,10 +107,21 @@ Region free_vertices(const Target::Impl& target, const MapParams& params) {
     return free;
 }
 
+// Null where there is no time to halve the target.
+const Halves* halves_in_time(const Target::Impl& target, WorkMeter& meter) {
+    try {
+        return &target.halves(meter);
+    } catch (const Stopped&) {
+        return nullptr;
+    }
+}
+
 // The regions that tasks are sent to: packed ones, the caller's as far as they are free, and the first
 // vertices.
 std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
-                                   const MapParams& params, const Region& free) {
+                                   const MapParams& params, const Region& free, WorkMeter& meter) {
+    const Region first(free.begin(), free.begin() + source.size());
+    if (halves_in_time(target, meter) == nullptr) return {first};
     const auto work = static_cast<std::size_t>(source.graph().num_edges() + source.size());
     const std::size_t most = std::clamp<std::size_t>(kDescending / work, 1, kRegions);
     std::vector<Region> regions = packed_regions(source, target, free, params.target_cost, most);
@@ -124,7 +133,7 @@ std::vector<Region> choose_regions(const Source::Impl& source, const Target::Imp
                               std::back_inserter(usable));
         if (usable.size() < index(source.size())) regions.pop_back();
     }
-    regions.emplace_back(free.begin(), free.begin() + source.size());
+    regions.push_back(first);
     return regions;
 }
 
@@ -243,7 +252,11 @@ class Heuristic {
 
     void descend(const Region& region, Dividing dividing = Dividing::cut) {
         if (done()) return;
-        try_out(descent_->run(region, dividing));
+        try {
+            try_out(descent_->run(region, dividing, meter_));
+        } catch (const Stopped&) {  // half way down
+            return;
+        }
         ++descents_;
         meter_.visit();
         meter_.look_at_clock();
@@ -288,11 +301,15 @@ ProofAttempt prove(const Problem& problem, const Attempt& start, const MapParams
     StopCondition stop = params.stop;
     if (!exact) stop.max_nodes = std::min(stop.max_nodes, params.proof_nodes);
     WorkMeter meter(stop);
-    Proven proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, meter);
-    Attempt attempt{.places = std::move(proven.places),
-                    .bound = std::max(start.bound, proven.bound),
-                    .complete = exact ? proven.complete : start.complete};
-    return {.attempt = std::move(attempt), .nodes = meter.nodes()};
+    try {
+        Proven proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, meter);
+        Attempt attempt{.places = std::move(proven.places),
+                        .bound = std::max(start.bound, proven.bound),
+                        .complete = exact ? proven.complete : start.complete};
+        return {.attempt = std::move(attempt), .nodes = meter.nodes()};
+    } catch (const Stopped&) {  // while the proof was prepared
+        return {.attempt = {.places = start.places, .bound = start.bound, .complete = false}};
+    }
 }
 
 // Nothing is searched where the proof would not fit into memory, let alone end, or where there is no time to
@@ -327,9 +344,11 @@ Outcome search(const Problem& problem, const Target::Impl& target, Scope scope, 
     };
     Attempt best = heuristic.first_fit();
     if (open(best)) {
+        WorkMeter meter(params.stop);
         if (scope == Scope::all_free)
-            regions = choose_regions(problem.source, target, params, problem.vertices);
-        best = heuristic.run(regions, target.halves());
+            regions = choose_regions(problem.source, target, params, problem.vertices, meter);
+        if (const Halves* halves = halves_in_time(target, meter)) best = heuristic.run(regions, *halves);
+        best.complete = best.complete && !meter.stopped();
     }
     ProofAttempt proof;
     const bool small = problem.source.size() <= kSmall && params.proof_nodes > 0;
@@ -377,7 +396,8 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     const bool whole = free.size() <= kWhole || params.method == Method::exact;
     const Scope scope = whole ? Scope::all_free : Scope::regions;
     std::vector<Region> regions;
-    if (scope == Scope::regions) regions = choose_regions(source, target, params, free);
+    WorkMeter meter(params.stop);
+    if (scope == Scope::regions) regions = choose_regions(source, target, params, free, meter);
     const Problem problem(source, target, scope == Scope::all_free ? free : united(regions),
                           params.target_cost);
     const auto arcs = 2 * static_cast<std::size_t>(source.graph().num_edges());

@@ -25,11 +25,12 @@ struct Space {
     std::vector<Bits<W>> allowed;  // by pattern vertex
     bool uniform = true;           // every pattern vertex is allowed the same vertices by the caller
 
-    Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params);
+    // Throws Stopped where `meter` stops.
+    Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params, WorkMeter& meter);
 
   private:
-    void add_balls();
-    void filter_by_degree();
+    void add_balls(WorkMeter& meter);
+    void filter_by_degree(WorkMeter& meter);
 };
 
 template <int W>
@@ -126,6 +127,10 @@ class Backtrack {
             return;
         }
         if (meter_.visit()) stopped_ = true;
+        // Placements of the last vertex count for no node, and there are many in a large target.
+        if constexpr (W > 2) {
+            if (meter_.pass_time(index(set.count()) * W * 16)) stopped_ = true;
+        }
         for (std::int32_t w = 0; w < W; ++w) {
             for (std::uint64_t rest = set.at(w); rest != 0 && !stopped_; rest &= rest - 1) {
                 const std::int32_t v = 64 * w + std::countr_zero(rest);

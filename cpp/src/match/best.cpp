@@ -42,8 +42,30 @@ class Canonical {
 
     // False where none was found.
     bool best() {
+        try {
+            return find();
+        } catch (const Stopped&) {  // by a preparation
+            return false;
+        }
+    }
+
+    // After best(): breaks ties. False where the search was stopped first.
+    bool settle() {
+        try {
+            return break_ties();
+        } catch (const Stopped&) {
+            return false;
+        }
+    }
+
+    Fixed score() const { return score_; }
+    Fixed bound() const { return bound_; }
+    std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
+
+  private:
+    bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
-        bound_ = search_.root_bound(pattern_.plan(), usable_, kNoScore + 1);
+        bound_ = search_.root_bound(pattern_.plan(meter_), usable_, kNoScore + 1);
         if (bound_ == kNoScore) return false;
         const bool found = required_.any() ? anchored(Search::Goal::best, required_.lowest(), usable_,
                                                       required_, kNoScore + 1)
@@ -57,8 +79,7 @@ class Canonical {
         return true;
     }
 
-    // After best(): breaks ties. False where the search was stopped first.
-    bool settle() {
+    bool break_ties() {
         Bits<W> set = to_bits<W>(vertices_);
         Bits<W> usable = usable_;
         Bits<W> taken = required_;
@@ -79,28 +100,32 @@ class Canonical {
         }
         if (meter_.stopped()) return false;
         TOPOPLACE_ASSERT(taken == set);
-        if (!search_.run(pattern_.natural(), Search::Goal::first, set, set, score_, set)) return false;
+        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, score_, set)) return false;
         TOPOPLACE_ASSERT(search_.score() == score_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         return true;
     }
 
-    Fixed score() const { return score_; }
-    Fixed bound() const { return bound_; }
-    std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
-
-  private:
     bool anywhere() {
         typename Search::OrbitMates mates;
         if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
-        return search_.run(pattern_.plan(), Search::Goal::best, usable_, required_, kNoScore + 1, usable_,
-                           bound_, std::move(mates));
+        return search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_, kNoScore + 1,
+                           usable_, bound_, std::move(mates));
+    }
+
+    // Every vertex alone where there is no time to tell.
+    std::vector<std::int32_t> orbits(const std::vector<bool>& free) const {
+        try {
+            return target_.orbits(free, meter_);
+        } catch (const Stopped&) {
+            return orbits_of(target_.size(), {});
+        }
     }
 
     std::vector<Bits<W>> orbit_mates() const {
         std::vector<bool> free(index(target_.size()));
         usable_.for_each([&](std::int32_t v) { free[index(v)] = true; });
-        const std::vector<std::int32_t> orbit = target_.orbits(free);
+        const std::vector<std::int32_t> orbit = orbits(free);
         std::vector<Bits<W>> members(index(target_.size()));
         for (std::int32_t v = 0; v < target_.size(); ++v) members[index(orbit[index(v)])].set(v);
         std::vector<Bits<W>> mates(index(target_.size()));
@@ -113,9 +138,9 @@ class Canonical {
                   Fixed floor) {
         TOPOPLACE_ASSERT(required.test(v) && usable.test(v));
         bool found = false;
-        for (const std::int32_t u : pattern_.representatives()) {
-            const bool better =
-                search_.run(pattern_.rooted(u), goal, usable, required, floor, Bits<W>::single(v), bound_);
+        for (const std::int32_t u : pattern_.representatives(meter_)) {
+            const bool better = search_.run(pattern_.rooted(u, meter_), goal, usable, required, floor,
+                                            Bits<W>::single(v), bound_);
             found = found || better;
             if (better && goal == Search::Goal::best) floor = search_.score() + 1;
             if ((better && goal == Search::Goal::any) || floor > bound_ || meter_.stopped()) break;
@@ -179,9 +204,11 @@ class Best {
     }
 
     BestResult solve(const LinkCountScore::Impl& score) {
-        const BitRows adjacency = target_.adjacency(params_.min_weight);
-        return search(adjacency, LinkCounts(target_, score),
-                      [&](Fixed rank) { return score.score_of_rank(rank); });
+        return unless_stopped([&] {
+            const BitRows adjacency = target_.adjacency(params_.min_weight, meter_);
+            return search(adjacency, LinkCounts(target_, score),
+                          [&](Fixed rank) { return score.score_of_rank(rank); });
+        });
     }
 
   private:
@@ -203,10 +230,24 @@ class Best {
                 .nodes = meter_.nodes()};
     }
 
+    // Without an answer where a preparation is stopped.
+    template <std::invocable Search>
+    BestResult unless_stopped(Search&& search) const {
+        try {
+            return search();
+        } catch (const Stopped&) {
+            return {.nodes = meter_.nodes()};
+        }
+    }
+
     BestResult sum(Fixed min_weight) {
+        return unless_stopped([&] { return largest_sum(min_weight); });
+    }
+
+    BestResult largest_sum(Fixed min_weight) {
         const bool everything = target_.everything(min_weight);
-        const Levels levels = everything ? Levels{} : target_.levels_from(min_weight);
-        const BitRows adjacency = target_.adjacency(min_weight, params_.min_weight);
+        const Levels levels = everything ? Levels{} : target_.levels_from(min_weight, meter_);
+        const BitRows adjacency = target_.adjacency(min_weight, params_.min_weight, meter_);
         BestResult result = search(adjacency, WeightSum(target_, everything ? target_.levels() : levels),
                                    [&](Fixed sum) { return target_.to_double(sum); });
         if (!result.found) return result;
@@ -303,17 +344,23 @@ class Best {
 
     // Some embedding over edges of at least this weight.
     std::optional<std::vector<std::int32_t>> embedding_above(Fixed weight) {
-        const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
+        const BestResult found = unless_stopped([&] { return any_above(weight); });
+        return found.found ? std::optional(found.vertices) : std::nullopt;
+    }
+    BestResult any_above(Fixed weight) {
+        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
         Canonical<W, Existence> canonical(pattern_, target_, adjacency, Existence(adjacency), params_,
                                           usable_, required_, meter_);
-        if (!canonical.best()) return std::nullopt;
-        return canonical.take_vertices();
+        const bool found = canonical.best();
+        return {.found = found, .vertices = canonical.take_vertices()};
     }
 
     // The canonical one of these, rated 0.
     BestResult above(Fixed weight) {
-        const BitRows adjacency = target_.adjacency(weight, params_.min_weight);
-        return search(adjacency, Existence(adjacency), [](Fixed) { return 0.0; });
+        return unless_stopped([&] {
+            const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+            return search(adjacency, Existence(adjacency), [](Fixed) { return 0.0; });
+        });
     }
 
     const Pattern::Impl& pattern_;

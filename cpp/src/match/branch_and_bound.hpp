@@ -150,11 +150,20 @@ class BranchAndBound {
         TOPOPLACE_ASSERT(frame.used.count() == depth && !(frame.used - usable_).any());
         const Bits<W> free = free_at(depth);
         if (free.count() < size_ - depth || !required_possible(depth, free)) return;
+        if (meter_.spend(steps_of_bound(depth, free))) {
+            done_ = true;
+            return;
+        }
         if (score_.bound(frame.state, partial(depth, free), need_) < need_) return;
         const Bits<W> set = candidates(depth, free);
         if (depth + 1 == size_) return finish(depth, set);
         frame.tried = Bits<W>{};
         expand(depth, set);
+    }
+
+    // Each family of edges looks at the row of every free and every placed vertex.
+    std::uint64_t steps_of_bound(std::int32_t depth, const Bits<W>& free) const {
+        return std::uint64_t{W} * index(free.count() + depth) * (1 + score_.num_groups());
     }
 
     void expand(std::int32_t depth, const Bits<W>& set) {
@@ -189,6 +198,7 @@ class BranchAndBound {
         const std::size_t begin = branches_.size();
         const auto back = plan_->back[depth];
         const std::int32_t rest = plan_->rest[index(depth) + 1];
+        meter_.spend(index(set.count()) * (8 + 4 * back.size()));
         set.for_each([&](std::int32_t v) {
             Outlook outlook = score_.outlook(frames_[index(depth)].state, v, back, image_, rest);
             if (outlook.promise < need_) return;
@@ -237,6 +247,7 @@ class BranchAndBound {
             branches_[i] = branches_[i - 1];
             --i;
         }
+        meter_.spend(4 * (branches_.size() - i));
         branches_[i] = branch;
     }
 
@@ -247,8 +258,12 @@ class BranchAndBound {
         if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return;
         std::vector<std::int32_t> image(index(size_));
         for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
-        Polish search(usable_, [this](const std::vector<std::int32_t>& trial) { return value_of(trial); });
-        const Fixed value = search.run(image, found_score_);
+        const auto steps = 8 * index(size_ + static_cast<std::int32_t>(pattern_.num_edges()));
+        Polish search(usable_, [this, steps](const std::vector<std::int32_t>& trial) {
+            meter_.spend(steps);
+            return value_of(trial);
+        });
+        const Fixed value = search.run(image, found_score_, [this] { return meter_.stopped(); });
         TOPOPLACE_ASSERT(value >= found_score_ && value_of(image) == value);
         if (value < need_) return;
         image_.swap(image);

@@ -51,11 +51,12 @@ std::int64_t saturating_product(std::int64_t count, double factor) {
 }  // namespace
 
 template <int W>
-Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params)
+Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params,
+                WorkMeter& meter)
     : pattern(p),
       target_size(t.size()),
       induced(params.induced),
-      adjacency(t.adjacency(params.min_weight)),
+      adjacency(t.adjacency(params.min_weight, meter)),
       allowed(index(p.size()), Bits<W>::first(t.size())) {
     const auto row = [&](std::int32_t u) {
         return params.candidates.subspan(index(u) * index(target_size), index(target_size));
@@ -66,12 +67,12 @@ Space<W>::Space(const Pattern::Impl& p, const Target::Impl& t, const EnumeratePa
         }
         uniform = uniform && std::equal(row(u).begin(), row(u).end(), row(0).begin());
     }
-    filter_by_degree();
-    add_balls();
+    filter_by_degree(meter);
+    add_balls(meter);
 }
 
 template <int W>
-void Space<W>::filter_by_degree() {
+void Space<W>::filter_by_degree(WorkMeter& meter) {
     std::vector<std::vector<std::int32_t>> around(index(target_size));
     const auto target_degree = [&](std::int32_t v) { return adjacency.get<W>(index(v)).count(); };
     const auto pattern_degree = [&](std::int32_t u) { return pattern.degree(u); };
@@ -81,10 +82,12 @@ void Space<W>::filter_by_degree() {
     for (std::int32_t v = 0; v < target_size; ++v) {
         std::vector<std::int32_t> neighbors;
         adjacency.get<W>(index(v)).for_each([&](std::int32_t x) { neighbors.push_back(x); });
+        meter.prepare(128 * neighbors.size());
         around[index(v)] = neighbor_degrees(neighbors, target_degree);
     }
     for (std::int32_t u = 0; u < pattern.size(); ++u) {
         const auto wanted = neighbor_degrees(pattern.neighbors(u), pattern_degree);
+        meter.prepare(8 * index(target_size) * (1 + wanted.size()));
         for (std::int32_t v = 0; v < target_size; ++v) {
             if (!fits(wanted, around[index(v)])) allowed[index(u)].reset(v);
         }
@@ -92,11 +95,11 @@ void Space<W>::filter_by_degree() {
 }
 
 template <int W>
-void Space<W>::add_balls() {
+void Space<W>::add_balls(WorkMeter& meter) {
     std::int32_t largest = 0;
     for (std::int32_t d = 0; d < pattern.size(); ++d) {
-        for (const Reach& reach : pattern.plan().reach[d]) largest = std::max(largest, reach.radius);
-        for (const Reach& reach : pattern.natural().reach[d]) largest = std::max(largest, reach.radius);
+        for (const Reach& reach : pattern.plan(meter).reach[d]) largest = std::max(largest, reach.radius);
+        for (const Reach& reach : pattern.natural(meter).reach[d]) largest = std::max(largest, reach.radius);
     }
     bool full = true;
     const Bits<W> everyone = Bits<W>::first(target_size);
@@ -106,6 +109,7 @@ void Space<W>::add_balls() {
         for (std::int32_t v = 0; v < target_size; ++v) {
             const BitRows& inner = radius == 2 ? adjacency : ball[index(radius) - 1];
             Bits<W> reached = inner.get<W>(index(v));
+            meter.prepare(index(reached.count()) * (W + 4));
             reached.for_each([&](std::int32_t x) { reached |= adjacency.get<W>(index(x)); });
             reached.for_each([&](std::int32_t x) { ball[index(radius)].set(index(v), x); });
             full = full && reached == everyone;
@@ -122,13 +126,25 @@ class Enumeration {
     Enumeration(const Pattern::Impl& pattern, const Target::Impl& target, const EnumerateParams& params,
                 bool rows)
         : pattern_(pattern),
-          space_(pattern, target, params),
+          meter_(params.stop),
+          space_(pattern, target, params, meter_),
           params_(params),
           rows_(rows),
-          meter_(params.stop),
           row_(index(pattern.size())) {}
 
     EnumerateResult run() {
+        try {
+            search();
+        } catch (const Stopped&) {
+            TOPOPLACE_ASSERT(meter_.stopped());
+        }
+        result_.complete = result_.complete && !meter_.stopped();
+        result_.nodes = meter_.nodes();
+        return std::move(result_);
+    }
+
+  private:
+    void search() {
         switch (params_.distinct) {
             case Distinct::mappings:
                 mappings();
@@ -140,16 +156,12 @@ class Enumeration {
                 vertex_sets();
                 break;
         }
-        result_.complete = result_.complete && !meter_.stopped();
-        result_.nodes = meter_.nodes();
-        return std::move(result_);
     }
 
-  private:
     // Counting all mappings counts the images and multiplies by the automorphisms.
     void mappings() {
         if (!space_.uniform || (!rows_ && params_.limit != kNoLimit)) return walk(false);
-        const double factor = pattern_.num_automorphisms();
+        const double factor = pattern_.num_automorphisms(meter_);
         if (rows_) return reserve_for(factor) ? walk(false) : void();
         result_.count = saturating_product(count_images(), factor);
     }
@@ -159,14 +171,14 @@ class Enumeration {
     }
 
     void walk(bool break_symmetry) {
-        Backtrack<W> search(space_, pattern_.plan(), break_symmetry, meter_);
+        Backtrack<W> search(space_, pattern_.plan(meter_), break_symmetry, meter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) { return take(at_leaf, last); });
     }
 
     // Up to the limit.
     std::int64_t count_images() {
         std::int64_t count = 0;
-        Backtrack<W> search(space_, pattern_.plan(), true, meter_);
+        Backtrack<W> search(space_, pattern_.plan(meter_), true, meter_);
         search.run([&](const Backtrack<W>&, const Bits<W>& last) {
             count += last.count();
             return count < params_.limit;
@@ -189,6 +201,7 @@ class Enumeration {
         if (found > params_.limit - result_.count) return take_some(search, last);
         result_.count += found;
         if (rows_) {
+            meter_.spend(16 * index(last.count()) * row_.size());
             const std::int32_t u = search.write(last.lowest(), row_.data());
             last.for_each([&](std::int32_t v) {
                 row_[index(u)] = v;
@@ -232,7 +245,7 @@ class Enumeration {
     // Candidates that differ between vertices are not symmetric; images then differ by their edges.
     void images_one_by_one() {
         std::set<std::vector<std::pair<std::int32_t, std::int32_t>>> seen;
-        Backtrack<W> search(space_, pattern_.natural(), false, meter_);
+        Backtrack<W> search(space_, pattern_.natural(meter_), false, meter_);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             bool room = true;
             last.for_each([&](std::int32_t v) {
@@ -295,23 +308,23 @@ class Enumeration {
             });
             return found;
         };
-        if (!required.any()) return try_plan(pattern_.plan(), kAbsent);
+        if (!required.any()) return try_plan(pattern_.plan(meter_), kAbsent);
         const std::int32_t root = required.lowest();
         for (std::int32_t u = 0; u < pattern_.size(); ++u) {
             if (space_.uniform && !is_representative(u)) continue;
-            if (try_plan(pattern_.rooted(u), root)) return true;
+            if (try_plan(pattern_.rooted(u, meter_), root)) return true;
         }
         return false;
     }
 
-    bool is_representative(std::int32_t u) const {
-        const auto list = pattern_.representatives();
+    bool is_representative(std::int32_t u) {
+        const auto list = pattern_.representatives(meter_);
         return std::binary_search(list.begin(), list.end(), u);
     }
 
     bool append_set(const Bits<W>& set) {
         bool room = true;
-        Backtrack<W> search(space_, pattern_.natural(), false, meter_);
+        Backtrack<W> search(space_, pattern_.natural(meter_), false, meter_);
         search.restrict_to(set, set);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             room = append(at_leaf, last.lowest());
@@ -323,10 +336,10 @@ class Enumeration {
     static constexpr std::int64_t kReserveLimit = 1 << 16;
 
     const Pattern::Impl& pattern_;
+    WorkMeter meter_;
     const Space<W> space_;
     const EnumerateParams& params_;
     const bool rows_;
-    WorkMeter meter_;
     std::vector<std::int32_t> row_;
     EnumerateResult result_;
 };
@@ -340,9 +353,14 @@ EnumerateResult search(const Pattern& pattern, const Target& target, const Enume
         result.count = std::min<std::int64_t>(1, params.limit);
         return result;
     }
-    return with_width(target.num_vertices(), [&](auto width) {
-        return Enumeration<width()>(pattern.impl(), target.impl(), params, rows).run();
-    });
+    try {
+        return with_width(target.num_vertices(), [&](auto width) {
+            return Enumeration<width()>(pattern.impl(), target.impl(), params, rows).run();
+        });
+    } catch (const Stopped&) {  // before anything was found
+        result.complete = false;
+        return result;
+    }
 }
 
 }  // namespace

@@ -27,11 +27,13 @@ class Polish {
     }
 
     // Returns the best score found; `image` becomes its mapping.
-    std::int64_t run(std::vector<std::int32_t>& image, std::int64_t score) {
+    // `stopped`: asked within rounds.
+    template <std::predicate Stopped>
+    std::int64_t run(std::vector<std::int32_t>& image, std::int64_t score, Stopped&& stopped) {
         TOPOPLACE_ASSERT(value_(image) == score && image.size() <= usable_.size());
         std::vector<std::int32_t> trial = image;
-        for (int kick = 0; kick <= kKicks; ++kick) {
-            const std::int64_t reached = climb(trial);
+        for (int kick = 0; kick <= kKicks && !stopped(); ++kick) {
+            const std::int64_t reached = climb(trial, stopped);
             if (reached > score) {
                 score = reached;
                 image = trial;
@@ -49,12 +51,13 @@ class Polish {
     static constexpr int kKicks = 5;
     static constexpr int kMovesPerKick = 5;
 
-    std::int64_t climb(std::vector<std::int32_t>& image) {
+    template <std::predicate Stopped>
+    std::int64_t climb(std::vector<std::int32_t>& image, Stopped& stopped) {
         std::int64_t score = value_(image);
         for (bool better = true; better;) {
             better = false;
             std::pair<std::size_t, std::int32_t> best{};
-            for (std::size_t i = 0; i < image.size(); ++i) {
+            for (std::size_t i = 0; i < image.size() && !stopped(); ++i) {
                 for (const std::int32_t v : usable_) {
                     const std::int32_t held = image[i];
                     if (v == held) continue;

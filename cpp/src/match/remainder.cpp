@@ -24,7 +24,7 @@ class Remainder {
         : pattern_(pattern.impl()),
           target_(target.impl()),
           meter_(params.stop),
-          adjacency_(target_.adjacency(0)),
+          adjacency_(target_.adjacency(0, meter_)),
           settings_{.stop = params.stop},
           embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), settings_, meter_) {
         target_.check_comparable();
@@ -44,9 +44,7 @@ class Remainder {
         RemainderResult result;
         const bool all_able = !(required_ - free_).any();
         if (pattern_.size() <= free_.count() && required_.count() <= pattern_.size() && all_able) {
-            prepare();
-            start_greedily();
-            descend(Bits<W>{}, 0, 0, degree_);
+            search();
             TOPOPLACE_ASSERT(!found_ || loss_of(best_) == best_loss_);
             if (found_) result = report();
         }
@@ -56,6 +54,16 @@ class Remainder {
     }
 
   private:
+    void search() {
+        try {
+            prepare();
+            start_greedily();
+            descend(Bits<W>{}, 0, 0, degree_);
+        } catch (const Stopped&) {  // by a preparation; what was found is kept
+            TOPOPLACE_ASSERT(meter_.stopped());
+        }
+    }
+
     // The free vertices with as many free neighbours as some pattern vertex has; no other is ever taken.
     Bits<W> able(const Bits<W>& free) const {
         std::int32_t least = pattern_.max_degree();
@@ -74,6 +82,7 @@ class Remainder {
         heaviest_.assign(ids_.size() * k, 0);
         std::vector<Fixed> row;
         for (std::size_t i = 0; i < ids_.size(); ++i) {
+            meter_.prepare(128 * ids_.size());
             row.clear();
             for (const std::int32_t v : ids_) row.push_back(target_.weight(ids_[i], v));
             const Fixed among = std::accumulate(row.begin(), row.end(), Fixed{0});
@@ -83,7 +92,7 @@ class Remainder {
             std::sort(row.begin(), row.end(), std::greater<>());
             for (std::size_t q = 1; q < k; ++q) heaviest_[i * k + q] = heaviest_[i * k + q - 1] + row[q - 1];
         }
-        best_score_bound_ = embedding_.root_bound(pattern_.plan(), free_, kNoScore + 1);
+        best_score_bound_ = embedding_.root_bound(pattern_.plan(meter_), free_, kNoScore + 1);
     }
 
     Fixed weight_to(std::int32_t v, const std::vector<std::int32_t>& others) const {
@@ -130,7 +139,7 @@ class Remainder {
     }
 
     bool embed(const Bits<W>& set, Fixed floor) {
-        return embedding_.run(pattern_.plan(), BranchAndBound<W, WeightSum>::Goal::best, set, Bits<W>{},
+        return embedding_.run(pattern_.plan(meter_), BranchAndBound<W, WeightSum>::Goal::best, set, Bits<W>{},
                               floor, set);
     }
 
@@ -197,12 +206,22 @@ class Remainder {
 
     // All but the work it took.
     RemainderResult report() {
-        using Goal = typename BranchAndBound<W, WeightSum>::Goal;
-        if (embedding_.run(pattern_.natural(), Goal::first, best_, best_, best_score_, best_)) {
-            mapping_.assign(embedding_.found().begin(), embedding_.found().end());
-        }
+        settle();
         const double score = sum_of_used_weights(pattern_, target_, mapping_);
         return {.found = true, .vertices = std::move(mapping_), .remainder = weight_left(), .score = score};
+    }
+
+    // The first mapping onto the best set.
+    void settle() {
+        using Goal = typename BranchAndBound<W, WeightSum>::Goal;
+        if (meter_.stopped()) return;
+        try {
+            if (!embedding_.run(pattern_.natural(meter_), Goal::first, best_, best_, best_score_, best_))
+                return;
+            mapping_.assign(embedding_.found().begin(), embedding_.found().end());
+        } catch (const Stopped&) {
+            TOPOPLACE_ASSERT(meter_.stopped());
+        }
     }
 
     double weight_left() const {
@@ -244,8 +263,13 @@ class Remainder {
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
                                std::span<const std::int32_t> free, const RemainderParams& params) {
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true};
-    return with_width(target.num_vertices(),
-                      [&](auto width) { return Remainder<width()>(pattern, target, free, params).solve(); });
+    try {
+        return with_width(target.num_vertices(), [&](auto width) {
+            return Remainder<width()>(pattern, target, free, params).solve();
+        });
+    } catch (const Stopped&) {
+        return {};
+    }
 }
 
 }  // namespace topoplace::match

@@ -12,7 +12,7 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.objectives.fragmentation import fragmentation_from
-from topoplace.objectives.links import class_of
+from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
 from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from topoplace.topology.devices import Gpu
     from topoplace.topology.topology import Topology
 
+MAX_MACHINE_GPUS = 4096
+"""Most GPUs of one machine; its tables have an entry for each pair."""
+_MAX_PAIRED_GPUS = 64
+"""Up to this size a machine's pairs are asked one by one, without tables of the whole topology."""
 _NO_PATH = 1e9
 _TIE_BREAK = 1e-6
 
@@ -56,9 +60,9 @@ class MachineClass:
     gpus: tuple[Gpu, ...]
     distance: NDArray[np.float64] = field(repr=False)
     """(n, n) path distances between the machine's GPUs; infinite for pairs without a path."""
-    bandwidth: list[list[float]] = field(repr=False)
+    bandwidth: Rows[float] = field(repr=False)
     """`bandwidth[u][v]`: GB/s of the link between GPUs u and v."""
-    classes: list[list[int]] = field(repr=False)
+    classes: Rows[int] = field(repr=False)
     """`classes[u][v]`: class of the link between GPUs u and v (`objectives.links.class_of`)."""
     partitions: tuple[Mask, ...]
     """The only GPU sets that one job may get; () if any set is allowed."""
@@ -82,10 +86,9 @@ class MachineClass:
         return tuple(mask_of(group) for group in groups.values())
 
     @cached_property
-    def rows(self) -> list[list[float]]:
-        """The distance matrix as nested lists, in which reading a single entry is faster than in an array."""
-        rows: list[list[float]] = self.distance.tolist()
-        return rows
+    def rows(self) -> Sequence[Sequence[float]]:
+        """The rows of the distance matrix, in the form in which reading a single entry is fastest."""
+        return rows_of(self.distance)
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
@@ -182,15 +185,29 @@ class MachineClasses:
 
 
 def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
+    if len(gpus) > MAX_MACHINE_GPUS:
+        raise ValueError(
+            f"machine {topology.gpus[gpus[0]].machine!r} has {len(gpus)} GPUs; this policy decides machine by machine, "
+            f"and a machine may have at most {MAX_MACHINE_GPUS}"
+        )
     described = tuple(topology.gpus[gpu] for gpu in gpus)
     place = {gpu: local for local, gpu in enumerate(gpus)}
-    inside = [part for part in topology.partitions if set(part) <= set(gpus)]
+    inside = [part for part in topology.partitions if place.keys() >= set(part)]
     partitions = tuple(sorted(mask_of(place[gpu] for gpu in part) for part in inside))
-    distance = np.array([[topology.distance(u, v) for v in gpus] for u in gpus])
-    links = [[topology.link(u, v) for v in gpus] for u in gpus]
-    bandwidth = [[link.gb_per_s for link in row] for row in links]
-    classes = [[class_of(link) for link in row] for row in links]
-    return MachineClass(described, distance, bandwidth, classes, partitions)
+    return MachineClass(described, *_tables(topology, gpus), partitions)
+
+
+def _tables(topology: Topology, gpus: Sequence[int]) -> tuple[NDArray[np.float64], Rows[float], Rows[int]]:
+    """Return the distances, the bandwidths and the link classes of the pairs of `gpus`."""
+    if len(gpus) <= _MAX_PAIRED_GPUS:
+        links = [[topology.link(u, v) for v in gpus] for u in gpus]
+        distance = np.array([[topology.distances.of(link) for link in row] for row in links])
+        bandwidth = [[link.gb_per_s for link in row] for row in links]
+        return distance, bandwidth, [[class_of(link) for link in row] for row in links]
+    tables = topology.derived(LinkTables)
+    among = (np.s_[:], np.s_[:]) if len(gpus) == topology.num_gpus else np.ix_(gpus, gpus)
+    distance = topology.distance_matrix()[among]
+    return distance, rows_of(tables.matrix[among]), rows_of(tables.link_class[among])
 
 
 def _distinct(given: Sequence[MachineClass]) -> tuple[list[MachineClass], list[int]]:
@@ -200,7 +217,8 @@ def _distinct(given: Sequence[MachineClass]) -> tuple[list[MachineClass], list[i
     numbers: list[int] = []
     for one in given:
         gpus = tuple((gpu.socket, gpu.model, gpu.memory_gb, gpu.healthy) for gpu in one.gpus)
-        key = (gpus, one.distance.tobytes(), repr((one.bandwidth, one.classes)), one.partitions)
+        tables = one.distance, np.array(one.bandwidth), np.array(one.classes, dtype=np.int8)
+        key = (gpus, *(table.tobytes() for table in tables), one.partitions)
         number = found.setdefault(key, len(kept))
         if number == len(kept):
             kept.append(one)

@@ -10,6 +10,7 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -29,11 +30,17 @@ from topoplace.engine.admission import (
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import cannot_honour, require_honoured
-from topoplace.errors import warn_deprecated
+from topoplace.errors import SearchTimeoutError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.kernels import WorkBudget
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement, Refusal
+
+_LEAST_NODES = 500
+"""What a search for another candidate counts at least: the call of `best` and the scores of its placement."""
+_LEAST_SHARE = 1 << 15
+"""Nodes that a search for another candidate may visit, however many such searches there are."""
 
 
 @runtime_checkable
@@ -80,6 +87,9 @@ class SearchPolicy(ABC):
                 warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()")
                 setattr(cls, new, _order_by_rank(own[old]) if old == "rank" else own[old])
 
+    num_ranking_nodes: int = 4_000_000
+    """Search tree nodes that `explain` may visit to find the candidates after the first one; about a second's work."""
+
     @abstractmethod
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
@@ -90,6 +100,19 @@ class SearchPolicy(ABC):
         `cluster.free_gpus()`. The best placement has the smallest `order`; ties go to the lexicographically smallest
         ascending GPU list.
         """
+
+    def best_within(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
+        """Return what `best` returns; a policy that counts the nodes of its searches takes them from `budget`.
+
+        When the budget is spent, return the best placement found so far, or raise SearchTimeoutError if there is none.
+        """
+        return self.best(job, cluster, free, required)
+
+    def decision_budget(self) -> WorkBudget:
+        """Return the limit on the nodes of all searches for one decision; by default there is none."""
+        return WorkBudget()
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of a placement; smaller is better. By default all keys are equal and GPU ids decide."""
@@ -111,25 +134,28 @@ class SearchPolicy(ABC):
         elif len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
             placement = self.best(job, cluster, where[0])
             return None if placement is None or self.reason_to_wait(job, placement) else placement
-        placement = next(self._ranked(job, cluster), None)
+        placement = next(self._ranked(job, cluster, _Effort(self.decision_budget())), None)
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return the `top` best GPU sets, each as its best placement with scores.
 
-        If `place` would return None, the explanation also contains the reason.
+        If `place` would return None, the explanation also contains the reason. The first candidate takes the work of
+        `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that
+        was enough.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
         if refusal := cannot_honour(job, cluster, self.name, self.honours):
             return Explanation(self.name, (), refusal)
-        candidates = tuple(islice(self._ranked(job, cluster), top))
+        effort = _Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
+        candidates = tuple(islice(self._ranked(job, cluster, effort), top))
         if candidates:
             refusal = self.reason_to_wait(job, candidates[0])
         else:
             refusal = why_never(job, cluster.topology, cluster.hosts) or why_not_now(job, cluster)
-        return Explanation(self.name, candidates, refusal)
+        return Explanation(self.name, candidates, refusal, effort.complete)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, from the head of the queue until one has to wait.
@@ -156,45 +182,79 @@ class SearchPolicy(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def _ranked(self, job: JobGraph, cluster: Cluster) -> Iterator[Placement]:
+    def _ranked(self, job: JobGraph, cluster: Cluster, effort: _Effort) -> Iterator[Placement]:
         """Yield the best placement of each GPU set, by GPU memory if the job asks for it, then by preference."""
         limits = memory_limits(job, cluster.topology)
         seen: set[frozenset[int]] = set()
         for limit in limits:
-            for placement in self._ranked_among(job, cluster, candidate_gpu_sets(job, cluster, limit)):
+            for placement in self._ranked_among(
+                job, cluster, candidate_gpu_sets(job, cluster, limit), effort
+            ):
                 gpus = frozenset(placement.gpus)
                 if len(limits) == 1 or gpus not in seen:
                     seen.add(gpus)
                     yield _with_hosts(placement, job, cluster)
 
     def _ranked_among(
-        self, job: JobGraph, cluster: Cluster, gpu_sets: Sequence[GpuSet]
+        self, job: JobGraph, cluster: Cluster, gpu_sets: Sequence[GpuSet], effort: _Effort
     ) -> Iterator[Placement]:
         """Yield the best placements of different GPU sets inside one of `gpu_sets`, best first.
 
         The ranking uses Lawler's partition. The sets other than {a, b, c} are those without a, those with a but
-        without b, and those with a and b but without c. Method `best` then finds the best set of each part.
+        without b, and those with a and b but without c. Method `best` then finds the best set of each part. Once the
+        budget for candidates after the first is spent, the placements found so far are yielded.
         """
 
-        def solve(free: GpuSet, required: GpuSet) -> None:
+        def solve(free: GpuSet, required: GpuSet, budget: WorkBudget) -> None:
             if len(free) < job.num_tasks:
                 return
-            placement = self.best(job, cluster, free, required)
+            placement = self.best_within(job, cluster, free, required, budget)
             if placement is not None:
                 gpus = sorted(placement.gpus)
                 heapq.heappush(parts, ((self.order(job, placement), gpus), placement, free, required))
 
         parts: list[tuple[tuple[tuple[float, ...], list[int]], Placement, GpuSet, GpuSet]] = []
+        skipped = False
         for gpu_set in gpu_sets:
-            solve(gpu_set, frozenset())
+            skipped = skipped or (bool(parts) and effort.decision.spent)
+            if not skipped:
+                solve(gpu_set, frozenset(), effort.decision)
         while parts:
             (_, gpus), placement, free, required = heapq.heappop(parts)
-            yield placement
+            yield replace(placement, optimal=False) if skipped else placement
             kept = required
             for gpu in gpus:
                 if gpu not in required:
-                    solve(free - {gpu}, kept)
+                    effort.extend(partial(solve, free - {gpu}, kept))
                     kept |= {gpu}
+
+
+class _Effort:
+    """The work that a ranking may take: for its first candidate, and for the others.
+
+    num_nodes: what all searches for other candidates may visit together. num_shares: each of these searches may visit
+    this part of the nodes that are left.
+    """
+
+    def __init__(self, decision: WorkBudget, num_nodes: int = 0, num_shares: int = 1) -> None:
+        self.decision = decision
+        self.complete = True
+        self._left = num_nodes
+        self._num_shares = num_shares
+
+    def extend(self, search: Callable[[WorkBudget], None]) -> None:
+        """Run a search for further candidates, unless their nodes are spent."""
+        if self._left <= 0:
+            self.complete = False
+            return
+        share = min(self._left, max(_LEAST_SHARE, self._left // self._num_shares))
+        budget = WorkBudget(share)
+        try:
+            search(budget)
+        except SearchTimeoutError:
+            self.complete = False
+        self.complete = self.complete and not budget.spent
+        self._left -= max(_LEAST_NODES, share - (budget.left or 0))
 
 
 def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:

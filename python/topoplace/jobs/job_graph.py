@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -14,6 +13,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.errors import JobGraphError, warn_deprecated
+from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
 from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS
 
 if TYPE_CHECKING:
@@ -165,8 +165,7 @@ class JobGraph:
         """Build a job graph from a symmetric (k, k) matrix of weights; 0 means no communication, as on the diagonal."""
         matrix = _checks.symmetric_matrix(weights, "weights", JobGraphError)
         a, b = np.nonzero(np.triu(matrix))
-        edges = tuple(zip(a.tolist(), b.tolist(), matrix[a, b].tolist(), strict=True))
-        return cls._trusted(len(matrix), edges, name)
+        return cls._trusted(len(matrix), edge_tuples(a, b, matrix[a, b]), name)
 
     @classmethod
     def from_networkx(cls, g: nx.Graph[Any], weight: str = "weight", *, name: str = "custom") -> Self:
@@ -230,7 +229,7 @@ class JobGraph:
         """Return the tasks and edges as a graph for the kernels; it is built once and cached."""
         from topoplace import kernels
 
-        return kernels.Graph.from_edges(self.num_tasks, self.edges)
+        return kernels.Graph.from_edges(self.num_tasks, edge_array(self.edges))
 
     def __getstate__(self) -> dict[str, Any]:
         # The cached native graph is left out.
@@ -258,78 +257,14 @@ class JobGraph:
 
 
 def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
-    edges = tuple((a, b, 1.0) for a, b in sorted(set(_PAIRS[name](*sizes))))
-    return cls._trusted(math.prod(sizes), edges, name)
+    return cls._trusted(math.prod(sizes), edges_of(name, sizes), name)
 
 
 _MAX_KEPT_TASKS = 256
 _kept_pattern = lru_cache(maxsize=1024)(_made_pattern)  # job graphs are immutable, so callers can share one
 
-Pairs = Iterable[tuple[int, int]]
-
-
-def _chain(k: int) -> Pairs:
-    return zip(range(k - 1), range(1, k), strict=True)
-
-
-def _ring(k: int) -> Pairs:
-    return itertools.chain(_chain(k), [(0, k - 1)] if k > 2 else [])
-
-
-def _star(k: int) -> Pairs:
-    return ((0, i) for i in range(1, k))
-
-
-def _tree(k: int) -> Pairs:
-    return (((i - 1) // 2, i) for i in range(1, k))
-
-
-def _clique(k: int) -> Pairs:
-    return itertools.combinations(range(k), 2)
-
-
-def _allreduce(k: int) -> Pairs:
-    return itertools.chain(_ring(k), _tree(k))
-
-
-def _independent(_k: int) -> Pairs:
-    return ()
-
-
-def _mesh(*sizes: int) -> Pairs:
-    return _along_axes(sizes, _chain)
-
-
-def _torus(*sizes: int) -> Pairs:
-    return _along_axes(sizes, _ring)
-
-
-def _along_axes(sizes: Sequence[int], pairs: Callable[[int], Pairs]) -> Pairs:
-    """Yield the edges of a grid with axis lengths `sizes`, whose tasks are numbered in row-major order.
-
-    pairs: returns the pairs of positions to connect on a line of a given length; it applies to all lines along all
-    axes.
-    """
-    index = np.arange(math.prod(sizes)).reshape(sizes)
-    for axis, size in enumerate(sizes):
-        lines = np.moveaxis(index, axis, 0).reshape(size, -1)
-        for a, b in pairs(size):
-            yield from zip(lines[a].tolist(), lines[b].tolist(), strict=True)
-
-
-_PAIRS: dict[str, Callable[..., Pairs]] = {
-    "ring": _ring,
-    "chain": _chain,
-    "star": _star,
-    "tree": _tree,
-    "clique": _clique,
-    "allreduce": _allreduce,
-    "independent": _independent,
-    "mesh": _mesh,
-    "torus": _torus,
-}
 PATTERNS: Mapping[str, Callable[[int], JobGraph]] = MappingProxyType(
-    {name: getattr(JobGraph, name) for name in _PAIRS if name not in ("mesh", "torus")}
+    {name: getattr(JobGraph, name) for name in PATTERN_EDGES if name not in ("mesh", "torus")}
 )
 """The constructors of all patterns that take a number of tasks, by pattern name."""
 

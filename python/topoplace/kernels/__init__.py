@@ -28,6 +28,7 @@ from topoplace.kernels.matching import (
 )
 from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
 from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
+from topoplace.kernels.work_budget import WorkBudget
 
 __all__ = [
     "INFINITE",
@@ -41,6 +42,7 @@ __all__ = [
     "Mapping",
     "Remainder",
     "TargetDistance",
+    "WorkBudget",
     "best_remainder",
     "best_subgraph",
     "bipartition",

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks, _core
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels.arguments import seconds
 
 GraphLike: TypeAlias = Any  # Graph | ArrayLike | networkx.Graph; networkx is not a dependency
 
@@ -92,6 +94,16 @@ class Graph(_core.Graph):
             for u, v, weight in graph.edges(data="weight", default=1.0)
         ]
         return cls.from_edges(len(number), edges)
+
+    def count_automorphisms(self, timeout: float | None = None) -> float:
+        """Count the permutations of the vertices that keep every edge, whatever its weight; exact up to 2**53.
+
+        Raises SearchTimeoutError if `timeout` seconds are too short, and ValueError above 4,096 vertices.
+        """
+        count = self.automorphisms_within(seconds(timeout))
+        if count is None:
+            raise SearchTimeoutError(f"automorphisms not counted after {timeout} s", None)
+        return count
 
     def __repr__(self) -> str:
         return f"Graph({self.num_vertices} vertices, {self.num_edges} edges)"

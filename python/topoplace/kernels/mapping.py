@@ -87,8 +87,8 @@ def map_graph(
     that differ by less than 1e-12 of the largest mapping cost count as equal.
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best mapping so far is returned with a valid
-    `bound` and complete=False. Preparing a target or a proof is not interrupted, and takes seconds for thousands of
-    vertices. Raises ValueError on bad input.
+    `bound` and complete=False. What a target or a proof prepares on first use counts; checking the arguments does not.
+    Raises ValueError on bad input.
     """
     s, t = Graph.of(source, "source"), _target(target_distance)
     n = t.num_vertices

@@ -13,6 +13,7 @@ from topoplace.errors import SearchTimeoutError
 from topoplace.kernels.arguments import INT64_MAX, node_limit, seconds
 from topoplace.kernels.arguments import vertices as checked_vertices
 from topoplace.kernels.graph import Graph, GraphLike
+from topoplace.kernels.work_budget import WorkBudget
 
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
@@ -159,6 +160,7 @@ def best_subgraph(
     min_weight: float | None = None,
     timeout: float | None = None,
     max_nodes: int | None = None,
+    budget: WorkBudget | None = None,
 ) -> Embedding | None:
     """Return the embedding of the pattern with the largest objective, proven optimal; None if there is no embedding.
 
@@ -168,10 +170,12 @@ def best_subgraph(
     point relative to the largest weight; weights that span more than eleven decades are refused.
 
     timeout: limit in seconds. max_nodes: limit on search tree nodes, at which the search stops at the same point on
-    every computer. At either limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises
-    SearchTimeoutError if none was found by then, and ValueError on bad input.
+    every computer. budget: a limit on the nodes of several searches together; this search takes its nodes from it. At
+    any limit the best embedding so far is returned with a valid `bound` and optimal=False. Raises SearchTimeoutError if
+    none was found by then, and ValueError on bad input.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
+    max_nodes = _node_limit(max_nodes, budget)
     if isinstance(objective, LinkCountScore):
         goal: Any = objective.table(t, p.num_edges)
     elif objective in _OBJECTIVES:
@@ -190,8 +194,10 @@ def best_subgraph(
         used,
         _min_weight(min_weight),
         seconds(timeout),
-        node_limit(max_nodes),
+        max_nodes,
     )
+    if budget is not None:
+        budget.charge(nodes)
     if vertices is None:
         _check_proven(optimal, timeout, max_nodes)
         return None
@@ -207,6 +213,7 @@ def best_remainder(
     required: Iterable[int] = (),
     timeout: float | None = None,
     max_nodes: int | None = None,
+    budget: WorkBudget | None = None,
 ) -> Remainder | None:
     """Return the embedding that leaves the largest total edge weight among the free target vertices it does not use.
 
@@ -221,6 +228,7 @@ def best_remainder(
     used = checked_vertices(required, "required", t.num_vertices)
     if used and not p.num_vertices:
         return None
+    max_nodes = _node_limit(max_nodes, budget)
     vertices, remainder, score, optimal, nodes = _core.best_remainder(
         p,
         t,
@@ -228,8 +236,10 @@ def best_remainder(
         sorted(unused),
         used,
         seconds(timeout),
-        node_limit(max_nodes),
+        max_nodes,
     )
+    if budget is not None:
+        budget.charge(nodes)
     if vertices is None:
         _check_proven(optimal, timeout, max_nodes)
         return None
@@ -255,6 +265,16 @@ def verify_embedding(
     except ValueError:
         return False
     return _core.verify_embedding(p, t, images, induced, _min_weight(min_weight)) is None
+
+
+def _node_limit(max_nodes: int | None, budget: WorkBudget | None) -> int | None:
+    """Return the limit on the nodes of one search, after its argument and the budget; SearchTimeoutError if it is 0."""
+    most = node_limit(max_nodes)
+    if budget is None:
+        return most
+    if budget.spent:
+        raise SearchTimeoutError("no embedding found; the budget of nodes is spent", None)
+    return budget.limit(most)
 
 
 def _check_proven(proven: bool, timeout: float | None, max_nodes: int | None) -> None:

@@ -7,7 +7,7 @@ bits of a score do not depend on the computer's BLAS library.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,11 @@ Rows = Row[Row[Entry]]
 """A table of GPU pairs: `rows[u][v]` is the entry of GPUs u and v."""
 
 
+def rows_of(matrix: NDArray[Any]) -> Sequence[Sequence[Any]]:
+    """Return the rows of a square matrix, with plain numbers: nested lists up to 512 GPUs, else views."""
+    return matrix.tolist() if len(matrix) <= _MAX_LISTED_GPUS else [memoryview(row) for row in matrix]
+
+
 def link_class(topology: Topology) -> NDArray[np.int8]:
     """Return an array (n, n) with the class of each GPU pair's link: 0 double NVLink, 1 single NVLink, 2 any other.
 
@@ -78,7 +83,7 @@ def class_of(link: Link) -> int:
 class LinkTables:
     """Tables of the bandwidth and the class of the link between every two GPUs of a topology.
 
-    For up to 512 GPUs the tables are nested lists, the fastest form for a few look-ups; for more, lists of numpy rows.
+    For up to 512 GPUs the tables are nested lists, the fastest form for a few look-ups; for more, views of matrix rows.
     `topology.derived(LinkTables)` returns the cached tables of a topology.
     """
 
@@ -87,9 +92,8 @@ class LinkTables:
     def __init__(self, topology: Topology) -> None:
         self.matrix = topology.bandwidth_matrix()
         self.link_class = link_class(topology)
-        small = topology.num_gpus <= _MAX_LISTED_GPUS
-        self.bandwidth: Sequence[Sequence[float]] = self.matrix.tolist() if small else list(self.matrix)
-        self.classes: Sequence[Sequence[int]] = self.link_class.tolist() if small else list(self.link_class)
+        self.bandwidth: Sequence[Sequence[float]] = rows_of(self.matrix)
+        self.classes: Sequence[Sequence[int]] = rows_of(self.link_class)
         self._count_scores: dict[EffectiveBandwidth, kernels.LinkCountScore] = {}
         self._indifferent: kernels.LinkCountScore | None = None
         self._sums: tuple[tuple[int, ...], dict[int, float], float] = ((), {}, 0.0)

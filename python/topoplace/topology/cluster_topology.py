@@ -25,7 +25,7 @@ from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.links.distance import DISTANCES, DistanceWeights
 from topoplace.topology.links.link import NONE, SELF, Link, LinkKind
 from topoplace.topology.tiled import TiledSequence
-from topoplace.topology.topology import MAX_GPUS, Topology
+from topoplace.topology.topology import MAX_GPUS, Topology, row_blocks
 
 Uuids = tuple[str | None, ...]
 """The UUIDs of one machine's GPUs; () if unknown."""
@@ -329,6 +329,11 @@ class ClusterTopology(Topology):
         ]
 
     @cached_property
+    def _rail_of(self) -> NDArray[np.int64]:
+        """Return (n,) the rail of each GPU."""
+        return np.array([rail for t in self._template_of for rail in self._template_rails[t]])
+
+    @cached_property
     def _level_distances(self) -> list[float]:
         """Return, for each level, the distance of two GPUs that meet there; last, of GPUs that meet at no level."""
         weights, climbed = self.distances, 0.0
@@ -354,25 +359,13 @@ class ClusterTopology(Topology):
         one for pairs that meet at no level.
         """
         self._check_matrix_size()
-        n, machine_of = self.num_gpus, self.machine_of
+        n = self.num_gpus
         beyond = value(self._network) if of_level is None else of_level[-1]
-        matrix = np.full((n, n), beyond, dtype)
+        matrix = np.empty((n, n), dtype)
+        for rows in row_blocks(n):
+            matrix[rows] = beyond
         for number in reversed(range(len(self._fabric.levels))):
-            level = self._fabric.levels[number]
-            domain = _domain_numbers(level)[machine_of]
-            shared = (domain[:, None] == domain) & (domain >= 0)
-            if level.rail:
-                rails = np.array([rail for t in self._template_of for rail in self._template_rails[t]])
-                shared &= rails[:, None] == rails
-            ports, port_of = self._numbered_ports(number)
-            links = [[level_ports.link_between(level, a, b, self.network) for b in ports] for a in ports]
-            there = np.array([[link != NONE for link in row] for row in links])
-            if of_level is None:
-                values = np.array([[value(link) for link in row] for row in links], dtype)
-            else:
-                values = np.full((len(ports), len(ports)), of_level[number], dtype)
-            shared &= there[port_of[:, None], port_of]
-            matrix[shared] = values[port_of[:, None], port_of][shared]
+            self._fill_level(matrix, number, value, None if of_level is None else of_level[number])
         blocks = [template.link_matrix(value, dtype) for template in self._templates]
         for first, template in zip(self._offsets, self._template_of, strict=False):
             end = first + len(blocks[template])
@@ -380,6 +373,26 @@ class ClusterTopology(Topology):
         np.fill_diagonal(matrix, value(SELF))
         matrix.setflags(write=False)
         return matrix
+
+    def _fill_level(
+        self, matrix: NDArray[Any], number: int, value: Callable[[Link], float], same: float | None
+    ) -> None:
+        """Write `same`, or else `value(link)`, of the pairs that meet at a level or below into the (n, n) `matrix`."""
+        level = self._fabric.levels[number]
+        domain = _domain_numbers(level)[self.machine_of]
+        rails = self._rail_of if level.rail else None
+        ports, port_of = self._numbered_ports(number)
+        links = [[level_ports.link_between(level, a, b, self.network) for b in ports] for a in ports]
+        there = np.array([[link != NONE for link in row] for row in links])
+        values = np.array(
+            [[value(link) if same is None else same for link in row] for row in links], matrix.dtype
+        )
+        for rows in row_blocks(self.num_gpus):
+            shared = (domain[rows, None] == domain) & (domain >= 0)
+            if rails is not None:
+                shared &= rails[rows, None] == rails
+            shared &= there[port_of[rows, None], port_of]
+            matrix[rows][shared] = values[port_of[rows, None], port_of][shared]
 
     def _numbered_ports(self, level: int) -> tuple[list[Link], NDArray[np.int16]]:
         """Return the distinct ports of the GPUs into `level`, and (n,) the index of each GPU's port in that list."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -36,6 +36,7 @@ Derived = TypeVar("Derived")
 MAX_GPUS = 1 << 20
 """Limit on GPUs in a topology; more are refused as a mistake."""
 MAX_MATRIX_GPUS = 1 << 14
+_BLOCK = 1 << 20
 """Limit on GPUs for (n, n) matrices; one of float64 then takes 2 GiB."""
 
 
@@ -484,10 +485,13 @@ class Topology:
         self._check_matrix_size()
         n, machine = self.num_gpus, self.machine_of
         socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
-        matrix = np.full((n, n), value(self._host), dtype)
-        apart = (socket[:, None] != socket) & (socket[:, None] >= 0) & (socket >= 0)
-        matrix[apart] = value(self._system)
-        matrix[machine[:, None] != machine] = value(self._network)
+        host, system, network = (value(link) for link in (self._host, self._system, self._network))
+        matrix = np.empty((n, n), dtype)
+        for rows in row_blocks(n):
+            matrix[rows] = host
+            apart = (socket[rows, None] != socket) & (socket[rows, None] >= 0) & (socket >= 0)
+            matrix[rows][apart] = system
+            matrix[rows][machine[rows, None] != machine] = network
         self._paths.fill(matrix, value)
         for u, v, link in self.links:
             matrix[u, v] = matrix[v, u] = value(link)
@@ -679,6 +683,13 @@ class Topology:
     @cached_property
     def _distance_matrix(self) -> NDArray[np.float64]:
         return self.link_matrix(self.distances.of)
+
+
+def row_blocks(n: int) -> Iterator[slice]:
+    """Yield slices of the rows of an (n, n) matrix; one takes milliseconds to fill, and Ctrl-C acts in between."""
+    step = max(1, _BLOCK // max(1, n))
+    for first in range(0, n, step):
+        yield slice(first, first + step)
 
 
 def _per_gpu(values: Sequence[Any], what: str, n: int) -> tuple[Any, ...]:

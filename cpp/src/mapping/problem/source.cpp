@@ -78,10 +78,11 @@ Graph renumbered(const Graph& graph, const std::vector<std::int32_t>& order) {
     return {graph.num_vertices(), edges};
 }
 
-Proof prepare(const Graph& given, const std::vector<std::int32_t>& order) {
+Proof prepare(const Graph& given, const std::vector<std::int32_t>& order, WorkMeter& meter) {
     const std::int32_t size = given.num_vertices();
     Proof proof{renumbered(given, order), {}, {}};
     for (std::int32_t depth = 0; depth < size; ++depth) {
+        meter.prepare(256 * index(size - depth));
         auto& row = proof.open_halves.emplace_back(index(size));
         for (std::int32_t task = depth; task < size; ++task)
             row[index(task)] = halves_of(proof.graph, task, depth);
@@ -89,7 +90,7 @@ Proof prepare(const Graph& given, const std::vector<std::int32_t>& order) {
     std::vector<std::int32_t> base(index(size));
     std::iota(base.begin(), base.end(), 0);
     proof.above.resize(index(size));
-    const auto chain = match::stabilizer_chain(colored(proof.graph), base);
+    const auto chain = match::stabilizer_chain(colored(proof.graph), base, meter);
     for (std::int32_t i = 0; i < size; ++i) {
         for (const std::int32_t task : chain.orbit[index(i)]) {
             TOPOPLACE_ASSERT(task >= i);
@@ -116,8 +117,8 @@ Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
     TOPOPLACE_ASSERT(total_weight_ >= 0 && std::ssize(order_) == size());
 }
 
-const Proof& Source::Impl::proof() const {
-    std::call_once(proof_once_, [this] { proof_ = prepare(graph_, order_); });
+const Proof& Source::Impl::proof(WorkMeter& meter) const {
+    std::call_once(proof_once_, [&] { proof_ = prepare(graph_, order_, meter); });
     return *proof_;
 }
 

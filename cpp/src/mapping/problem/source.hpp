@@ -32,7 +32,8 @@ class Source::Impl {
     const std::vector<std::int32_t>& order() const { return order_; }
     // By task: half its weights, largest first.
     const std::vector<std::vector<double>>& halves() const { return halves_; }
-    const Proof& proof() const;
+    // Throws Stopped where `meter` stops.
+    const Proof& proof(WorkMeter& meter) const;
 
   private:
     Graph graph_;

@@ -76,9 +76,9 @@ void Target::Impl::check_block(std::int32_t top, std::int32_t left, std::int32_t
     }
 }
 
-const Halves& Target::Impl::halves() const {
-    std::call_once(halves_once_, [this] { halves_ = halve(*this); });
-    return halves_;
+const Halves& Target::Impl::halves(WorkMeter& meter) const {
+    std::call_once(halves_once_, [&] { halves_ = halve(*this, meter); });
+    return *halves_;
 }
 
 }  // namespace topoplace::mapping

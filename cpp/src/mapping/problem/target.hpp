@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,13 @@ class Target::Impl {
     double distance(std::int32_t u, std::int32_t v) const { return row(u)[index(v)]; }
     double least() const { return least_; }  // between different vertices; 0 where there is one vertex
     double largest() const { return largest_; }
-    const Halves& halves() const;
+    // Throws Stopped where `meter` stops before they are made.
+    const Halves& halves(WorkMeter& meter) const;
+    // Once made.
+    const Halves& halves() const {
+        TOPOPLACE_ASSERT(halves_.has_value());
+        return *halves_;
+    }
 
   private:
     void check_block(std::int32_t top, std::int32_t left, std::int32_t block);
@@ -48,9 +55,9 @@ class Target::Impl {
     double least_ = 0;
     double largest_ = 0;
     mutable std::once_flag halves_once_;
-    mutable Halves halves_;
+    mutable std::optional<Halves> halves_;
 };
 
-Halves halve(const Target::Impl& target);
+Halves halve(const Target::Impl& target, WorkMeter& meter);
 
 }  // namespace topoplace::mapping

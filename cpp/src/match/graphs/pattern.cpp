@@ -13,6 +13,9 @@
 namespace topoplace::match {
 namespace {
 
+// Patterns of which every set of vertices is looked at.
+constexpr std::int32_t kMaxEnumerated = 16;
+
 bool holds(const std::vector<std::int32_t>& orbit, std::int32_t u) {
     return std::binary_search(orbit.begin(), orbit.end(), u);
 }
@@ -29,11 +32,14 @@ std::vector<std::int32_t> settling_depths(const StabilizerChain& along) {
 }
 
 // Breadth-first distances from every vertex, in edges; `size` where there is no path.
-std::vector<std::int32_t> all_distances(const Graph& graph) {
+std::vector<std::int32_t> all_distances(const Graph& graph, WorkMeter& meter) {
     const std::int32_t size = graph.num_vertices();
-    std::vector<std::int32_t> distance(index(size) * index(size), size);
+    std::vector<std::int32_t> distance;
+    distance.reserve(index(size) * index(size));
     std::vector<std::int32_t> queue;
     for (std::int32_t source = 0; source < size; ++source) {
+        meter.prepare(8 * index(size) + 16 * static_cast<std::size_t>(graph.num_edges()));
+        distance.resize(distance.size() + index(size), size);
         const std::span<std::int32_t> row(distance.data() + index(source) * index(size), index(size));
         row[index(source)] = 0;
         queue.assign(1, source);
@@ -59,10 +65,10 @@ struct Pattern::Impl::Lazy {
     std::vector<std::unique_ptr<Plan>> plans;  // by root; the last one is the natural plan
 };
 
-Pattern::Impl::Impl(const Graph& graph)
+Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
     : size_(graph.num_vertices()),
       num_edges_(graph.num_edges()),
-      distance_(all_distances(graph)),
+      distance_(all_distances(graph, meter)),
       lazy_(std::make_shared<Lazy>()) {
     colored_.size = size_;
     for (const std::int32_t d : distance_) colored_.color.push_back(d == 1 ? 1 : 0);
@@ -77,11 +83,11 @@ Pattern::Impl::Impl(const Graph& graph)
     lazy_->plans.resize(index(size_) + 1);
 }
 
-const StabilizerChain& Pattern::Impl::natural_chain() const {
+const StabilizerChain& Pattern::Impl::natural_chain(WorkMeter& meter) const {
     if (!lazy_->chain) {
         std::vector<std::int32_t> ids(index(size_));
         std::iota(ids.begin(), ids.end(), 0);
-        lazy_->chain = stabilizer_chain(colored_, ids);
+        lazy_->chain = stabilizer_chain(colored_, ids, meter);
         const auto orbit = orbits_of(size_, lazy_->chain->generators);
         for (std::int32_t u = 0; u < size_; ++u) {
             if (orbit[index(u)] == u) lazy_->representatives.push_back(u);
@@ -91,31 +97,31 @@ const StabilizerChain& Pattern::Impl::natural_chain() const {
     return *lazy_->chain;
 }
 
-std::span<const std::int32_t> Pattern::Impl::representatives() const {
+std::span<const std::int32_t> Pattern::Impl::representatives(WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
-    natural_chain();
+    natural_chain(meter);
     return lazy_->representatives;
 }
 
-double Pattern::Impl::num_automorphisms() const {
+double Pattern::Impl::num_automorphisms(WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
-    return natural_chain().order;
+    return natural_chain(meter).order;
 }
 
-const Plan& Pattern::Impl::rooted(std::int32_t root) const {
+const Plan& Pattern::Impl::rooted(std::int32_t root, WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
     auto& plan = lazy_->plans[index(root)];
-    if (!plan) plan = std::make_unique<Plan>(make_plan(order_from(root)));
+    if (!plan) plan = std::make_unique<Plan>(make_plan(order_from(root), meter));
     return *plan;
 }
 
-const Plan& Pattern::Impl::natural() const {
+const Plan& Pattern::Impl::natural(WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
     auto& plan = lazy_->plans[index(size_)];
     if (!plan) {
         std::vector<std::int32_t> ids(index(size_));
         std::iota(ids.begin(), ids.end(), 0);
-        plan = std::make_unique<Plan>(make_plan(ids));
+        plan = std::make_unique<Plan>(make_plan(ids, meter));
     }
     return *plan;
 }
@@ -144,15 +150,16 @@ std::vector<std::int32_t> Pattern::Impl::order_from(std::int32_t root) const {
     return order;
 }
 
-Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
+Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const {
     TOPOPLACE_ASSERT(is_order(order));
     Plan plan;
     plan.order = order;
-    const StabilizerChain& ids = natural_chain();
-    const StabilizerChain along = stabilizer_chain(colored_, order);
+    const StabilizerChain& ids = natural_chain(meter);
+    const StabilizerChain along = stabilizer_chain(colored_, order, meter);
     const std::vector<std::int32_t> settled_from = settling_depths(along);
     for (std::int32_t d = 0; d < size_; ++d) {
         const std::int32_t u = order[index(d)];
+        meter.prepare(64 * index(d) * index(d) / 8 + 256 * index(d));
         for (std::int32_t i = 0; i < d; ++i) {
             const std::int32_t v = order[index(i)];
             if (adjacent(u, v)) {
@@ -173,7 +180,10 @@ Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order) const {
         plan.reach.close_row();
     }
     add_followers(plan);
-    for (std::int32_t d = 0; d <= size_; ++d) add_counts(plan, d);
+    for (std::int32_t d = 0; d <= size_; ++d) {
+        meter.prepare(32 * index(size_) + 8 * static_cast<std::size_t>(num_edges_));
+        add_counts(plan, d);
+    }
     TOPOPLACE_ASSERT(plan.rest.front() == num_edges_ && plan.rest.back() == 0);
     TOPOPLACE_ASSERT(std::is_sorted(plan.rest.rbegin(), plan.rest.rend()));
     TOPOPLACE_ASSERT(plan.inner_rest.front() == num_edges_ && plan.inner_rest.back() == 0);
@@ -250,20 +260,19 @@ std::int32_t Pattern::Impl::crossing(std::int32_t largest_part) const {
     if (largest_part >= size_) return 0;
     TOPOPLACE_ASSERT(largest_part >= 0);
     const std::lock_guard lock(lazy_->mutex);
+    // A connected pattern leaves at least one edge open at each of its parts; more is found out of small ones
+    // only.
+    if (size_ > kMaxEnumerated) {
+        const bool connected = std::find(distance_.begin(), distance_.end(), size_) == distance_.end();
+        return connected ? ((size_ + largest_part - 1) / largest_part + 1) / 2 : 0;
+    }
     if (lazy_->crossings.empty()) add_crossings();
     return lazy_->crossings[index(largest_part)];
 }
 
 // By size, the fewest edges that leave a set of that size.
 std::vector<std::int32_t> Pattern::Impl::least_cuts() const {
-    // Every set is looked at up to this size; beyond, only that a connected pattern has no empty cut is used.
-    constexpr std::int32_t kMaxEnumerated = 16;
     std::vector<std::int32_t> least(index(size_) + 1, 0);
-    if (size_ > kMaxEnumerated) {
-        const bool connected = std::find(distance_.begin(), distance_.end(), size_) == distance_.end();
-        std::fill(least.begin() + 1, least.end() - 1, connected ? 1 : 0);
-        return least;
-    }
     std::vector<std::uint32_t> adjacent_to(index(size_), 0);
     for (std::int32_t u = 0; u < size_; ++u) {
         for (const std::int32_t v : neighbors(u)) adjacent_to[index(u)] |= std::uint32_t{1} << v;
@@ -301,9 +310,15 @@ void Pattern::Impl::add_crossings() const {
     TOPOPLACE_ASSERT(std::is_sorted(lazy_->crossings.rbegin(), lazy_->crossings.rend() - 1));
 }
 
-Pattern::Pattern(const Graph& graph) : impl_(std::make_shared<const Impl>(graph)) {}
+Pattern::Pattern(const Graph& graph, const StopCondition& stop) {
+    WorkMeter meter(stop);
+    impl_ = std::make_shared<const Impl>(graph, meter);
+}
 std::int32_t Pattern::num_vertices() const { return impl_->size(); }
 std::int64_t Pattern::num_edges() const { return impl_->num_edges(); }
-double Pattern::num_automorphisms() const { return impl_->num_automorphisms(); }
+double Pattern::num_automorphisms(const StopCondition& stop) const {
+    WorkMeter meter(stop);
+    return impl_->num_automorphisms(meter);
+}
 
 }  // namespace topoplace::match

@@ -43,9 +43,10 @@ struct Plan {
     Ragged<std::int32_t> inner_at_least;
 };
 
+// What is made on first use throws Stopped where `meter` stops; the next call begins anew.
 class Pattern::Impl {
   public:
-    explicit Impl(const Graph& graph);
+    Impl(const Graph& graph, WorkMeter& meter);
 
     std::int32_t size() const { return size_; }
     std::int64_t num_edges() const { return num_edges_; }
@@ -54,13 +55,13 @@ class Pattern::Impl {
     std::span<const std::int32_t> neighbors(std::int32_t u) const { return neighbors_[u]; }
 
     // Most constrained vertex first.
-    const Plan& plan() const { return rooted(root_); }
-    const Plan& rooted(std::int32_t root) const;
+    const Plan& plan(WorkMeter& meter) const { return rooted(root_, meter); }
+    const Plan& rooted(std::int32_t root, WorkMeter& meter) const;
     // Vertices in the order of their ids.
-    const Plan& natural() const;
+    const Plan& natural(WorkMeter& meter) const;
     // One vertex, the smallest, of each orbit of the automorphism group.
-    std::span<const std::int32_t> representatives() const;
-    double num_automorphisms() const;
+    std::span<const std::int32_t> representatives(WorkMeter& meter) const;
+    double num_automorphisms(WorkMeter& meter) const;
     // The fewest edges that run between parts when the vertices are split into parts of at most that size.
     std::int32_t crossing(std::int32_t largest_part) const;
 
@@ -69,12 +70,12 @@ class Pattern::Impl {
     std::vector<std::int32_t> least_cuts() const;
     void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
-    Plan make_plan(const std::vector<std::int32_t>& order) const;
+    Plan make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const;
     bool is_order(std::vector<std::int32_t> order) const;
     void add_followers(Plan& plan) const;
     void add_reach(Plan& plan, std::int32_t depth) const;
     void add_counts(Plan& plan, std::int32_t depth) const;
-    const StabilizerChain& natural_chain() const;
+    const StabilizerChain& natural_chain(WorkMeter& meter) const;
     bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
     std::int32_t distance(std::int32_t u, std::int32_t v) const {
         return distance_[index(u) * index(size_) + index(v)];

@@ -55,10 +55,14 @@ class UnionFind {
 
 class AutomorphismSearch {
   public:
-    explicit AutomorphismSearch(const ColoredGraph& graph) : graph_(graph), usual_(most_common_color(graph)) {
+    AutomorphismSearch(const ColoredGraph& graph, WorkMeter& meter)
+        : graph_(graph), meter_(meter), usual_(most_common_color(graph, meter)) {
         for (std::int32_t u = 0; u < graph.size; ++u) {
+            meter.prepare(16 * index(graph.size));
             for (std::int32_t v = 0; v < graph.size; ++v) {
-                if (u != v && graph.at(u, v) != usual_) unusual_.push(v);
+                if (u == v || graph.at(u, v) == usual_) continue;
+                unusual_.push(v);
+                ++unusual_pairs_;
             }
             unusual_.close_row();
         }
@@ -80,6 +84,7 @@ class AutomorphismSearch {
     // An automorphism that takes the left colouring to the right one.
     std::optional<Permutation> find(const Colors& left, const Colors& right,
                                     std::uint64_t individualized) const {
+        meter_.prepare(512 * left.size());
         const Colors classes = sorted(left);
         if (classes != sorted(right)) return std::nullopt;
         if (auto image = obvious(left, right)) return image;
@@ -115,9 +120,10 @@ class AutomorphismSearch {
     }
 
   private:
-    static std::uint32_t most_common_color(const ColoredGraph& graph) {
+    static std::uint32_t most_common_color(const ColoredGraph& graph, WorkMeter& meter) {
         std::map<std::uint32_t, std::int64_t> pairs;
         for (std::int32_t u = 0; u < graph.size; ++u) {
+            meter.prepare(32 * index(u));
             for (std::int32_t v = 0; v < u; ++v) ++pairs[graph.at(u, v)];
         }
         const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -132,6 +138,7 @@ class AutomorphismSearch {
         Colors next(colors.size());
         std::size_t classes = count(colors);
         while (classes < colors.size()) {
+            meter_.prepare(512 * colors.size() + 32 * unusual_pairs_);
             std::uint64_t usual = 0;
             for (const std::uint64_t color : colors) usual += mix(color + usual_);
             for (std::int32_t v = 0; v < graph_.size; ++v) {
@@ -191,7 +198,9 @@ class AutomorphismSearch {
     }
 
     const ColoredGraph& graph_;
+    WorkMeter& meter_;
     const std::uint32_t usual_;
+    std::size_t unusual_pairs_ = 0;
     Ragged<std::int32_t> unusual_;  // by vertex, those it is joined to by another colour than the usual
 };
 
@@ -204,8 +213,9 @@ Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
 
 }  // namespace
 
-StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base) {
-    const AutomorphismSearch search(graph);
+StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base,
+                                 WorkMeter& meter) {
+    const AutomorphismSearch search(graph, meter);
     // prefix[i]: colours once base[0 .. i-1] are individualised.
     std::vector<Colors> prefix{search.initial()};
     for (std::size_t i = 0; i + 1 < base.size(); ++i)
@@ -216,6 +226,7 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
     for (std::size_t i = base.size(); i-- > 0;) {
         const std::int32_t b = base[i];
         const Colors left = search.individualize(prefix[i], b, i);
+        meter.prepare(64 * base.size());
         std::vector<std::int32_t> refuted;
         for (std::size_t j = i + 1; j < base.size(); ++j) {
             const std::int32_t v = base[j];

@@ -35,27 +35,46 @@ std::int32_t width_of(std::int32_t n) {
     return with_width(n, [](auto width) { return static_cast<std::int32_t>(width()); });
 }
 
-Target::Impl::Impl(const Graph& graph) : graph_(graph), lazy_(std::make_shared<Lazy>()) {
+Target::Impl::Impl(const Graph& graph, WorkMeter& meter) : graph_(graph), lazy_(std::make_shared<Lazy>()) {
     const std::int32_t n = size();
     if (n > kMaxTargetVertices) {
         throw std::invalid_argument("the target has " + std::to_string(n) + " vertices; at most " +
                                     std::to_string(kMaxTargetVertices) + " can be searched");
     }
     set_scale();
-    weight_.assign(pair_of(n, 0), 0);
+    set_weights(meter);
+    levels_ = make_levels(distinct_, meter);
+    edges_ = rows_of(1, 0, meter);
+}
+
+// The distinct weights are sorted whenever as many have come as there were, so that no sort takes long before
+// the last.
+void Target::Impl::set_weights(WorkMeter& meter) {
+    constexpr std::size_t kSortedAtLeast = 1U << 12;
+    const std::int32_t n = size();
+    std::size_t sorted = 0;
+    const auto sort = [&] {
+        const auto fresh = distinct_.begin() + static_cast<std::ptrdiff_t>(sorted);
+        std::sort(fresh, distinct_.end(), std::greater<>());
+        distinct_.erase(std::unique(fresh, distinct_.end()), distinct_.end());
+        std::inplace_merge(distinct_.begin(), fresh, distinct_.end(), std::greater<>());
+        distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
+        sorted = distinct_.size();
+    };
+    weight_.reserve(pair_of(n, 0));
     for (std::int32_t v = 0; v < n; ++v) {
         const auto row = graph_.neighbors(v);
+        meter.prepare(8 * index(n) + 64 * row.size());
+        weight_.resize(weight_.size() + index(n), 0);
         for (std::size_t i = 0; i < row.size(); ++i) {
             const Fixed weight = comparable_ ? std::llround(graph_.weights(v)[i] * scale_) : 1;
             TOPOPLACE_ASSERT(weight > 0 && weight <= Fixed{1} << kFixedPointBits);
             weight_[pair_of(v, row[i])] = weight;
             distinct_.push_back(weight);
         }
+        if (distinct_.size() - sorted > std::max(sorted, kSortedAtLeast)) sort();
     }
-    std::sort(distinct_.begin(), distinct_.end(), std::greater<>());
-    distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
-    levels_ = make_levels(distinct_);
-    edges_ = rows_of(1, 0);
+    sort();
 }
 
 void Target::Impl::set_scale() {
@@ -85,7 +104,7 @@ Fixed Target::Impl::to_fixed(double weight) const {
     return weight > heaviest_ ? std::numeric_limits<Fixed>::max() : std::llround(weight * scale_);
 }
 
-Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
+Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const {
     TOPOPLACE_ASSERT(std::is_sorted(distinct.begin(), distinct.end(), std::greater_equal<>()));
     Levels levels;
     std::vector<Fixed> lightest;
@@ -98,6 +117,7 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
     levels.at_least = BitRows(count * index(size()), width_of(size()));
     std::int64_t arcs = 0;
     for (std::int32_t u = 0; u < size(); ++u) {
+        meter.prepare(16 * graph_.neighbors(u).size() * (1 + count));
         for (const std::int32_t v : graph_.neighbors(u)) {
             for (std::size_t i = count; i-- > 0 && weight(u, v) >= lightest[i];) {
                 levels.level_of[pair_of(u, v)] = static_cast<std::uint8_t>(i);
@@ -112,22 +132,25 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct) const {
     return levels;
 }
 
-Levels Target::Impl::levels_from(Fixed min_weight) const {
+Levels Target::Impl::levels_from(Fixed min_weight, WorkMeter& meter) const {
     const auto end = std::upper_bound(distinct_.begin(), distinct_.end(), min_weight, std::greater<>());
-    return make_levels(std::span(distinct_.begin(), end));
+    return make_levels(std::span(distinct_.begin(), end), meter);
 }
 
-BitRows Target::Impl::adjacency(double min_weight) const { return adjacency(1, min_weight); }
+BitRows Target::Impl::adjacency(double min_weight, WorkMeter& meter) const {
+    return adjacency(1, min_weight, meter);
+}
 
-BitRows Target::Impl::adjacency(Fixed threshold, double min_weight) const {
+BitRows Target::Impl::adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const {
     if (everything(threshold) && min_weight <= lightest_) return edges_;
-    return rows_of(threshold, min_weight);
+    return rows_of(threshold, min_weight, meter);
 }
 
-BitRows Target::Impl::rows_of(Fixed threshold, double min_weight) const {
+BitRows Target::Impl::rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const {
     BitRows rows(index(size()), width_of(size()));
     for (std::int32_t u = 0; u < size(); ++u) {
         const auto row = graph_.neighbors(u);
+        meter.prepare(32 * row.size());
         for (std::size_t i = 0; i < row.size(); ++i) {
             if (weight(u, row[i]) >= threshold && graph_.weights(u)[i] >= min_weight) {
                 rows.set(index(u), row[i]);
@@ -137,7 +160,7 @@ BitRows Target::Impl::rows_of(Fixed threshold, double min_weight) const {
     return rows;
 }
 
-std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free) const {
+std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, WorkMeter& meter) const {
     const std::int32_t n = size();
     std::call_once(lazy_->once, [&] {
         if (n > kMaxSymmetryVertices) return;
@@ -148,7 +171,7 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free) co
         }
         std::vector<std::int32_t> ids(index(n));
         std::iota(ids.begin(), ids.end(), 0);
-        lazy_->generators = stabilizer_chain(colored, ids).generators;
+        lazy_->generators = stabilizer_chain(colored, ids, meter).generators;
     });
     std::vector<Permutation> keeping;
     for (const Permutation& image : lazy_->generators) {
@@ -160,7 +183,10 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free) co
     return orbits_of(n, keeping);
 }
 
-Target::Target(const Graph& graph) : impl_(std::make_shared<const Impl>(graph)) {}
+Target::Target(const Graph& graph, const StopCondition& stop) {
+    WorkMeter meter(stop);
+    impl_ = std::make_shared<const Impl>(graph, meter);
+}
 std::int32_t Target::num_vertices() const { return impl_->size(); }
 
 }  // namespace topoplace::match

@@ -74,9 +74,10 @@ struct Levels {
     std::size_t count() const { return heaviest.size(); }
 };
 
+// Whatever takes a meter throws Stopped where it stops.
 class Target::Impl {
   public:
-    explicit Impl(const Graph& graph);
+    Impl(const Graph& graph, WorkMeter& meter);
 
     std::int32_t size() const { return graph_.num_vertices(); }
     const Graph& graph() const { return graph_; }
@@ -94,14 +95,14 @@ class Target::Impl {
     const Levels& levels() const { return levels_; }
 
     // Neighbours over edges of at least this weight; and of at least this fixed-point weight too.
-    BitRows adjacency(double min_weight) const;
-    BitRows adjacency(Fixed threshold, double min_weight) const;
+    BitRows adjacency(double min_weight, WorkMeter& meter) const;
+    BitRows adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const;
     // No edge is lighter than this.
     bool everything(Fixed min_weight) const { return distinct_.empty() || min_weight <= distinct_.back(); }
     // Levels without the edges lighter than min_weight.
-    Levels levels_from(Fixed min_weight) const;
+    Levels levels_from(Fixed min_weight, WorkMeter& meter) const;
     // Names the orbit of every vertex under the automorphisms that keep the weights and the set `free`.
-    std::vector<std::int32_t> orbits(const std::vector<bool>& free) const;
+    std::vector<std::int32_t> orbits(const std::vector<bool>& free, WorkMeter& meter) const;
 
     // Position of the pair in any row-major n x n array of this target.
     std::size_t pair_of(std::int32_t u, std::int32_t v) const {
@@ -112,8 +113,9 @@ class Target::Impl {
   private:
     struct Lazy;
     void set_scale();
-    BitRows rows_of(Fixed threshold, double min_weight) const;
-    Levels make_levels(std::span<const Fixed> distinct) const;
+    void set_weights(WorkMeter& meter);
+    BitRows rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const;
+    Levels make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const;
 
     Graph graph_;
     double heaviest_ = 0;

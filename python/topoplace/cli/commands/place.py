@@ -112,6 +112,7 @@ def _as_dict(topology: Topology, explained: Explanation, placed: Placement | Non
         "placement": _placement_as_dict(placed) if placed else None,
         "reason": explained.refusal.reason if explained.refusal else None,
         "candidates": [_placement_as_dict(candidate) for candidate in explained.candidates],
+        "complete": explained.complete,
     }
 
 
@@ -137,6 +138,8 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         )
     if any(candidate.scores.get("effective_bandwidth_extrapolated") for candidate in candidates):
         print("effective: eq. 2 was fitted on 2 to 5 GPUs; it is neither used nor shown for this job")
+    if not explained.complete:
+        print("the search for more candidates ended at its limit; there may be better ones after the first")
     if explained.refusal:
         print(f"not placed: {explained.refusal.reason}")
     if placed:

@@ -169,7 +169,7 @@ class _Study:
         self.model = self._model(arguments.performance)
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
-        """Simulate the jobs under each policy; return the results, and why policies that run no job are set aside.
+        """Simulate the jobs under each policy; return the results, and why policies that cannot run them are set aside.
 
         ValueError with the first of these reasons if there is no result.
         """
@@ -182,7 +182,9 @@ class _Study:
                 set_aside[name] = str(error)
                 continue
             reasons = result.rejections()
-            if reasons and sum(reasons.values()) == len(result.records):
+            if sum(reasons.values()) == len(result.records) and "cannot be honoured" in next(
+                iter(reasons), ""
+            ):
                 set_aside[name] = next(iter(reasons))
             else:
                 results.append(result)

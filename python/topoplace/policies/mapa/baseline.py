@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.kernels import WorkBudget
     from topoplace.placement import Placement
 
 
@@ -23,10 +24,12 @@ class Baseline(MapaPolicy):
     name = "baseline"
     artifact_rule = "baseline"
 
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def search(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the placement on the GPUs in `required` and the lowest other GPUs in `free`.
 
         If these lack a link for some edge of the job, return the placement on the lexicographically smallest set that
         has all links; None if there is none.
         """
-        return self.first_fit(job, cluster, free, required)
+        return self.first_fit(job, cluster, free, required, budget)

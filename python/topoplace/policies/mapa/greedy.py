@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.kernels import WorkBudget
     from topoplace.placement import Placement
 
 
@@ -19,9 +20,11 @@ class Greedy(MapaPolicy):
     name = "mapa-greedy"
     artifact_rule = "greedy"
 
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def search(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths."""
-        return self.embed(job, cluster, free, required)
+        return self.embed(job, cluster, free, required, budget)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of a placement, smaller is better: the negated aggregated bandwidth."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.kernels import WorkBudget
     from topoplace.placement import Placement
     from topoplace.policies.mapa.artifact_order import TieBreak
 
@@ -57,17 +58,19 @@ class Preserve(MapaPolicy):
         self.force_eq2 = _checks.flag(force_eq2, "force_eq2", ValueError)
         self.model = EffectiveBandwidth(coefficients)
 
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def search(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the placement that MAPA's Algorithm 1 prefers, inside `free` and using all of `required`.
 
         None if there is none.
         """
         if not _wants_bandwidth(job):
-            return self._leave_most(job, cluster, free, required)
+            return self._leave_most(job, cluster, free, required, budget)
         if not self._trusts_eq2(job):
-            return self.embed(job, cluster, free, required, "bottleneck_sum")
+            return self.embed(job, cluster, free, required, budget, "bottleneck_sum")
         return self.embed(
-            job, cluster, free, required, cluster.topology.derived(LinkTables).count_score(self.model)
+            job, cluster, free, required, budget, cluster.topology.derived(LinkTables).count_score(self.model)
         )
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
@@ -94,7 +97,7 @@ class Preserve(MapaPolicy):
         return self.force_eq2 or job.num_tasks in FITTED_TASKS
 
     def _leave_most(
-        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
         kept = [gpu for gpu in cluster.free_gpus() if gpu not in free]
         found = kernels.best_remainder(
@@ -105,6 +108,7 @@ class Preserve(MapaPolicy):
             required=required,
             timeout=self.timeout,
             max_nodes=self.max_nodes,
+            budget=budget,
         )
         return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
 

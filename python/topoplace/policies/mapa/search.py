@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, get_args
 
+import numpy as np
+
 from topoplace import _checks, kernels
 from topoplace.engine.admission import every_gpu_set_counts
 from topoplace.engine.policy import SearchPolicy
+from topoplace.kernels import WorkBudget
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, scores_of
 from topoplace.placement import Placement
@@ -21,14 +24,20 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.mapa.artifact_order import TieBreak
 
+_SEARCHES_PER_DECISION = 8
+# A node of a search costs by the size of the graph: few GPUs of many are searched in a graph of their own.
+_FEW_GPUS = 128
+_MANY_GPUS = 512
+
 
 class MapaPolicy(SearchPolicy):
     """Base of the four policies that MAPA compares.
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list. "artifact" repeats
     the choice of the paper's published code, for rings, stars and cliques of up to five tasks.
-    max_nodes: limit on the nodes of one search tree; the default takes about a second. With None, the search continues
-    until the best placement is proven. At the limit, the best placement found is returned with `optimal` False;
+    max_nodes: limit on the nodes of one search tree; the default takes about a second. One decision may take several
+    searches, for instance one per machine, and visits at most eight times as many nodes. With None, the search
+    continues until the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
     SearchTimeoutError is raised if none was found.
     timeout: limit on the time of one search, in seconds. Unlike with `max_nodes`, results then depend on the speed of
     the computer.
@@ -55,21 +64,35 @@ class MapaPolicy(SearchPolicy):
         self.model = EffectiveBandwidth()
 
     @abstractmethod
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def search(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the best placement inside `free` that uses all of `required`, None if there is none.
 
-        Ties go to the lexicographically smallest ascending GPU list.
+        Ties go to the lexicographically smallest ascending GPU list. budget: limit on the nodes of all searches.
         """
 
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> Placement | None:
         """Return the best placement inside `free` that uses all of `required`; ties are broken by `tie_break`."""
+        return self.best_within(job, cluster, free, required, self.decision_budget())
+
+    def decision_budget(self) -> WorkBudget:
+        """Return the limit on the nodes of all searches for one decision."""
+        return WorkBudget(None if self.max_nodes is None else _SEARCHES_PER_DECISION * self.max_nodes)
+
+    def best_within(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
+        """Return what `best` returns, with no more work than `budget` allows."""
         if self.tie_break == "artifact":
             return artifact_order.place(self.artifact_rule, job, cluster, free, required, self.model)
-        return self.search(job, cluster, free, required)
+        return self.search(job, cluster, free, required, budget)
 
-    def first_fit(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def first_fit(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the placement on the lexicographically smallest GPU set with a link for every edge of the job.
 
         The set lies inside `free` and contains `required`. Tasks are assigned for the largest aggregated bandwidth.
@@ -78,33 +101,46 @@ class MapaPolicy(SearchPolicy):
         if not 0 <= spare <= len(free) - len(required):
             return None
         lowest = required | frozenset(sorted(free - required)[:spare])
-        if placement := self.embed(job, cluster, lowest):
+        if placement := self.embed(job, cluster, lowest, frozenset(), budget):
             return placement
-        any_fit = self.embed(job, cluster, free, required, cluster.topology.derived(LinkTables).indifferent)
-        return self.embed(job, cluster, frozenset(any_fit.gpus)) if any_fit else None
+        indifferent = cluster.topology.derived(LinkTables).indifferent
+        any_fit = self.embed(job, cluster, free, required, budget, indifferent)
+        return self.embed(job, cluster, frozenset(any_fit.gpus), frozenset(), budget) if any_fit else None
 
     def embed(
         self,
         job: JobGraph,
         cluster: Cluster,
         free: GpuSet,
-        required: GpuSet = frozenset(),
+        required: GpuSet,
+        budget: WorkBudget,
         objective: kernels.Objective | kernels.LinkCountScore = "sum",
     ) -> Placement | None:
         """Return the placement with the best value of `objective`, and all its scores; None if there is none.
 
         Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`.
         """
+        topology = cluster.topology
+        chosen: Sequence[int] = range(topology.num_gpus)
+        graph = topology.graph
+        if isinstance(objective, str) and len(free) <= _FEW_GPUS and topology.num_gpus > _MANY_GPUS:
+            chosen = sorted(free)
+            graph = kernels.Graph(topology.bandwidth_matrix()[np.ix_(chosen, chosen)])
+            local = {gpu: i for i, gpu in enumerate(chosen)}
+            free, required = frozenset(local.values()), frozenset(local[gpu] for gpu in required)
         found = kernels.best_subgraph(
             job.graph,
-            cluster.topology.graph,
+            graph,
             objective=objective,
             free=free,
             required=required,
             timeout=self.timeout,
             max_nodes=self.max_nodes,
+            budget=budget,
         )
-        return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
+        if found is None:
+            return None
+        return self.scored(job, cluster, [chosen[i] for i in found.vertices.tolist()], found.optimal)
 
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""

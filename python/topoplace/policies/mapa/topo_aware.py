@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.kernels import WorkBudget
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
@@ -27,19 +28,21 @@ class MapaTopoAware(MapaPolicy):
     name = "mapa-topo-aware"
     artifact_rule = "topo-aware"
 
-    def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
+    def search(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
         """Return the placement on the lowest GPUs of `free` inside one socket that has enough.
 
         If no socket has enough, return the placement on the lowest GPUs of all of `free`.
         """
-        fits = [
-            placement
-            for group in _by_socket(cluster.topology, free)
-            if required <= group and (placement := self.first_fit(job, cluster, group, required))
-        ]
-        if fits:
-            return min(fits, key=lambda placement: sorted(placement.gpus))
-        return self.first_fit(job, cluster, free, required)
+        found: Placement | None = None
+        for group in sorted(_by_socket(cluster.topology, free), key=min):
+            if found and min(found.gpus) < min(group):
+                break  # no later group has a smaller GPU list
+            if required <= group:
+                here = self.first_fit(job, cluster, group, required, budget)
+                found = here if found is None else min(found, here or found, key=_ascending)
+        return found or self.first_fit(job, cluster, free, required, budget)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of a placement, smaller is better: 0 for GPUs of one socket, else 1."""
@@ -52,3 +55,7 @@ def _by_socket(topology: Topology, gpus: Iterable[int]) -> list[GpuSet]:
         described = topology.gpus[gpu]
         groups.setdefault((described.machine, described.socket), []).append(gpu)
     return [frozenset(group) for group in groups.values()]
+
+
+def _ascending(placement: Placement) -> list[int]:
+    return sorted(placement.gpus)
