@@ -123,7 +123,8 @@ class MapaPolicy(SearchPolicy):
         topology = cluster.topology
         chosen: Sequence[int] = range(topology.num_gpus)
         graph = topology.graph
-        if isinstance(objective, str) and len(free) <= _FEW_GPUS and topology.num_gpus > _MANY_GPUS:
+        by_weight = not isinstance(objective, kernels.LinkCountScore)
+        if by_weight and len(free) <= _FEW_GPUS and topology.num_gpus > _MANY_GPUS:
             chosen = sorted(free)
             graph = kernels.Graph(topology.bandwidth_matrix()[np.ix_(chosen, chosen)])
             local = {gpu: i for i, gpu in enumerate(chosen)}
@@ -140,7 +141,8 @@ class MapaPolicy(SearchPolicy):
         )
         if found is None:
             return None
-        return self.scored(job, cluster, [chosen[i] for i in found.vertices.tolist()], found.optimal)
+        images: list[int] = found.vertices.tolist()
+        return self.scored(job, cluster, [chosen[i] for i in images], found.optimal)
 
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""
