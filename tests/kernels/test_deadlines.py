@@ -1,4 +1,4 @@
-"""Deadlines of kernels, by counted work; `benchmarks/bench_deadlines.py` measures them in time."""
+"""Deadlines of kernels, by counted work; `benchmarks/limits/bench_deadlines.py` measures them in time."""
 
 from __future__ import annotations
 
