@@ -1,7 +1,7 @@
 """How far kernels run past their deadlines: every kernel at n = 64 .. 4,096 with timeouts of 0.05 and 0.1 s.
 
-`python benchmarks/limits/bench_deadlines.py [KERNEL ...]` prints, for each call, by how many milliseconds it exceeded its
-timeout. Graphs are made before; what a kernel prepares on first use counts.
+`python benchmarks/limits/bench_deadlines.py [KERNEL ...]` prints, for each call, by how many milliseconds it exceeded
+its timeout. Graphs are made before; what a kernel prepares on first use counts.
 """
 
 from __future__ import annotations
