@@ -51,7 +51,7 @@ def environment(placement: Placement, servers: Servers | None = None) -> Environ
 
 
 def server_environment(placement: Placement) -> dict[str, Environment]:
-    """Return, by machine name, the environment variables of the servers of remote GPUs; see `Placement.server_env`."""
+    """Return, by machine name, the environment variables of remote GPUs' servers; see `Placement.server_env`."""
     served: dict[str, list[int]] = {}
     for gpu in placement.remote:
         served.setdefault(placement.topology.gpus[gpu].machine, []).append(gpu)
@@ -114,7 +114,10 @@ def _uuid(placement: Placement, index: int) -> str:
 
 
 def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
-    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `beside` is a MIG slice."""
+    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `beside` is a MIG slice.
+
+    AllocationError if the UUID is needed but unknown.
+    """
     gpu = placement.topology.gpus[index]
     if any(placement.topology.gpus[other].parent for other in beside):
         return _uuid(placement, index)

@@ -29,7 +29,7 @@ Mask = int
 
 
 def mask_of(gpus: Iterable[int]) -> Mask:
-    """Return the bit mask in which bit i is set for each different i in `gpus`."""
+    """Return the bit mask in which bit i is set for each i in `gpus`; no number may occur twice."""
     return sum(1 << gpu for gpu in gpus)
 
 

@@ -50,7 +50,7 @@ class Policy(Protocol):
         ...
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best candidates with their scores, and the reason if `place` returns None."""
+        """Return up to `top` candidates with their scores, best first, and the reason if `place` would return None."""
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -69,7 +69,7 @@ class SearchPolicy(ABC):
 
     name: str
     honours: frozenset[str] = frozenset()
-    """The requirements that it honours beside those that come with this class; see `engine.requirements`."""
+    """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Accept the deprecated method names `rank` and `objection` in subclasses, with a deprecation warning."""
@@ -102,7 +102,8 @@ class SearchPolicy(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
 
-        ValueError names a requirement that this policy or the cluster cannot honour.
+        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a cluster of
+        more than 4096 GPUs.
         """
         _check_size(cluster)
         where = candidate_gpu_sets(job, cluster)
@@ -115,9 +116,10 @@ class SearchPolicy(ABC):
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best GPU sets, each as its best placement with scores.
+        """Return up to `top` best GPU sets, each as its best placement with scores.
 
-        If `place` would return None, the explanation also contains the reason.
+        If `place` would return None, the explanation also contains the reason. If a requirement cannot be honoured,
+        there is only the reason. ValueError for a cluster of more than 4096 GPUs.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
@@ -134,7 +136,8 @@ class SearchPolicy(ABC):
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, from the head of the queue until one has to wait.
 
-        Jobs that can never run are rejected and do not block the queue. The cluster is not changed.
+        Jobs that can never run, or have a requirement that cannot be honoured, are rejected and do not block the queue.
+        The cluster is not changed afterwards. ValueError for a cluster of more than 4096 GPUs.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
@@ -198,7 +201,11 @@ class SearchPolicy(ABC):
 
 
 def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:
-    """Return the placement with the CPUs and memory that the job needs on the machines of its GPUs."""
+    """Return the placement with the CPUs and memory that the job needs on the machines of its GPUs.
+
+    A placement is returned unchanged if it has them already or the job needs none. `optimal` becomes False if the CPUs
+    and memory kept some GPUs out of the search.
+    """
     limits = tasks_per_machine(job, cluster.hosts)
     if limits is None or placement.hosts:
         return placement

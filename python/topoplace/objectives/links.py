@@ -56,8 +56,9 @@ Rows = Row[Row[Entry]]
 def link_class(topology: Topology) -> NDArray[np.int8]:
     """Return an array (n, n) with the class of each GPU pair's link: 0 double NVLink, 1 single NVLink, 2 any other.
 
-    Two or more parallel NVLinks, and NVSwitch, are class 0. Links of unknown kind, xGMI and ICI are classified by
-    bandwidth, with thresholds at the midpoints of the paper's Table 1: class 1 from 16 GB/s, class 0 from 37.5 GB/s.
+    Two or more parallel NVLinks, and NVSwitch, are class 0; one NVLink is class 1. NVLink-C2C counts like NVLink. Links
+    of unknown kind, xGMI and ICI are classified by bandwidth, with thresholds at the midpoints of the paper's Table 1:
+    class 1 from 16 GB/s, class 0 from 37.5 GB/s. All other links are class 2.
     """
     classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
@@ -200,8 +201,9 @@ def link_scores(
 ) -> dict[str, float]:
     """Return the scores that depend only on the links that the edges use, in GB/s.
 
-    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth. edges: (a, b, weight) of each pair
-    of tasks that communicates; task a runs on `gpus[a]`.
+    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth (infinite without edges). edges:
+    (a, b, weight) of each pair of tasks that communicates; task a runs on `gpus[a]`. model: the model of effective
+    bandwidth, by default that with MAPA's coefficients.
     """
     gpus = different_gpus(gpus, topology, "gpus")
     if model is not None:
@@ -248,7 +250,8 @@ def rows_under(
 ) -> dict[int, dict[int, Value]]:
     """Return nested dicts `rows[u][v] = value(u, v)` for only the GPU pairs that the edges use.
 
-    edges: (a, b, weight); task a runs on `gpus[a]`. The size of the result does not depend on that of the topology.
+    edges: (a, b, weight); task a runs on `gpus[a]`. For an edge (a, b), the result has `rows[u][v]` with u = `gpus[a]`
+    and v = `gpus[b]`, not `rows[v][u]`. Its size does not depend on that of the topology.
     """
     rows: dict[int, dict[int, Value]] = {}
     for a, b, _ in edges:
