@@ -162,7 +162,8 @@ class ClusterView:
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
         """Return the object that `build` made on first use; it is cached under `key`.
 
-        The oldest objects are dropped if there are too many. If the object is a `MachineWatcher`, it is notified from then on of machines that change.
+        The oldest objects are dropped if there are too many. If the object is a `MachineWatcher`, machines that change
+        are added to its `stale` from then on.
         """
         if key not in self._tables:
             table = self._tables[key] = build()

@@ -189,7 +189,7 @@ def place(
     """Return the placement that a policy of the artifact chooses, None if no GPU set is possible.
 
     rule: "baseline", "topo-aware", "greedy" or "preserve". free: GPUs that may be used. required: GPUs that must be
-    used.
+    used. ValueError as for `candidates_of`.
     """
     topology = cluster.topology
     table = candidates_of(topology, job, model)

@@ -20,7 +20,10 @@ class Greedy(MapaPolicy):
     artifact_rule = "greedy"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths."""
+        """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths.
+
+        None if no placement has a link for every edge of the job.
+        """
         return self.embed(job, cluster, free, required)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:

@@ -28,7 +28,7 @@ class MapaPolicy(SearchPolicy):
     the choice of the paper's published code, for rings, stars and cliques of up to five tasks.
     max_nodes: limit on the nodes of one search tree; the default takes about a second. With None, the search continues
     until the best placement is proven. At the limit, the best placement found is returned with `optimal` False;
-    SearchTimeoutError is raised if none was found.
+    SearchTimeoutError is raised if none was found. These limits do not apply to "artifact".
     timeout: limit on the time of one search, in seconds. Unlike with `max_nodes`, results then depend on the speed of
     the computer.
     """
@@ -63,7 +63,10 @@ class MapaPolicy(SearchPolicy):
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> Placement | None:
-        """Return the best placement inside `free` that uses all of `required`; ties are broken by `tie_break`."""
+        """Return the best placement inside `free` that uses all of `required`; ties are broken by `tie_break`.
+
+        None if there is none.
+        """
         if self.tie_break == "artifact":
             return artifact_order.place(self.artifact_rule, job, cluster, free, required, self.model)
         return self.search(job, cluster, free, required)
@@ -72,6 +75,7 @@ class MapaPolicy(SearchPolicy):
         """Return the placement on the lexicographically smallest GPU set with a link for every edge of the job.
 
         The set lies inside `free` and contains `required`. Tasks are assigned for the largest aggregated bandwidth.
+        None if there is no such set.
         """
         spare = job.num_tasks - len(required)
         if not 0 <= spare <= len(free) - len(required):
@@ -106,7 +110,11 @@ class MapaPolicy(SearchPolicy):
         return None if found is None else self.scored(job, cluster, found.vertices.tolist(), found.optimal)
 
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
-        """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""
+        """Return the placement of task i on `gpus[i]`, with its scores.
+
+        optimal: True if the search proved it best. The placement of an anti-affine job has `optimal` False even then,
+        because not all GPUs were searched.
+        """
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
         proven = optimal and not job.anti_affinity
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)

@@ -28,9 +28,10 @@ class MapaTopoAware(MapaPolicy):
     artifact_rule = "topo-aware"
 
     def search(self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet) -> Placement | None:
-        """Return the placement on the lowest GPUs of `free` inside one socket that has enough.
+        """Return the placement on the lowest GPUs of `free` inside one socket, using all of `required`.
 
-        If no socket has enough, return the placement on the lowest GPUs of all of `free`.
+        The GPUs must have a link for every edge of the job. If no socket has enough such GPUs, return the placement on
+        the lowest ones of all of `free`; None if there is none.
         """
         fits = [
             placement
