@@ -44,5 +44,5 @@ class SnapshotError(TopoplaceError, ValueError):
 
 
 def warn_deprecated(old: str, new: str) -> None:
-    """Raise a DeprecationWarning in the code that used `old`, with the advice to use `new` instead."""
+    """Issue a DeprecationWarning for the code that used `old`, with the advice to use `new` instead."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)

@@ -61,8 +61,8 @@ class Cluster:
         """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
 
         hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
-        one per machine, or a mapping by machine name. Without it, these resources are unlimited. AllocationError
-        if `hosts` does not match the machines.
+        one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited, and
+        policies refuse jobs that ask for them. AllocationError if `hosts` does not match the machines.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         resources = resources_of(hosts, topology.machine_names)

@@ -80,7 +80,7 @@ class TopologyColumns:
 
 @dataclass(slots=True)
 class FreeResources:
-    """The free GPUs, CPUs, memory and drives of n GPUs on m machines; a policy works on a copy it may change."""
+    """The free GPUs, CPUs, memory and drives of a cluster of n GPUs on m machines; policies change their own copies."""
 
     columns: TopologyColumns
     pool_of: Ints

@@ -184,8 +184,9 @@ class MachinePolicy(ABC):
         return other.scores["utility"] if other else None
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
-        """Return the best placement whose utility is at least `least_utility`; None if there is none.
+        """Return the best placement on one machine, or else the first one on several, that has enough utility, or None.
 
+        least_utility: the smallest utility to the job that is enough.
         A job that fits one machine, but only with lower utility, is not split: the result is None.
         """
         if not 0 < job.num_tasks <= view.cluster.num_free:

@@ -32,7 +32,10 @@ class Neighbour(NamedTuple):
 
 
 class MachineState(NamedTuple):
-    """The free GPUs and running jobs of one machine; policies treat machines of equal class and state alike."""
+    """The running jobs of one machine, and its free GPUs, CPUs and memory.
+
+    Policies treat machines of equal class and state alike.
+    """
 
     free: Mask
     neighbours: tuple[Neighbour, ...]

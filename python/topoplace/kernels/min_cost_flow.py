@@ -59,7 +59,8 @@ class FlowSolution:
 
     An optimal `flow` is proven by `potential` through the reduced cost of each arc a, cost[a] + potential[tail[a]] -
     potential[head[a]]. It is at least 0 on every arc whose flow is below its capacity, and at most 0 on every arc whose
-    flow is above its lower bound. `flow` and `potential` are empty unless `status` is "optimal".
+    flow is above its lower bound. If demands exceed supplies, a node with a demand also has a potential of at most 0,
+    and exactly 0 if it receives less than its demand. `flow` and `potential` are empty unless `status` is "optimal".
     """
 
     status: Status

@@ -88,9 +88,9 @@ def system_utility(
 class AuthorsUtility:
     """The published code's formula as an `objectives.utility.Formula`, for `TopoAware(utility="authors")`.
 
-    On machines other than that of the published code, the communication cost is the cost minus the job's lowest one,
-    divided by its highest one. The system utility includes the interference of other jobs by the mean of eq. 4. The
-    published code uses a different mean, for which a `Formula` lacks the data.
+    On machines other than that of the published code, the job's lowest communication cost is subtracted from its cost,
+    and the difference is divided by its highest cost. The system utility includes the interference of other jobs by
+    the mean of eq. 4. The published code uses a different mean, for which a `Formula` lacks the data.
     """
 
     def job(self, costs: Costs) -> float:

@@ -37,12 +37,14 @@ class DRMaestro:
     Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their
     process or remote (on another machine, reached over the network). A job that does not get all it needs waits
     (gang rule). A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm
-    4). If some of them cannot be placed, the next batch contains jobs with other requests.
+    4). If some of them cannot be placed, later batches contain jobs with other requests. If jobs of a batch disturbed
+    each other, those without success are first tried once more alone.
 
     disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
     network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
     miss their goal are then deferred, at most `max_postponements` times.
-    profiles: network profiles by the name in `JobGraph.profile`; a job without one causes and suffers nothing.
+    profiles: network profiles by the name in `JobGraph.profile`, used only if `network_aware`; a job without one causes
+    and suffers nothing.
     costs: the parameters of equations 11 to 13.
     window: maximum number of waiting jobs that one plan considers, oldest first.
 

@@ -225,7 +225,7 @@ class UtilityPolicy(MachinePolicy):
         return self.costing.why_never(request, view)
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return a text about lacking memory bandwidth if this bandwidth is limited and the job needs some, else None."""
+        """Return a text about lacking memory bandwidth if it is limited and the job needs some, else None."""
         limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 

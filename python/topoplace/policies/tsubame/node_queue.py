@@ -39,7 +39,7 @@ class NodeQueue(ABC):
 
     @abstractmethod
     def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the machine of each node of a request; None if too few machines fit."""
+        """Return the machine of each node of a request; None if machines or GPUs are too few."""
 
     @abstractmethod
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
