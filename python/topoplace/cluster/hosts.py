@@ -149,7 +149,10 @@ class Hosts:
             taken[machine, column] = before + amount
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the state to a dictionary that JSON can represent; equal states give equal dictionaries."""
+        """Convert resources, drained machines and jobs' host allocations to a dictionary that JSON can represent.
+
+        Equal states give equal dictionaries.
+        """
         return {
             "resources": [asdict(r) for r in self.resources],
             "drained": sorted(self.drained),

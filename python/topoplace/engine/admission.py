@@ -235,7 +235,7 @@ def _suitable(job: JobGraph, topology: Topology, gpus: Sequence[int], most_memor
 
 
 def _hosted(gpus: Sequence[int], topology: Topology, limits: Limits) -> Sequence[int]:
-    """Return the lowest of `gpus` on each machine, as many as its limit."""
+    """Return the lowest of `gpus` on each machine, at most the machine's limit; all `gpus` if `limits` is None."""
     if limits is None:
         return gpus
     groups = _by_machine(gpus, topology)

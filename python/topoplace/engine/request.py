@@ -166,7 +166,8 @@ class JobRequest:
     def mapped(self, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
         """Return the GPU of each task in the mapping of lowest communication cost found within `region`.
 
-        The region must have at least one GPU per task. The mapping is optimal if the region has at most 8 GPUs.
+        The region must have at least one GPU per task. The mapping is optimal if the region has at most 8 GPUs; among
+        equal distances, it prefers faster links.
         """
         key = (machine_class, region)
         if key not in self._mapped:

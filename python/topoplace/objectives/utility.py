@@ -65,14 +65,17 @@ class Costs(NamedTuple):
 
     @property
     def communication_share(self) -> float:
-        """Return the communication cost scaled to 0..1: 0 at `least`, 1 at `most` or above."""
+        """Return the communication cost scaled to 0..1: 0 at `least` or below, 1 at `most` or above.
+
+        It is 0 if `least` and `most` are equal.
+        """
         span = self.most - self.least
         return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
 
     def interference_share(self, ratio: float) -> float:
         """Return the interference loss scaled to 0..1: 0 at ratio 1 (no interference), 1 at the ratio `worst` or below.
 
-        ratio: `suffered` or `shared`.
+        ratio: `suffered` or `shared`. The result is always 0 if `worst` is 1.
         """
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 

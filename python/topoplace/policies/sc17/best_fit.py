@@ -23,9 +23,8 @@ class BestFit(UtilityPolicy):
     """Bin packing with sockets as bins (SC'17, section 5.2).
 
     A job goes to the socket that it leaves with the fewest free GPUs; ties go to the machine with the fewest free GPUs,
-    then to the lowest machine number. If no socket
-    has room for the whole job, it gets the most used sockets of a machine. Jobs are tried in order of submission; a
-    job that does not fit does not block younger ones.
+    then to the lowest machine number. If no socket has room for the whole job, it gets the most used sockets of a
+    machine. Jobs are tried in order of submission; a job that does not fit does not block younger ones.
     """
 
     name = "best-fit"
