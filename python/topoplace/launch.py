@@ -36,7 +36,10 @@ caller knows these addresses.
 
 
 def environment(placement: Placement, servers: Servers | None = None) -> Environment | dict[str, Environment]:
-    """Return the environment variables that make CUDA device i of a process the GPU of task i; see `Placement.env`."""
+    """Return the environment variables with which a job's processes find its GPUs; see `Placement.env`.
+
+    AllocationError if there are remote GPUs but `servers` is None.
+    """
     if placement.remote and servers is None:
         raise AllocationError(
             f"remote = {placement.remote}: env needs servers=, a function that returns their addresses"

@@ -114,7 +114,7 @@ class JobGraph:
 
     @classmethod
     def clique(cls, k: int) -> Self:
-        """Build k tasks that all communicate with each other."""
+        """Build k tasks that all communicate with each other; JobGraphError for more than 2**23 edges."""
         if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
             raise JobGraphError(f"k = {k}: a clique must have at most {MAX_EDGES} edges")
         return cls._pattern("clique", k)

@@ -35,9 +35,11 @@ class FlowNetwork:
     - A machine changes its capacity or its cost to the sink.
 
     After other changes to nodes and arcs between tasks and sink, a scheduling graph is solved from scratch. Any other
-    network is solved by cost scaling from the last optimal flow and potentials; the first solve, and other values of
-    `algorithm`, start from scratch. Use a network from one thread at a time; RuntimeError if a second thread calls it
-    during a solve.
+    network is solved from the last optimal flow and potentials if `algorithm` is "auto" or "cost_scaling". The first
+    solve, and the other algorithms, start from scratch.
+
+    A `FlowNetwork` cannot be copied or pickled. Use it from one thread at a time; RuntimeError if a second thread calls
+    it during a solve.
     """
 
     def __init__(self) -> None:

@@ -138,7 +138,7 @@ def count_subgraphs(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> int:
-    """Count the rows that `enumerate_subgraphs` would return, without creating them.
+    """Count the rows that `enumerate_subgraphs` would return for the same arguments, without creating them.
 
     Raises SearchTimeoutError with the count so far if `timeout` seconds are too short, OverflowError above 2**63 - 2,
     and ValueError on bad input.

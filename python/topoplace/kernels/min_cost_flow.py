@@ -153,7 +153,7 @@ def algorithm_of(name: object) -> str:
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
-    """Check a timeout (seconds) and a limit on steps, and return both; ValueError if one is invalid."""
+    """Check a timeout (seconds) and a limit on steps, and return both; None is no limit. ValueError if one is invalid."""
     return seconds(timeout), node_limit(max_nodes)
 
 
@@ -187,8 +187,8 @@ def verify_flow(
 ) -> bool:
     """Return True if `flow` (m,) is feasible, `potential` (n,) proves it optimal, and `total` is its cost.
 
-    The check uses only the definition, in one pass over nodes and arcs, and shares no code with the solvers. Raises
-    ValueError on bad input.
+    The other arguments are as for `min_cost_flow`. The check uses only the definition, in one pass over nodes and arcs,
+    and shares no code with the solvers. Raises ValueError on bad input.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     units = integers(flow, "flow", np.int64)

@@ -60,7 +60,7 @@ def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
     """Return the worst known interference ratio of `job` or of a job beside it, 0..1; 1 means none.
 
     A ratio is a job's best solo run time divided by a measured run time, solo or beside another job. For an unknown
-    job, return the lowest ratio of all jobs; without measurements, return 1.
+    job, return the lowest ratio of all jobs; without measurements or `profile`, return 1.
     """
     if profile is None:
         return 1.0

@@ -186,7 +186,8 @@ def scores_of(
     """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a part of the `free` GPUs.
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
-    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0.
+    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0. model: the
+    model of effective bandwidth, by default that with MAPA's coefficients.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     return {
@@ -228,6 +229,7 @@ def scores_from(
     """Return the same scores as `link_scores`, computed from tables instead of a topology.
 
     bandwidth: GB/s of GPU pairs. classes: link classes of GPU pairs. Both must contain every pair that an edge uses.
+    model: by default that with MAPA's coefficients. The arguments are not checked.
     """
     model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
