@@ -108,7 +108,7 @@ class MachineClass:
 
     @cached_property
     def farthest(self) -> float:
-        """The largest finite distance between two GPUs of the machine."""
+        """The largest finite distance between two GPUs of the machine; 0 if it has only one."""
         return float(self.distance[np.isfinite(self.distance)].max(initial=0.0))
 
     def fragmentation(self, free: Mask) -> float:

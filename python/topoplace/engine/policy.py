@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Policy(Protocol):
-    """An object that chooses GPUs for jobs. It never changes the cluster, and equal inputs give equal results."""
+    """An object that chooses GPUs for jobs. It leaves the cluster as it was, and equal inputs give equal results."""
 
     @property
     def name(self) -> str:

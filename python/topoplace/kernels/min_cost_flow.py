@@ -153,7 +153,7 @@ def algorithm_of(name: object) -> str:
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
-    """Check a timeout (seconds) and a limit on steps, and return both; None is no limit. ValueError if one is invalid."""
+    """Check a timeout (seconds) and a limit on steps, and return both (None: no limit); ValueError if one is invalid."""
     return seconds(timeout), node_limit(max_nodes)
 
 

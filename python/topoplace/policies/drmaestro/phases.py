@@ -106,7 +106,10 @@ class Phase:
         return found
 
     def solve(self) -> Ints:
-        """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled."""
+        """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled.
+
+        RuntimeError if there is no such flow, which cannot happen as every sub-task may wait.
+        """
         if not len(self.job):
             return np.empty(0, dtype=np.int64)
         solution = kernels.min_cost_flow(*self.network())
