@@ -161,7 +161,7 @@ class Hosts:
 
 
 def first_gpus(topology: Topology) -> list[int]:
-    """Return a GPU of each machine."""
+    """Return the first GPU of each machine, in machine order."""
     return [topology.gpus_of[name][0] for name in topology.machine_names]
 
 

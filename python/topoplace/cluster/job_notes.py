@@ -22,7 +22,7 @@ class JobNotes(Mapping[str, Value], Generic[Value]):
     """
 
     def __init__(self, state: ClusterState, part: int) -> None:
-        """part: the position in a note, `GRAPH` or `HOSTS`."""
+        """Show one part of the jobs' notes: `GRAPH` for job graphs, `HOSTS` for `HostAllocation` objects."""
         self._state = state
         self._part = part
 

@@ -111,7 +111,7 @@ class FreeResources:
         )
 
     def has_more_than(self, other: FreeResources) -> bool:
-        """Return True if some GPU, host resource or job-free machine is available here but not in `other`."""
+        """Return True if any GPU, host resource or machine without jobs is free here that `other` lacks."""
         return bool(
             (self.free_mask > other.free_mask).any()
             or (self.hosts > other.hosts).any()

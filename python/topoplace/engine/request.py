@@ -115,7 +115,7 @@ class JobRequest:
 
     @cached_property
     def memory_limits(self) -> Sequence[float]:
-        """The limits on GPU memory to place it under, ascending, GB; see `admission.memory_limits`."""
+        """The limits on GPU memory (GB) under which to try to place the job, in this order; see `memory_limits`."""
         return memory_limits(self.job, self._topology)
 
     def suitable(self, machine_class: MachineClass, most_memory_gb: float = math.inf) -> Mask:

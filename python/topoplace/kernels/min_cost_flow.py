@@ -126,8 +126,8 @@ def min_cost_flow(
     If several flows are optimal, each method is deterministic, but methods may return different flows.
 
     warm_start: a solution from which cost scaling starts; ignored unless its status is "optimal". Its network must have
-    the same nodes and arcs; capacities, costs and supplies may differ. timeout: limit in seconds. max_nodes: limit
-    on steps, equal on every computer. At either limit the status is "timeout".
+    the same nodes and arcs; capacities, costs and supplies may differ. timeout: limit in seconds. max_nodes: limit on
+    steps, equal on every computer. At either limit the status is "timeout".
 
     Do not change the arrays during the call. ValueError names the invalid argument, index and value.
     """
@@ -153,7 +153,7 @@ def algorithm_of(name: object) -> str:
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
-    """Check a timeout (seconds) and a limit on steps, and return both (None: no limit); ValueError if one is invalid."""
+    """Check a timeout (seconds) and a limit on steps, None for no limit, and return both; ValueError if invalid."""
     return seconds(timeout), node_limit(max_nodes)
 
 

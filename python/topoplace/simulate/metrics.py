@@ -92,8 +92,8 @@ class Result:
         """Return key figures of the run by name. Times are in seconds, bandwidths in GB/s; NaN means no data.
 
         - makespan: first submission to last end, 0 if no job ran. throughput: jobs per hour of the makespan.
-        utilization: busy GPU
-          seconds divided by all GPU seconds of the makespan. nvlink_use: see the method of this name.
+          utilization: busy GPU seconds divided by all GPU seconds of the makespan. nvlink_use: see the method of this
+          name.
         - mean_wait, mean_slowdown, mean_slowdown_with_wait, mean_utility: means over the jobs that ran.
         - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
           rejected: number of rejected jobs.
