@@ -1,4 +1,4 @@
-"""Exceptions that topoplace raises; every message names the argument, the index and the value that is refused."""
+"""The exception classes of topoplace. The message about an invalid argument names the argument, index and value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 
 
 class TopoplaceError(Exception):
-    """The base of every exception that topoplace itself raises."""
+    """The base of all exception classes that topoplace defines; kernels also raise plain ValueError."""
 
 
 class TopologyError(TopoplaceError, ValueError):
@@ -18,14 +18,17 @@ class JobGraphError(TopoplaceError, ValueError):
 
 
 class AllocationError(TopoplaceError, ValueError):
-    """A malformed placement, or an allocation or release that the cluster's state does not allow.
+    """Malformed host resources or a malformed placement, or a change that the state of the cluster does not allow.
 
-    The state of the cluster is unchanged.
+    It is also raised if a placement lacks data that launching its job needs. The cluster is unchanged.
     """
 
 
 class SearchTimeoutError(TopoplaceError, TimeoutError):
-    """A search that reached its deadline before its answer was complete; `partial` holds the result found so far."""
+    """A search that reached its limit of time or steps without a complete answer.
+
+    `partial` holds the result found so far, None if there is none.
+    """
 
     def __init__(self, message: str, partial: object) -> None:
         super().__init__(message)
@@ -41,5 +44,5 @@ class SnapshotError(TopoplaceError, ValueError):
 
 
 def warn_deprecated(old: str, new: str) -> None:
-    """Warn the caller's caller that `old` disappears in the next version and that `new` replaces it."""
+    """Issue a DeprecationWarning for the code that used `old`, with the advice to use `new` instead."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)

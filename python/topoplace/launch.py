@@ -36,7 +36,10 @@ caller knows these addresses.
 
 
 def environment(placement: Placement, servers: Servers | None = None) -> Environment | dict[str, Environment]:
-    """Return the environment variables that make CUDA device i of a process the GPU of task i; see `Placement.env`."""
+    """Return the environment variables with which a job's processes find its GPUs; see `Placement.env`.
+
+    AllocationError if there are remote GPUs but `servers` is None.
+    """
     if placement.remote and servers is None:
         raise AllocationError(
             f"remote = {placement.remote}: env needs servers=, a function that returns their addresses"
@@ -51,7 +54,7 @@ def environment(placement: Placement, servers: Servers | None = None) -> Environ
 
 
 def server_environment(placement: Placement) -> dict[str, Environment]:
-    """Return, by machine name, the environment variables of the servers of remote GPUs; see `Placement.server_env`."""
+    """Return, by machine name, the environment variables of remote GPUs' servers; see `Placement.server_env`."""
     served: dict[str, list[int]] = {}
     for gpu in placement.remote:
         served.setdefault(placement.topology.gpus[gpu].machine, []).append(gpu)
@@ -114,7 +117,10 @@ def _uuid(placement: Placement, index: int) -> str:
 
 
 def _device(placement: Placement, index: int, beside: Sequence[int]) -> str:
-    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `beside` is a MIG slice."""
+    """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `beside` is a MIG slice.
+
+    AllocationError if the UUID is needed but unknown.
+    """
     gpu = placement.topology.gpus[index]
     if any(placement.topology.gpus[other].parent for other in beside):
         return _uuid(placement, index)

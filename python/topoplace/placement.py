@@ -35,7 +35,7 @@ class HostShare:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The GPUs of a job in task order: task i runs on `gpus[i]`."""
+    """The GPUs of a job in task order: task i runs on `gpus[i]`. A job that needs only host resources has none."""
 
     gpus: tuple[int, ...]
     _: KW_ONLY
@@ -82,27 +82,32 @@ class Placement:
         return self.drives
 
     def host_of(self, task: int) -> int | None:
-        """Return the number of the machine that runs a task's process; None if the policy chose only GPUs."""
+        """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.
+
+        AllocationError if there is no such task.
+        """
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
 
     def env(self, servers: Servers | None = None) -> Environment | dict[str, Environment]:
         """Return the environment variables that make CUDA device i of a process the GPU of task i.
 
-        For a job on several machines, return a dict of variables by machine name, each for the tasks of that machine in
-        task order. GPUs have their own machine's numbers: the number in a name such as "GPU3" or "nvidia3", or else
-        their position. MIG slices, and GPUs that a pool lends to another machine, require UUIDs for all GPUs;
-        AllocationError if these are unknown.
+        For a job on several machines, return a dict of variables by machine name. Device i is then the GPU of the i-th
+        task on that machine. A GPU is named by its number on its own machine. If the topology has one machine or a
+        fabric, this is the number in a name such as "GPU3" or "nvidia3"; otherwise, it is the GPU's position. If a
+        machine's tasks use a MIG slice, or a GPU that a pool lends from another machine, all their GPUs are named by
+        UUID; AllocationError if one is unknown.
 
-        servers: required for remote GPUs, which are not visible to CUDA. This function returns further variables for a
-        machine's devices. AllocationError if it is missing or its result is not an environment.
+        servers: required for remote GPUs, which are not visible to CUDA and get no device number. For each machine
+        whose tasks use remote GPUs, this function gets all devices of these tasks and returns further variables.
+        AllocationError if it is missing or its result is not an environment.
         """
         from topoplace import launch
 
         return launch.environment(self, servers)
 
     def server_env(self) -> dict[str, Environment]:
-        """Return, by machine name, the environment variables of the servers of remote GPUs.
+        """Return, by machine name, the environment variables of the servers of remote GPUs; {} without remote GPUs.
 
         A server sees only the GPUs of its machine that this job uses over the network.
         """

@@ -32,7 +32,11 @@ class View(Protocol):
     """Protocol of tables that are derived from a cluster and notified of its changes."""
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Update the tables after the owner or drain state of `gpus` may have changed."""
+        """Update the tables after a change of the cluster.
+
+        gpus: the GPUs whose owner or drain state may have changed, and one GPU of each machine whose free CPUs, memory
+        or drives may have changed.
+        """
         ...
 
 
@@ -57,7 +61,8 @@ class Cluster:
         """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
 
         hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
-        one per machine, or a mapping by machine name. Without it, only GPUs are counted.
+        one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited, and
+        policies refuse jobs that ask for them. AllocationError if `hosts` does not match the machines.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         resources = resources_of(hosts, topology.machine_names)
@@ -92,7 +97,10 @@ class Cluster:
 
     @property
     def allocations(self) -> Mapping[str, tuple[int, ...]]:
-        """Return a read-only copy of each job's GPUs in task order; jobs are in order of allocation."""
+        """Return a read-only mapping from job id to the job's GPUs in task order; it does not follow later changes.
+
+        Jobs are in order of allocation; jobs without GPUs are left out.
+        """
         return MappingProxyType(self._state.allocations())
 
     @property
@@ -105,7 +113,10 @@ class Cluster:
         return self._state.gpus_of(_checked_job(job_id))
 
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
-        """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds."""
+        """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
+
+        A drained GPU that no job holds is in neither result. AllocationError if there is no such GPU.
+        """
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
             gpus = [self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)]
         return self._state.occupants(gpus)
@@ -118,8 +129,9 @@ class Cluster:
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
         """Return the view that `build(cluster)` made on first use.
 
-        A view is an object with tables derived from the cluster; every change of the cluster calls its `changed`. A
-        copy of the cluster starts without views.
+        A view is an object with tables derived from the cluster; every change of the cluster calls its `changed`. If
+        this method raises an exception, the view is dropped, and built again on the next use. A copy of the cluster
+        starts without views.
         """
         known: dict[Callable[[Cluster], Any], Any] = self._views
         if build not in known:
@@ -136,13 +148,14 @@ class Cluster:
 
         The job also gets the host resources in `placement.hosts` and `placement.drives`. With these, it may have no
         GPU.
-        job: the job graph, by default that of `placement`; policies use it to predict interference.
+        job: the job graph, by default that of a `Placement`, else none; policies use it to predict interference.
 
         Raises AllocationError, and changes nothing, in these cases:
-        - The job already holds GPUs, or gets nothing.
+        - The job already holds GPUs or host resources, or gets nothing.
+        - The job graph has another number of tasks than there are GPUs.
         - A GPU is unknown, listed twice, drained, or held by another job.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
-        - A machine does not have enough free CPUs, memory or drives.
+        - A machine is drained, or does not have enough free CPUs, memory or drives.
         """
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
@@ -172,13 +185,16 @@ class Cluster:
     def drain(self, gpu_or_machine: int | str) -> None:
         """Exclude a GPU, or all GPUs of a machine given by name, from new allocations; running jobs keep their GPUs.
 
-        A drained machine also accepts no new processes. Draining twice changes nothing. AllocationError if there is no
-        such GPU or machine.
+        A drained machine also gives no CPUs, memory or drives to new jobs. Draining twice changes nothing.
+        AllocationError if there is no such GPU or machine.
         """
         self._set_drained(gpu_or_machine, drained=True)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
-        """Undo `drain` for a GPU, or for a machine given by name; no effect on GPUs that are not drained."""
+        """Undo `drain` for a GPU, or for a machine given by name and all its GPUs, even those drained one by one.
+
+        No effect on what is not drained. AllocationError if there is no such GPU or machine.
+        """
         self._set_drained(gpu_or_machine, drained=False)
 
     def transaction(self) -> AbstractContextManager[Self]:
@@ -211,7 +227,8 @@ class Cluster:
         GPUs and machines stay drained, except GPUs that were unhealthy and are healthy now. hosts: as for `Cluster`; by
         default, machines keep their resources. Takes time proportional to the size of both topologies.
 
-        AllocationError names jobs that hold GPUs or machines that `topology` lacks. This cluster does not change.
+        AllocationError names up to five jobs that hold GPUs or machines that `topology` lacks. It is also raised if
+        `hosts` is missing and the resources of a new machine are therefore unknown. This cluster does not change.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         new = NewNumbers(self._topology, topology)

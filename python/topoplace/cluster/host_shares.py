@@ -1,8 +1,8 @@
 """The CPUs and host memory of a job: how many tasks a machine can host, and the share of each process.
 
-The job's processes have equal shares. A process whose tasks are on several machines is split into one process per task,
-as are all of a job whose tasks do not divide evenly by its processes. CPUs that do not divide evenly go to the first
-processes, so that the shares add up to what the job asks for. Memory is counted in whole MB, rounded up for each
+The job's processes have equal shares. If the tasks of any process are on several machines, or the number of tasks is
+not divisible by that of processes, the job has one process per task instead. CPUs that do not divide evenly go to the
+first processes, so that the shares add up to what the job asks for. Memory is counted in whole MB, rounded up for each
 process.
 """
 
@@ -25,15 +25,16 @@ Ints = NDArray[np.int64]
 
 
 def needs_hosts(job: JobGraph) -> bool:
-    """Return True if the job asks for CPUs or host memory."""
+    """Return True if the job asks for CPUs or host memory; a request for 0 CPUs does not count."""
     return bool(job.cpus or job.memory_gb)
 
 
 def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
-    """Return (m,) the largest number of the job's tasks for which each machine has the CPUs and memory.
+    """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
 
     free: (m, 2 or more) free CPUs and MB of each machine; below 0 on a machine that takes no processes. For less than
-    the whole job the number may be too small by one, as the first processes may have a CPU more than the others.
+    the whole job, each task counts as one process, and those with a CPU more than the others count first. The number
+    may therefore be too small for other tasks of the job.
     """
     size, cpus = job.num_tasks, job.cpus or 0
     each, more = divmod(cpus, size)
@@ -51,9 +52,10 @@ def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
 
 
 def host_shares(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[HostShare, ...]:
-    """Return the share of each process on the machines of its GPUs; () if the job needs no CPUs and memory.
+    """Return the machine, CPUs and memory of each process of a job; () if the job needs neither CPUs nor memory.
 
-    gpus: the GPU of each task.
+    gpus: the GPU of each task; a process is on the machine of its GPUs. If the GPUs of any process are on several
+    machines, the job has one process per task instead.
     """
     if not needs_hosts(job):
         return ()

@@ -35,7 +35,8 @@ class HostResources:
     drives: int = 0
     """Number of storage devices (NVMe) that a job can get exclusively, even from another machine."""
     pool: str | None = None
-    """Name of the machine's pool. Machines of a pool share their GPUs by hardware, so each GPU is local to all."""
+    """Name of the machine's pool, None for a machine in no pool. Machines of a pool share their GPUs by hardware, so
+    each of these GPUs is local to all of them."""
 
     def __post_init__(self) -> None:
         for name in ("cpus", "drives"):
@@ -112,7 +113,7 @@ class Hosts:
 
     @property
     def drained(self) -> frozenset[int]:
-        """Return the machines that accept no new processes."""
+        """Return the numbers of the machines that accept no new processes and give out no drives."""
         return frozenset(self._state.drained_machines())
 
     def is_drained(self, machine: int) -> bool:
@@ -127,7 +128,7 @@ class Hosts:
         return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int32)
 
     def check(self, held: HostAllocation) -> None:
-        """Check that the resources are free.
+        """Check that the resources of `held` are free; without known resources, check only its machines.
 
         AllocationError names the first resource that is short, or a machine that is drained or unknown.
         """
@@ -148,7 +149,10 @@ class Hosts:
             taken[machine, column] = before + amount
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the state to a dictionary that JSON can represent; equal states give equal dictionaries."""
+        """Convert resources, drained machines and jobs' host allocations to a dictionary that JSON can represent.
+
+        Equal states give equal dictionaries.
+        """
         return {
             "resources": [asdict(r) for r in self.resources],
             "drained": sorted(self.drained),
@@ -157,12 +161,12 @@ class Hosts:
 
 
 def first_gpus(topology: Topology) -> list[int]:
-    """Return a GPU of each machine."""
+    """Return the first GPU of each machine, in machine order."""
     return [topology.gpus_of[name][0] for name in topology.machine_names]
 
 
 def amounts(resources: Sequence[HostResources]) -> list[tuple[int, int, int]]:
-    """Return the amount of each of `COLUMNS` that each machine has."""
+    """Return for each machine its CPUs, whole MB of memory (rounded down) and drives."""
     return [(r.cpus, int(r.memory_gb * 1000 + 1e-6), r.drives) for r in resources]
 
 
@@ -171,9 +175,9 @@ GivenHosts = HostResources | Sequence[HostResources] | Mapping[str, HostResource
 
 
 def resources_of(given: GivenHosts | None, names: Sequence[str]) -> tuple[HostResources, ...]:
-    """Return the resources of each machine, or () for None; AllocationError if `given` does not match the machines.
+    """Return the resources of each machine in the order of `names`, or () if `given` is None.
 
-    names: names of the machines.
+    names: names of the machines. AllocationError if `given` does not match them.
     """
     if given is None:
         return ()

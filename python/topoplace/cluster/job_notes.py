@@ -10,16 +10,19 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 GRAPH = 0
-"""Position of the job graph in a job's note."""
+"""Position of the job graph in a job's note, which is the pair (job graph or None, `HostAllocation` or None)."""
 HOSTS = 1
 """Position of the job's `HostAllocation` in its note."""
 
 
 class JobNotes(Mapping[str, Value], Generic[Value]):
-    """One part of the notes of all jobs that have it, by job id, in the order of allocation."""
+    """The job graphs, or the `HostAllocation` objects, of a cluster's jobs by job id, in order of allocation.
+
+    Jobs without a graph, or without a `HostAllocation`, are left out. The mapping always shows the present state.
+    """
 
     def __init__(self, state: ClusterState, part: int) -> None:
-        """part: the position in a note, `GRAPH` or `HOSTS`."""
+        """Show one part of the jobs' notes: `GRAPH` for job graphs, `HOSTS` for `HostAllocation` objects."""
         self._state = state
         self._part = part
 

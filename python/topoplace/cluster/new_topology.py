@@ -19,8 +19,8 @@ _SHOWN = 5
 def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
     """Return the number in `new` of each GPU of `old` that is still there.
 
-    A GPU is the one of the same UUID; where one of the UUIDs is unknown, the one of the same name on the machine of the
-    same name.
+    GPUs are the same if they have the same UUID. If one of the two UUIDs is unknown, GPUs are the same if they have the
+    same name on machines of the same name.
     """
     by_uuid = {gpu.uuid: number for number, gpu in enumerate(new.gpus) if gpu.uuid}
     by_name = {(gpu.machine, gpu.name): number for number, gpu in enumerate(new.gpus)}
@@ -37,9 +37,9 @@ def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
 
 
 def kept_hosts(hosts: Hosts, new: Topology) -> dict[str, HostResources] | None:
-    """Return the resources of the machines of `new` as they were, by name; None if the cluster knows none.
+    """Return the known host resources of each machine of `new`, by machine name; None if no machine's are known.
 
-    AllocationError names a machine that is new.
+    AllocationError names a machine that `hosts` does not contain.
     """
     if not hosts.resources:
         return None
@@ -70,7 +70,7 @@ class NewNumbers:
         return [self._machines[machine] for machine in machines if machine in self._machines]
 
     def placement(self, gpus: Sequence[int], held: HostAllocation | None) -> Placement | None:
-        """Return what a job holds, in new numbers; None if a part of it is gone."""
+        """Return the GPUs and host resources of a job as a placement in new numbers; None if a part of them is gone."""
         held = held or HostAllocation()
         on = [share.machine for share in held.shares]
         moved, hosts, drives = self.gpus(gpus), self.machines(on), self.machines(held.drives)
@@ -90,7 +90,10 @@ class NewNumbers:
 
 
 def refuse_lost(jobs: Sequence[str], topology: Topology) -> None:
-    """Raise AllocationError naming jobs that hold what the topology lacks, if there are any."""
+    """Raise AllocationError if `jobs`, which hold GPUs or machines that `topology` lacks, is not empty.
+
+    The message names up to five of the jobs.
+    """
     if jobs:
         shown = ", ".join(map(repr, jobs[:_SHOWN])) + (", …" if len(jobs) > _SHOWN else "")
         raise AllocationError(

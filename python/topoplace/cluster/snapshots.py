@@ -90,7 +90,7 @@ def _restored(
 def _attach(
     state: ClusterState, hosts: Hosts, job_id: str, graph: JobGraph | None, held: HostAllocation | None
 ) -> None:
-    """Give a restored job its graph and host resources."""
+    """Give a restored job its graph and host resources; SnapshotError or AllocationError if they are not possible."""
     _checks.text(job_id, "job", SnapshotError)
     if held is not None:
         hosts.check(held)

@@ -31,13 +31,14 @@ _ANY_MEMORY = (math.inf,)
 def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = math.inf) -> list[GpuSet]:
     """Return the sets of free GPUs from which a policy may choose the GPUs of `job`.
 
-    There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine. For
-    `anti_affinity`, the set has only the lowest free GPU of each machine, because all GPUs of a machine have equal
-    links to other machines. GPUs that can only be allocated in fixed partitions form one set per free partition of the
-    job's size. If the free CPUs and memory of a machine suffice for fewer tasks than it has free GPUs, only its lowest
-    GPUs are in a set.
+    There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine.
+    These sets may have fewer GPUs than the job has tasks. For `anti_affinity`, the set has only the lowest free GPU of
+    each machine, because all GPUs of a machine have equal links to other machines. GPUs that can only be allocated in
+    fixed partitions form one set per free partition of the job's size, or else one set of partitions of several
+    machines. If the free CPUs and memory of a machine suffice for fewer tasks than it has free GPUs, only its lowest
+    GPUs are in a set. A job without tasks has no set.
 
-    most_memory_gb: limit on the memory of each GPU, GB.
+    most_memory_gb: limit on the memory of each GPU, GB. ValueError if `job` or `cluster` is of another class.
     """
     _checks.instance(job, JobGraph, "job", ValueError)
     _checks.instance(cluster, Cluster, "cluster", ValueError)
@@ -83,9 +84,10 @@ def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
 
 
 def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
-    """Return the sizes of GPU memory that suit the job, ascending, GB; (infinity,) if it does not state its memory.
+    """Return the sizes of GPU memory in the topology that suit the job, ascending, GB.
 
-    A job is placed on GPUs of the first size if it fits there, else on those of the first two, and so on.
+    The result is (infinity,), no limit, if the job does not state its memory or fewer than two sizes suit it. A job
+    is placed on GPUs of the first size if it fits there, else on those of the first two, and so on.
     """
     if not job.gpu_memory_gb:
         return _ANY_MEMORY
@@ -94,9 +96,10 @@ def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
 
 
 def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Limits:
-    """Return (m,) the most tasks of the job that the free CPUs and memory of each machine suffice for.
+    """Return an array (m,): for how many of the job's tasks the free CPUs and memory of each machine suffice.
 
-    Returns None if the job asks for neither, or the hosts are unknown. idle: count all CPUs and memory as free.
+    A drained machine has 0. Returns None if the job asks for neither or has no tasks, or if the hosts are unknown.
+    idle: count all CPUs and memory as free, and no machine as drained.
     """
     if not (hosts.resources and job.num_tasks and needs_hosts(job)):
         return None
@@ -107,9 +110,10 @@ def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Lim
 
 
 def suits_of(job: JobGraph, most_memory_gb: float = math.inf) -> Callable[[Gpu], bool]:
-    """Return a function that is True for a GPU with the model and memory that `job` needs, and no more than the limit.
+    """Return a function that is True for a GPU of a model and memory that suit `job`, within the limit on memory.
 
-    A GPU of unknown memory fails if the job states its memory.
+    most_memory_gb: the largest GPU memory for which the function is True, GB; an unknown memory counts as 0. A GPU
+    of unknown memory fails if the job states its memory.
     """
 
     def suits(gpu: Gpu) -> bool:
@@ -136,7 +140,8 @@ def never(reason: str) -> Refusal:
 def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> Refusal | None:
     """Return why `job` cannot run even if all GPUs are free; None if `topology` has enough suitable GPUs.
 
-    hosts: the resources of the machines, if CPUs and memory count as well.
+    hosts: the resources of the machines, if the machines of these GPUs must also have the CPUs and memory; None to
+    ignore them. A job without tasks is always refused.
     """
     if not job.num_tasks:
         return never("it needs no GPU, and this policy places jobs on GPUs only")
@@ -172,8 +177,8 @@ def why_no_memory_bandwidth(
 ) -> Refusal | None:
     """Return why idle machines cannot provide the host memory bandwidth that `job` needs; None if they can.
 
-    available: GB/s of each machine. max_tasks: number of the job's tasks that this bandwidth suffices for.
-    suitable: number of suitable GPUs on each machine.
+    available: GB/s of each machine. max_tasks: number of the job's tasks that this bandwidth suffices for. suitable:
+    number of suitable GPUs on each machine. If these are too few for the job, it is refused as well.
     """
     room = sum(min(max_tasks, count) for count in suitable)
     if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
@@ -182,7 +187,7 @@ def why_no_memory_bandwidth(
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
-    """Return True if enough free GPUs meet the requirements of `job`; links between these GPUs are not checked."""
+    """Return True if one of the job's `candidate_gpu_sets` has a GPU for each task; links are not checked."""
     return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
 
 
@@ -192,7 +197,7 @@ def why_not_now(
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
     lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
-    gpus_local: whether the CPUs and memory must be on the machines of the GPUs.
+    gpus_local: True if the CPUs and memory must be on the machines of the GPUs.
     """
     hosted = _largest(candidate_gpu_sets(job, cluster)) if gpus_local else job.num_tasks
     most = _largest(candidate_gpu_sets_among(job, cluster.topology, cluster.free_gpus()))

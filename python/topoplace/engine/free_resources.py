@@ -80,7 +80,7 @@ class TopologyColumns:
 
 @dataclass(slots=True)
 class FreeResources:
-    """The free GPUs, CPUs, memory and drives of n GPUs on m machines; a policy works on a copy it may change."""
+    """The free GPUs, CPUs, memory and drives of a cluster of n GPUs on m machines; policies change their own copies."""
 
     columns: TopologyColumns
     pool_of: Ints
@@ -111,7 +111,7 @@ class FreeResources:
         )
 
     def has_more_than(self, other: FreeResources) -> bool:
-        """Return True if some GPU, host resource or job-free machine is available here but not in `other`."""
+        """Return True if any GPU, host resource or machine without jobs is free here that `other` lacks."""
         return bool(
             (self.free_mask > other.free_mask).any()
             or (self.hosts > other.hosts).any()
@@ -126,7 +126,7 @@ class FreeResources:
     # ---- GPUs ----------------------------------------------------------------------------------------------
 
     def set_free(self, gpu: int, *, free: bool) -> None:
-        """Mark a GPU as free or taken, and update the counts of free GPUs."""
+        """Mark a GPU as free or taken, and update the counts of free GPUs, but not `has_job`."""
         if self.is_free[gpu] != free:
             self.is_free[gpu] = free
             change = 1 if free else -1
@@ -158,7 +158,8 @@ class FreeResources:
     def local_gpus(self) -> Ints:
         """Return an array (machines, makes) with the number of free GPUs local to each machine, by make.
 
-        A make is a GPU model and memory size. The GPUs of all machines in one pool are local to each of them.
+        A make is a GPU model and memory size. The GPUs of all machines in one pool are local to each of them. GPUs that
+        belong to partitions are not counted. Do not change the result: without pools, it is `gpus` itself.
         """
         if not self.pooled:
             return self.gpus
@@ -168,7 +169,7 @@ class FreeResources:
 
 
 class FreeColumns:
-    """The current free resources of a cluster, updated incrementally: only GPUs that changed are read again."""
+    """The current free resources of a cluster. Only GPUs that changed are read again, but all host resources are."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Read the pools and host resources now; GPUs are read on first use."""

@@ -33,7 +33,7 @@ Mask = int
 
 
 def mask_of(gpus: Iterable[int]) -> Mask:
-    """Return the bit mask in which bit i is set for each different i in `gpus`."""
+    """Return the bit mask in which bit i is set for each i in `gpus`; no number may occur twice."""
     return sum(1 << gpu for gpu in gpus)
 
 
@@ -111,7 +111,7 @@ class MachineClass:
 
     @cached_property
     def farthest(self) -> float:
-        """The largest finite distance between two GPUs of the machine."""
+        """The largest finite distance between two GPUs of the machine; 0 if it has only one."""
         return float(self.distance[np.isfinite(self.distance)].max(initial=0.0))
 
     def fragmentation(self, free: Mask) -> float:

@@ -51,7 +51,7 @@ class MachinePolicy(ABC):
     out_of_order: ClassVar[bool] = True
     """True if a job may start while an older one in the queue waits."""
     honours: frozenset[str] = frozenset()
-    """The requirements that it honours beside those that come with this class; see `engine.requirements`."""
+    """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
@@ -132,7 +132,11 @@ class MachinePolicy(ABC):
         return self.search(job, view, self.least_utility(job))
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best GPU sets with their scores; if `place` would return None, also the reason."""
+        """Return up to `top` placements on different GPU sets, best first.
+
+        If `place` would return None, the explanation also contains the reason. If a requirement cannot be honoured,
+        there is only the reason.
+        """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         view = _view(job, cluster)
         if refusal := cannot_honour(job, cluster, self.name, self.honours):
@@ -151,7 +155,9 @@ class MachinePolicy(ABC):
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, deciding in queue order; jobs of too low utility are deferred.
 
-        Jobs that do not fit even the idle cluster are rejected. The cluster is not changed.
+        Jobs that do not fit even the idle cluster are rejected; a policy with `out_of_order` may do so only later,
+        when enough GPUs are free to try them. Jobs with a requirement that cannot be honoured are rejected too.
+        The cluster is not changed afterwards.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
@@ -178,8 +184,9 @@ class MachinePolicy(ABC):
         return other.scores["utility"] if other else None
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
-        """Return the best placement whose utility is at least `least_utility`; None if there is none.
+        """Return the best placement on one machine, or else the first one on several, that has enough utility, or None.
 
+        least_utility: the smallest utility to the job that is enough.
         A job that fits one machine, but only with lower utility, is not split: the result is None.
         """
         if not 0 < job.num_tasks <= view.cluster.num_free:
@@ -262,7 +269,7 @@ class MachinePolicy(ABC):
     def _options_by_memory(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, usable: Mask
     ) -> Iterator[Option]:
-        """Yield the options under each limit on GPU memory, which comes first in their order if there are several."""
+        """Yield the options under each limit on GPU memory; if there are several, sort keys begin with the limit."""
         limits = request.memory_limits
         for limit in limits:
             within = usable & request.suitable(machine_class, limit)

@@ -32,7 +32,10 @@ class Neighbour(NamedTuple):
 
 
 class MachineState(NamedTuple):
-    """The free GPUs and running jobs of one machine; policies treat machines of equal class and state alike."""
+    """The running jobs of one machine, and its free GPUs, CPUs and memory.
+
+    Policies treat machines of equal class and state alike.
+    """
 
     free: Mask
     neighbours: tuple[Neighbour, ...]
@@ -56,7 +59,11 @@ class ChangeListener(Protocol):
     """A table derived from a cluster that is notified of every change of the cluster."""
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Update the table after the owner or drain state of `gpus` may have changed."""
+        """Update the table after a change of the cluster.
+
+        gpus: the GPUs whose owner or drain state may have changed, and one GPU of each machine whose free CPUs, memory
+        or drives may have changed.
+        """
         ...
 
 
@@ -158,7 +165,8 @@ class ClusterView:
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
         """Return the object that `build` made on first use; it is cached under `key`.
 
-        If the object is a `MachineWatcher`, it is notified from then on of machines that change.
+        The oldest objects are dropped if there are too many. If the object is a `MachineWatcher`, machines that change
+        are added to its `stale` from then on.
         """
         if key not in self._tables:
             table = self._tables[key] = build()

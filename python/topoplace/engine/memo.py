@@ -33,7 +33,7 @@ class Memo(dict[Key, Value]):
         super().__setitem__(key, value)
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
-        """Return the cached value of this key; `build` makes it if it is missing."""
+        """Return the cached value of this key; if it is missing, call `build` and cache its result."""
         if key not in self:
             self[key] = build()
         return self[key]

@@ -31,7 +31,8 @@ class MachineOffer(NamedTuple):
     partitions: tuple[Mask, ...]
     """The machine's partitions whose GPUs are all usable; () for a machine without partitions."""
     max_tasks: int
-    """Maximum number of GPUs this job may take on the machine (memory bandwidth can limit it)."""
+    """Maximum number of GPUs this job may take on the machine, limited by usable GPUs, CPUs, memory and memory
+    bandwidth."""
 
     @property
     def size(self) -> int:
@@ -42,7 +43,7 @@ class MachineOffer(NamedTuple):
         """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
 
         If the machine's GPUs are only allocated in fixed partitions, it is the largest partition of at most `count`
-        GPUs.
+        GPUs, or 0 if all are larger.
         """
         if self.partitions:
             fitting = (part for part in self.partitions if part.bit_count() <= min(count, self.max_tasks))
@@ -80,10 +81,11 @@ class SplitRule(Protocol):
 def candidates(
     rule: SplitRule, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
 ) -> Iterator[Sequence[int]]:
-    """Yield candidate assignments (the GPU of each task), best first.
+    """Yield candidate assignments (the GPU of each task), best first: up to 16 by `rule`, then one more.
 
-    The last one is the mapping of lowest communication cost onto all offered GPUs, chosen without regard to machines.
-    most_memory_gb: limit on the memory of each GPU, GB.
+    The last one is the mapping of lowest communication cost found onto all offered GPUs, without regard to machines. It
+    is omitted for anti-affine jobs, with fixed partitions, and for more than 4096 GPUs. most_memory_gb: limit on the
+    memory of each GPU, GB.
     """
     states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
     offers = _offers(rule, request, view, states, most_memory_gb)
@@ -95,9 +97,9 @@ def candidates(
 
 
 def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-    """Return the GPU of each task, chosen from `gpus` for the lowest communication cost.
+    """Return the GPU of each task, chosen from `gpus` for the lowest communication cost that a heuristic finds.
 
-    gpus: at least one GPU per task, on any machines.
+    gpus: at least one GPU per task, on any machines. A job without edges gets the first ones.
     """
     if not request.job.edges:
         return gpus[: request.size]
@@ -171,7 +173,7 @@ def _offers(
 
 
 def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False) -> MachineSplit | None:
-    """Return the split of a job that accepts offers in the given order until it has `size` GPUs; None if too few.
+    """Return the split of a job that accepts offers in the given order until it has at least `size` GPUs, else None.
 
     A machine whose GPUs are only allocated in fixed partitions contributes its largest partition that does not exceed
     the GPUs still needed. anti_affine: take one GPU from each machine.
@@ -207,7 +209,7 @@ def nearest(
     """Yield splits of a job of `size` GPUs, best first: the fewest machines, closest together in the network.
 
     Closeness is the innermost fabric level with a domain that contains all machines of the split. Ties go to the domain
-    with the fewest free GPUs, then to the lowest machine number.
+    with the fewest offered GPUs, then to the lowest machine number. There is no split if the offers are too small.
     """
     overall = _fewest(offers, size, anti_affine)
     if overall is None:
@@ -236,7 +238,8 @@ def _ranked(
 def _domains(offers: Sequence[MachineOffer], fabric: Fabric | None) -> Iterator[list[Sequence[MachineOffer]]]:
     """Yield for each fabric level, innermost first, the offers grouped by the machine's domain.
 
-    A level of rails yields no groups, since its domains contain GPUs instead of whole machines.
+    A level of rails yields an empty list, since its domains contain GPUs instead of whole machines. Machines without a
+    domain at a level are in no group.
     """
     for level in fabric.levels if fabric else ():
         groups: dict[str, list[MachineOffer]] = {}
@@ -248,7 +251,7 @@ def _domains(offers: Sequence[MachineOffer], fabric: Fabric | None) -> Iterator[
 
 
 def _fewest(offers: Sequence[MachineOffer], size: int, anti_affine: bool) -> MachineSplit | None:
-    """Return a split over the fewest machines; None if the offers are too small.
+    """Return a split over few machines, the fewest unless GPUs come in fixed partitions; None if offers are too small.
 
     It takes the largest offers first, but for the last part of the job the smallest offer that suffices. For an
     anti-affine job, it takes one GPU from each of the machines with the smallest offers.

@@ -34,8 +34,8 @@ class QueuedJob:
 class Plan:
     """A policy's decisions for a queue, as pairs of job id and decision. A job in no field waits without a reason.
 
-    start: jobs to start, in the order in which to allocate them. defer: waiting jobs with the reason to wait.
-    reject: jobs that can never run on this topology, with the reason.
+    start: jobs to start, in the order in which to allocate them. defer: waiting jobs with the reason to wait. reject:
+    jobs that can never run on this cluster, or ask for what the policy cannot honour, with the reason.
     """
 
     start: tuple[tuple[str, Placement], ...] = ()

@@ -45,7 +45,7 @@ _LEAST_SHARE = 1 << 15
 
 @runtime_checkable
 class Policy(Protocol):
-    """An object that chooses GPUs for jobs. It never changes the cluster, and equal inputs give equal results."""
+    """An object that chooses GPUs for jobs. It leaves the cluster as it was, and equal inputs give equal results."""
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Policy(Protocol):
         ...
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best candidates with their scores, and the reason if `place` returns None."""
+        """Return up to `top` candidates with their scores, best first, and the reason if `place` would return None."""
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -76,7 +76,7 @@ class SearchPolicy(ABC):
 
     name: str
     honours: frozenset[str] = frozenset()
-    """The requirements that it honours beside those that come with this class; see `engine.requirements`."""
+    """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Accept the deprecated method names `rank` and `objection` in subclasses, with a deprecation warning."""
@@ -125,7 +125,8 @@ class SearchPolicy(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
 
-        ValueError names a requirement that this policy or the cluster cannot honour.
+        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a cluster of
+        more than 4096 GPUs.
         """
         _check_size(cluster)
         where = candidate_gpu_sets(job, cluster)
@@ -138,7 +139,7 @@ class SearchPolicy(ABC):
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the `top` best GPU sets, each as its best placement with scores.
+        """Return up to `top` best GPU sets, each as its best placement with scores.
 
         If `place` would return None, the explanation also contains the reason. The first candidate takes the work of
         `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that
@@ -160,7 +161,8 @@ class SearchPolicy(ABC):
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, from the head of the queue until one has to wait.
 
-        Jobs that can never run are rejected and do not block the queue. The cluster is not changed.
+        Jobs that can never run, or have a requirement that cannot be honoured, are rejected and do not block the queue.
+        The cluster is not changed afterwards. ValueError for a cluster of more than 4096 GPUs.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
@@ -258,7 +260,11 @@ class _Effort:
 
 
 def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:
-    """Return the placement with the CPUs and memory that the job needs on the machines of its GPUs."""
+    """Return the placement with the CPUs and memory that the job needs on the machines of its GPUs.
+
+    A placement is returned unchanged if it has them already or the job needs none. `optimal` becomes False if the CPUs
+    and memory kept some GPUs out of the search.
+    """
     limits = tasks_per_machine(job, cluster.hosts)
     if limits is None or placement.hosts:
         return placement

@@ -71,7 +71,7 @@ def walk(
     head_blocks: bool,
     exhausted: Callable[[], bool] | None = None,
 ) -> Plan:
-    """Return the plan that results from deciding jobs one by one, oldest first.
+    """Return the plan that results from deciding the jobs in `entries` one by one, in the given order.
 
     decide: returns the outcome of one job. head_blocks: stop at the first job that waits. exhausted: called after each
     job that starts or waits; True means that no resources are left, and ends the walk.
@@ -122,9 +122,10 @@ class BatchRule(Protocol):
 
 
 class BatchWalk:
-    """A walk along a queue in batches. A batch has the oldest jobs whose needs add up to at most the free resources.
+    """A walk along a queue in batches. A batch takes jobs, oldest first, and skips those that exceed what is left free.
 
-    If some jobs of a batch cannot be placed, the next batch contains jobs with other requests.
+    A job that cannot be placed is not tried again in this walk, and nor are jobs with the same request. But if jobs of
+    its batch disturbed each other, it is first tried once more in a batch of its own.
     """
 
     def __init__(self, entries: Sequence[QueuedJob], rule: BatchRule) -> None:

@@ -28,7 +28,11 @@ _EXACT_GPUS = 8
 
 
 def resource_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored."""
+    """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
+
+    It contains the numbers of tasks, processes, CPUs and drives, the host memory, the GPU model and memory,
+    `single_machine` and `anti_affinity`.
+    """
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
         *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
@@ -36,10 +40,11 @@ def resource_key(job: JobGraph) -> Hashable:
 
 
 def request_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs that every policy treats alike.
+    """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
-    Jobs of more than 256 edges have equal keys only if they share one graph object. The caller must keep this object
-    alive, as the key contains its id.
+    It contains the `resource_key`, the edges, the profile and the memory bandwidth; `min_utility` and
+    `bandwidth_sensitive` are not in it. Jobs of more than 256 edges have equal keys only if they share one graph
+    object. The caller must keep this object alive, as the key contains its id.
     """
     graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
     return (resource_key(job), graph, job.profile, job.memory_bandwidth)
@@ -110,11 +115,14 @@ class JobRequest:
 
     @cached_property
     def memory_limits(self) -> Sequence[float]:
-        """The limits on GPU memory to place it under, ascending, GB; see `admission.memory_limits`."""
+        """The limits on GPU memory (GB) under which to try to place the job, in this order; see `memory_limits`."""
         return memory_limits(self.job, self._topology)
 
     def suitable(self, machine_class: MachineClass, most_memory_gb: float = math.inf) -> Mask:
-        """Return the GPUs of a machine of this class with the model and memory the job needs, and at most the limit."""
+        """Return the GPUs of a machine of this class with the model and memory that suit the job, as a bit mask.
+
+        most_memory_gb: GPUs with more memory (GB) are left out.
+        """
         key = machine_class, most_memory_gb
         if key not in self._suitable:
             suits = suits_of(self.job, most_memory_gb)
@@ -123,7 +131,7 @@ class JobRequest:
         return self._suitable[key]
 
     def tasks_hosted(self, cpus: int, megabytes: int) -> int:
-        """Return the most of its tasks that a machine with these free CPUs and MB can host."""
+        """Return for how many of the job's tasks a machine has enough with these free CPUs and MB of memory."""
         if not self.needs_hosts:
             return self.size
         free = cpus, megabytes
@@ -158,7 +166,8 @@ class JobRequest:
     def mapped(self, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:
         """Return the GPU of each task in the mapping of lowest communication cost found within `region`.
 
-        The region must have at least one GPU per task. The mapping is optimal if the region has at most 8 GPUs.
+        The region must have at least one GPU per task. The mapping is optimal if the region has at most 8 GPUs; among
+        equal distances, it prefers faster links.
         """
         key = (machine_class, region)
         if key not in self._mapped:

@@ -20,7 +20,7 @@ _LACK_OF_POLICY: Final = {
     "memory_bandwidth": "does not know the memory bandwidth of machines",
     "min_utility": "does not predict the utility of a placement",
 }
-"""What a policy lacks that does not honour a requirement, by requirement; the others every policy honours."""
+"""The reason for refusing each requirement that only some policies honour; all policies honour the others."""
 _NEED_HOSTS: Final = frozenset(("cpus", "memory_gb", "drives"))
 
 

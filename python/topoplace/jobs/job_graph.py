@@ -46,7 +46,7 @@ class JobGraph:
     bandwidth_sensitive: bool = False
     """True if the job runs slower on slower links (MAPA's distinction)."""
     min_utility: float = 0.0
-    """Minimum utility, 0..1, at which the job starts; with a lower one it waits (SC'17)."""
+    """Minimum utility, 0..1 (SC'17): under a policy such as `TopoAwareP`, the job waits for a placement that has it."""
     gpu_memory_gb: float | None = None
     """Memory needed on each GPU, GB."""
     gpu_model: str | tuple[str, ...] | None = None
@@ -54,7 +54,7 @@ class JobGraph:
     gpu_fraction: float = 1.0
     """Share of each GPU the job uses, above 0 and up to 1."""
     cpus: int | None = None
-    """CPU cores needed by the whole job."""
+    """CPUs needed by the whole job, counted like `HostResources.cpus`."""
     memory_gb: float | None = None
     """Host memory needed by the whole job, GB."""
     single_machine: bool = False
@@ -114,7 +114,7 @@ class JobGraph:
 
     @classmethod
     def clique(cls, k: int) -> Self:
-        """Build k tasks that all communicate with each other."""
+        """Build k tasks that all communicate with each other; JobGraphError for more than 2**23 edges."""
         if (k := _checked_size(k, "k")) * (k - 1) // 2 > MAX_EDGES:
             raise JobGraphError(f"k = {k}: a clique must have at most {MAX_EDGES} edges")
         return cls._pattern("clique", k)
@@ -147,7 +147,10 @@ class JobGraph:
 
     @classmethod
     def without_gpus(cls, *, cpus: int | None = None, memory_gb: float | None = None) -> Self:
-        """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources."""
+        """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources.
+
+        JobGraphError if it needs neither.
+        """
         return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
 
     # ---- any graph -----------------------------------------------------------------------------------------
@@ -188,7 +191,10 @@ class JobGraph:
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
-        """Return a copy with some fields changed, given by name: any field of this class after `edges`."""
+        """Return a copy with some fields changed, given by name: any field of this class after `edges`.
+
+        JobGraphError names an unknown field, an invalid value, or requirements that exclude each other.
+        """
         if "single_node" in requirements:
             warn_deprecated("single_node", "single_machine")
             if "single_machine" in requirements:
@@ -215,7 +221,10 @@ class JobGraph:
 
     @cached_property
     def requirements(self) -> tuple[str, ...]:
-        """Return the names of the fields in which the job asks for more than GPUs and links."""
+        """Return the names of the requirement fields whose value is not the default, such as `cpus`.
+
+        Zero CPUs do not count. The fields `name`, `bandwidth_sensitive` and `profile` are not requirements.
+        """
         stated = (name for name in REQUIREMENTS if getattr(self, name))
         return tuple(name for name in stated if getattr(self, name) != getattr(type(self), name))
 

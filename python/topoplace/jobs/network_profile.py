@@ -44,7 +44,7 @@ class NetworkProfile:
         return full if remote else full * self.local / self.alone if self.alone else 0.0
 
     def slowdown(self, load: float, *, remote: bool) -> float:
-        """Return the run time relative to that on an idle network, if other jobs cause the network load `load`.
+        """Return the run time divided by that on an idle network, if other jobs cause the network load `load`.
 
         Loads above 1 count as 1. remote: True if the job uses remote GPUs.
         """

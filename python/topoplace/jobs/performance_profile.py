@@ -94,7 +94,10 @@ class PerformanceProfile:
 
     @classmethod
     def from_csv(cls, text: str) -> Self:
-        """Read a profile from CSV that `to_csv` wrote, or from CSV of SC'17's profiles with the same columns."""
+        """Read a profile from CSV that `to_csv` wrote, or from CSV of SC'17's profiles with the same columns.
+
+        ValueError names an invalid line, or two lines that measure the same thing.
+        """
         return cls._of_runs(profile_text.read_csv(text), "line")
 
     def to_csv(self) -> str:
@@ -156,7 +159,8 @@ class PerformanceProfile:
         """Return the run time in seconds of a job alone in a placement class; None for an unknown kind of job.
 
         If this class was not measured, the time of the next closer class counts, or else that of the next farther one.
-        For example, a job that was measured only across sockets gets this time for `intra-socket`, too.
+        For example, a job that was measured only across sockets gets this time for `intra-socket`, too. ValueError for
+        an unknown placement class.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
@@ -176,7 +180,8 @@ class PerformanceProfile:
         of 2-GPU jobs across sockets, on GPUs 0, 2 and 1, 3. Relative to a run on one socket, most of the loss would be
         due to locality and not to interference.
 
-        An unmeasured pair gets the median of the first of these groups that has a measured pair, or 1 if none has:
+        A pair that was not measured, or whose first job was not measured alone, gets a median. It is that of the first
+        of these groups that contains measured pairs, or 1 if none does:
         - the first job (same name and number of GPUs) beside any other;
         - the first job's model, with any batch size or number of GPUs, beside any other;
         - any job beside the second;
@@ -198,7 +203,7 @@ class PerformanceProfile:
 
     @cached_property
     def worst_slowdown(self) -> float:
-        """Return the largest slowdown of any measured pair of jobs; 1 if no pair was measured."""
+        """Return the largest slowdown of any measured pair whose first job was also measured alone; 1 if none was."""
         return max(self._slowdowns.values(), default=1.0)
 
     # ---- cached tables -------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def read_csv(text: str) -> Iterator[tuple[int, Measurement]]:
     """Yield the line number and the measurement of each row of a CSV text.
 
     Columns: kind (solo or collocation), model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds. The
-    profile name of a measurement is model/batch, or the model if the batch is empty.
+    profile name of a measurement is model/batch, or the model if the batch is empty. ValueError names an invalid line.
     """
     for line, row in records(text, _COLUMNS):
         kind = row["kind"].strip()
@@ -134,7 +134,7 @@ def write_json(measurements: Iterable[Measurement]) -> str:
 
 
 def read_json(text: str) -> Iterator[tuple[int, Measurement]]:
-    """Yield the index and the measurement of each run in JSON text that `write_json` wrote."""
+    """Yield the index and the measurement of each run in JSON that `write_json` wrote; ValueError for other text."""
     record = _object(text)
     if record.get("format") != FORMAT or record.get("version") != 1:
         found = _checks.shown((record.get("format"), record.get("version")))

@@ -45,7 +45,7 @@ def _or_none(check: Check) -> Check:
 
 
 def _models(value: object, what: str) -> str | tuple[str, ...]:
-    """Return one model as a string, and several different ones as a tuple."""
+    """Return one model as a string, and several different ones as a tuple; JobGraphError if there is none."""
     if isinstance(value, str):
         return _text(value, what)
     listed = _checks.sequence(cast("Iterable[object]", value), what, JobGraphError)

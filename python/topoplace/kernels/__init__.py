@@ -1,8 +1,9 @@
 """Graph algorithms that are independent of GPUs: numpy arrays in, numpy arrays out.
 
-Every kernel releases the GIL, respects a deadline in seconds, responds to Ctrl-C, and is deterministic. Among equal
-embeddings it returns the one with the lexicographically smallest sorted vertex list, then the lexicographically
-smallest mapping. Among equal proven bipartitions it returns the lexicographically smallest side vector.
+Every search releases the GIL, respects a deadline in seconds, responds to Ctrl-C, and is deterministic unless a
+deadline ends it. Among equally good embeddings it returns the one with the lexicographically smallest sorted vertex
+list, then the lexicographically smallest mapping. Among equally good bipartitions that are proven optimal, it returns
+the lexicographically smallest side vector.
 
 A graph argument is a `Graph`, an (n, n) weight matrix, an (m, 2) or (m, 3) edge array, or a networkx graph. A `Graph`
 caches data that searches prepare (search plans, automorphisms, weight levels), so pass the same object to all calls.
@@ -60,7 +61,10 @@ _RENAMED = {"verify_map": "verify_task_mapping", "verify_mapping": "verify_embed
 
 
 def __getattr__(name: str) -> Any:
-    """Return the function to which a deprecated name of this module refers, with a DeprecationWarning."""
+    """Return the function to which a deprecated name of this module refers, with a DeprecationWarning.
+
+    AttributeError for any other name.
+    """
     if name not in _RENAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn(f"{__name__}.{name} is now {_RENAMED[name]}", DeprecationWarning, stacklevel=2)

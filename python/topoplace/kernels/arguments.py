@@ -20,12 +20,12 @@ def vertices(values: Any, name: str, num_vertices: int) -> list[int]:
 
 
 def seconds(timeout: float | None) -> float | None:
-    """Check a timeout in seconds and return it; ValueError if it is negative or not finite."""
+    """Check a timeout in seconds and return it, or None for no limit; ValueError if it is negative or not finite."""
     return None if timeout is None else _checks.real(timeout, "timeout", ValueError)
 
 
 def node_limit(max_nodes: int | None) -> int | None:
-    """Check a limit on search nodes and return it; ValueError if it is below 1."""
+    """Check a limit on search nodes and return it, or None for no limit; ValueError unless it is in 1..2**63 - 1."""
     return (
         None
         if max_nodes is None

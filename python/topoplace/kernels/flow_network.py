@@ -22,21 +22,24 @@ from topoplace.kernels.min_cost_flow import (
 
 
 class FlowNetwork:
-    """A minimum-cost flow network that can be changed; each `solve` starts from the previous flow and potentials.
+    """A minimum-cost flow network that can be changed; `solve` starts from the last optimal flow and potentials.
 
     Nodes and arcs keep their numbers until they are removed; numbers of removed ones are reused. The numbers index the
     columns of `columns()` and the arrays that `solve` returns. Lower bounds are not supported. All methods that change
     the network take arrays. ValueError names the invalid argument, index and value; the network is then unchanged.
 
-    Scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI 2016). After the
-    following changes, the work of `solve` depends only on how far the change affects the flow:
+    With algorithm="auto", scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI
+    2016). After the following changes, the work of `solve` depends only on how far the change affects the flow:
     - A task (supply 1, no entering arc) is added or removed, or changes its costs.
     - The unscheduled node of a job is added or removed.
     - A machine changes its capacity or its cost to the sink.
 
-    After other changes to nodes and arcs behind the tasks, a scheduling graph is solved from scratch. Any other network
-    is solved by cost scaling from the last flow and potentials. Use a network from one thread at a time; RuntimeError
-    if a second thread calls it during a solve.
+    After other changes to nodes and arcs between tasks and sink, a scheduling graph is solved from scratch. Any other
+    network is solved from the last optimal flow and potentials if `algorithm` is "auto" or "cost_scaling". The first
+    solve, and the other algorithms, start from scratch.
+
+    A `FlowNetwork` cannot be copied or pickled. Use it from one thread at a time; RuntimeError if a second thread calls
+    it during a solve.
     """
 
     def __init__(self) -> None:
@@ -105,8 +108,9 @@ class FlowNetwork:
     ) -> FlowSolution:
         """Solve the network like `min_cost_flow`; return flow by arc number and potential by node number.
 
-        At `timeout` seconds, or after `max_nodes` steps, the status is "timeout", and the next call continues the
-        search. Method `verify` of the solution can be called until the network changes.
+        At `timeout` seconds, or after `max_nodes` steps, the status is "timeout". On a scheduling graph, the next call
+        continues the search; on any other network, it starts again from the last optimal flow. Method `verify` of
+        the solution can be called until the network changes.
         """
         answer = self._kept.solve(algorithm_of(algorithm), *limits(timeout, max_nodes))
         return solution(answer, _CurrentState(self._kept))

@@ -60,9 +60,10 @@ class Graph(_core.Graph):
     def of(cls, graph: GraphLike, what: str = "graph") -> Graph:
         """Convert any graph argument of a kernel to a `Graph`. what: the argument's name in messages.
 
-        A square array is a weight matrix if it is symmetric with a zero diagonal, else an edge array. The largest index
-        of an edge array determines its number of vertices. The nodes of a networkx graph are numbered in their own
-        order; edges without `weight` have weight 1.
+        A non-empty (m, 2) or (m, 3) array has one edge per row, and one vertex more than its largest vertex number. As
+        an exception, a square one that is symmetric with a zero diagonal is a weight matrix. Every other array must be
+        a weight matrix. The nodes of a networkx graph are numbered in the order in which it lists them; edges without
+        the attribute `weight` have weight 1. ValueError for any other argument.
         """
         if isinstance(graph, Graph):
             return graph

@@ -44,7 +44,7 @@ class Mapping(NamedTuple):
     bound: float
     """Lower bound on the cost of any mapping."""
     optimal: bool
-    """True if no mapping costs less: `cost` equals `bound`."""
+    """True if it is proven that no mapping costs less: `cost` equals `bound`."""
     complete: bool
     """False if a limit ended the search early. With method="exact", True also means that ties were broken."""
     descents: int
@@ -69,11 +69,11 @@ def map_graph(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> Mapping | None:
-    """Map the source's vertices (tasks) to distinct target vertices at low cost; None if the target has too few.
+    """Map the source's vertices (tasks) to distinct target vertices at low cost; None if too few may be used.
 
     Each source edge costs its weight times the distance between the target vertices of its ends. Each target vertex
-    used costs its entry of `target_cost` (n,), 0 by default. target_distance: a `TargetDistance` or its matrix. free:
-    the target vertices that may be used, all by default.
+    used costs its entry of `target_cost` (n,), 0..1e100 and by default 0. target_distance: a `TargetDistance` or its
+    matrix. free: the target vertices that may be used, each listed once; all by default.
 
     method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole
     target and on compact regions of it; `regions` adds more sets of target vertices. The result is refined by pairwise
@@ -121,8 +121,8 @@ def verify_task_mapping(
     """Return True if `target_of` (k,) maps the tasks to distinct usable vertices, and `cost` is the mapping's cost.
 
     Arguments are as for `map_graph`. The check uses only the definition, shares no code with the searches, and is
-    accurate to 1e-9 of the largest mapping cost. It does not check that the cost is minimal. Raises ValueError on bad
-    input.
+    accurate to 1e-9 of the largest mapping cost. It does not check that the cost is minimal. An invalid `target_of`
+    gives False; any other bad argument raises ValueError.
     """
     s, t = Graph.of(source, "source"), _target(target_distance)
     prices = None if target_cost is None else _prices(target_cost, t)

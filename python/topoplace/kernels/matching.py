@@ -55,10 +55,10 @@ class Remainder(NamedTuple):
 class LinkCountScore:
     """An objective of `best_subgraph` that depends only on how many target edges of each class the pattern uses.
 
-    link_class: (n, n) array with the class 0 .. K-1 of each target edge (K <= 8); other entries are ignored. function:
-    maps an int64 array (v, K), whose rows are numbers of used edges by class, to v finite scores; larger is better.
-    It is called once per target and number of pattern edges. Keep one object per topology, as it caches the tables
-    of scores.
+    link_class: (n, n) array of integers 0..7 with the class of each target edge; entries of pairs without an edge must
+    be in this range too, but are not read otherwise. K is the largest entry plus 1. function: maps an int64 array
+    (v, K), whose rows are numbers of used edges by class, to v finite scores; larger is better. It is called once per
+    target and number of pattern edges. Keep one object per topology, as it caches the tables of scores.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class LinkCountScore:
     def table(self, target: Graph, num_edges: int) -> _core.LinkCountScore:
         """Return the cached native table of scores for patterns with `num_edges` edges in `target`.
 
-        It has a score for each way in which `num_edges` edges can be distributed over the link classes.
+        It has a score for each way in which `num_edges` edges can be distributed over the link classes. ValueError if
+        `function` returns another number of scores, or one that is not finite.
         """
         key = (id(target), num_edges)
         if key not in self._tables:  # the entry keeps the target alive, so that its id is not reused
@@ -107,14 +108,16 @@ def enumerate_subgraphs(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> NDArray[np.int32]:
-    """Return all embeddings of the pattern in the target as an int32 array (m, k): row[i] is the image of vertex i.
+    """Return all embeddings of the pattern in the target as an int32 array (m, k), one embedding per row.
 
-    An embedding is injective and maps every pattern edge to a target edge of weight at least `min_weight`. With
-    `induced`, it also maps non-edges to non-edges. The order of rows is deterministic.
+    In a row, entry i is the target vertex of pattern vertex i, called its image. An embedding is injective and maps
+    every pattern edge to a target edge of weight at least `min_weight` (default: any weight). With `induced`, it also
+    maps pairs without an edge to pairs without such an edge. Pattern weights are ignored. The order of rows is
+    deterministic.
 
     distinct: "mappings" returns every embedding. "images" returns one embedding per image subgraph, "vertex_sets" one
     per set of target vertices, in lexicographic order of the sets; both choose the lexicographically smallest mapping.
-    candidates: optional (k, n) boolean array of allowed images. limit: maximum number of rows to return.
+    candidates: optional (k, n) array, nonzero if the image is allowed. limit: maximum number of rows; None for all.
 
     Raises SearchTimeoutError with the rows so far if `timeout` seconds are too short, and ValueError on bad input.
     """
@@ -136,7 +139,7 @@ def count_subgraphs(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> int:
-    """Count the rows that `enumerate_subgraphs` would return, without creating them.
+    """Count the rows that `enumerate_subgraphs` would return for the same arguments, without creating them.
 
     Raises SearchTimeoutError with the count so far if `timeout` seconds are too short, OverflowError above 2**63 - 2,
     and ValueError on bad input.
@@ -162,7 +165,11 @@ def best_subgraph(
     max_nodes: int | None = None,
     budget: WorkBudget | None = None,
 ) -> Embedding | None:
-    """Return the embedding of the pattern with the largest objective, proven optimal; None if there is no embedding.
+    """Return the embedding of the pattern in the target with the largest objective; None if there is no embedding.
+
+    It is proven optimal unless a limit ends the search. An embedding maps the pattern's vertices to distinct target
+    vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any weight). Pattern
+    weights are ignored.
 
     objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
     "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`. free: the target vertices that may
@@ -218,9 +225,9 @@ def best_remainder(
     """Return the embedding that leaves the largest total edge weight among the free target vertices it does not use.
 
     This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum of the
-    weights of the target edges used, then to the lexicographically smallest sorted vertex list. kept: free vertices
-    that the pattern must not use, but whose edges count as left. Other arguments, limits and errors are as for
-    `best_subgraph`.
+    weights of the target edges used, then to the lexicographically smallest sorted vertex list. kept: target vertices,
+    in `free` or not, that the pattern must not use but that count as free and unused. None if there is no embedding.
+    The other arguments, limits and errors are as for `best_subgraph`.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     unused = set(checked_vertices(kept, "kept", t.num_vertices))
@@ -257,7 +264,7 @@ def verify_embedding(
     """Return True if mapping pattern vertex i to `vertices[i]` is an embedding of the pattern in the target.
 
     induced, min_weight: as for `enumerate_subgraphs`. The check uses only the definition and shares no code with the
-    searches.
+    searches. Invalid `vertices` give False; any other bad argument raises ValueError.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     try:

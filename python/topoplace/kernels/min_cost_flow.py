@@ -49,7 +49,7 @@ class Origin(Protocol):
     """Protocol of an object that returns the network that a solution belongs to."""
 
     def columns(self) -> Columns:
-        """Return the network in the state in which it was solved."""
+        """Return the network in the state in which it was solved; ValueError if it has been changed since."""
         ...
 
 
@@ -59,7 +59,8 @@ class FlowSolution:
 
     An optimal `flow` is proven by `potential` through the reduced cost of each arc a, cost[a] + potential[tail[a]] -
     potential[head[a]]. It is at least 0 on every arc whose flow is below its capacity, and at most 0 on every arc whose
-    flow is above its lower bound. `flow` and `potential` are empty unless `status` is "optimal".
+    flow is above its lower bound. If demands exceed supplies, a node with a demand also has a potential of at most 0,
+    and exactly 0 if it receives less than its demand. `flow` and `potential` are empty unless `status` is "optimal".
     """
 
     status: Status
@@ -124,9 +125,9 @@ def min_cost_flow(
     primal network simplex, or one of two textbook methods (Amaral's thesis, table 8). All methods find the same cost.
     If several flows are optimal, each method is deterministic, but methods may return different flows.
 
-    warm_start: a solution from which cost scaling starts. Its network must have the same nodes and arcs; capacities,
-    costs and supplies may differ. timeout: limit in seconds. max_nodes: limit on steps, equal on every computer. At
-    either limit the status is "timeout".
+    warm_start: a solution from which cost scaling starts; ignored unless its status is "optimal". Its network must have
+    the same nodes and arcs; capacities, costs and supplies may differ. timeout: limit in seconds. max_nodes: limit on
+    steps, equal on every computer. At either limit the status is "timeout".
 
     Do not change the arrays during the call. ValueError names the invalid argument, index and value.
     """
@@ -152,7 +153,7 @@ def algorithm_of(name: object) -> str:
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
-    """Check a timeout (seconds) and a limit on steps, and return both; ValueError if one is invalid."""
+    """Check a timeout (seconds) and a limit on steps, None for no limit, and return both; ValueError if invalid."""
     return seconds(timeout), node_limit(max_nodes)
 
 
@@ -186,8 +187,8 @@ def verify_flow(
 ) -> bool:
     """Return True if `flow` (m,) is feasible, `potential` (n,) proves it optimal, and `total` is its cost.
 
-    The check uses only the definition, in one pass over nodes and arcs, and shares no code with the solvers. Raises
-    ValueError on bad input.
+    The other arguments are as for `min_cost_flow`. The check uses only the definition, in one pass over nodes and arcs,
+    and shares no code with the solvers. Raises ValueError on bad input.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     units = integers(flow, "flow", np.int64)
@@ -238,7 +239,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
-    """Return `capacity` with floats of at least 2**63, including infinity, replaced by `INFINITE`."""
+    """Return `capacity` as an array in which floats of at least 2**63, including infinity, became `INFINITE`."""
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
@@ -247,16 +248,16 @@ def whole_limits(capacity: ArrayLike) -> ArrayLike:
 
 
 def whole(value: object, name: str) -> int:
-    """Convert an int, or a float without fraction, to an int; ValueError for any other value."""
+    """Convert an int, or a float without fraction, to an int; ValueError for other values and huge ints."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return _checks.integer(value, name, ValueError, low=-_BEYOND_TOTALS, high=_BEYOND_TOTALS)
 
 
 def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Convert `values` to a one-dimensional array of `dtype`; an array of this type is not copied.
+    """Convert `values` to a contiguous one-dimensional array of `dtype`; an array of this form is not copied.
 
-    ValueError if a value is not an integer in the range of `dtype`.
+    ValueError if `values` has another number of dimensions, or a value is not an integer in the range of `dtype`.
     """
     array = np.asarray(values)
     if array.ndim != 1:

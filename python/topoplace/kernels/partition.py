@@ -24,7 +24,7 @@ class Bipartition(NamedTuple):
     cut: float
     """Total weight of the edges between the sides."""
     optimal: bool
-    """True if no balanced bipartition cuts less, and `side` is lexicographically smallest among those with this cut."""
+    """True if proven: no balanced bipartition cuts less, and `side` is the lexicographically smallest with this cut."""
     complete: bool
     """False if the deadline ended the search early."""
     start_cut: float
@@ -111,8 +111,8 @@ def verify_bipartition(
     """Return True if `side` (n,) is a balanced bipartition that respects `fixed`, and `cut` is its cut weight.
 
     Arguments are as for `bipartition`. The check uses only the definition, shares no code with the solver, and is
-    accurate to 1e-9 of the graph's total weight. It does not check that the cut is minimal. Raises ValueError on bad
-    input.
+    accurate to 1e-9 of the graph's total weight. It does not check that the cut is minimal. A `side` of another shape,
+    or with other values than 0 and 1, gives False; any other bad argument raises ValueError.
     """
     g = Graph.of(graph)
     values = np.asarray(side)

@@ -11,7 +11,7 @@ from topoplace.topology.topology import Topology
 
 
 def gpu_of_each_task(job: JobGraph, gpus: Iterable[int], topology: Topology) -> tuple[int, ...]:
-    """Return `gpus` if they are different GPUs of the topology, one for each task of the job."""
+    """Return `gpus` as a tuple if they are different GPUs of the topology, one for each task; otherwise ValueError."""
     _checks.instance(job, JobGraph, "job", ValueError)
     listed = different_gpus(gpus, topology, "gpus")
     if len(listed) != job.num_tasks:
@@ -20,7 +20,10 @@ def gpu_of_each_task(job: JobGraph, gpus: Iterable[int], topology: Topology) -> 
 
 
 def different_gpus(gpus: Iterable[int], topology: Topology, what: str) -> tuple[int, ...]:
-    """Return `gpus` if they are different GPUs of the topology. what: the argument's name in messages."""
+    """Return `gpus` as a tuple if they are different GPUs of the topology; otherwise ValueError.
+
+    what: the argument's name in messages.
+    """
     _checks.instance(topology, Topology, "topology", ValueError)
     last = topology.num_gpus - 1
     listed = _checks.sequence(gpus, what, ValueError)

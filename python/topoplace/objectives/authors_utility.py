@@ -37,7 +37,7 @@ def communication_cost(
     """Return the communication cost of a job: (distance - least) / worst, at least 0.01; always 0.01 for one GPU.
 
     distance: sum of the distances over all pairs of the job's GPUs. least, worst: optional only for 2 and 3 GPUs, where
-    the defaults are those of the published code's machine.
+    the defaults are those of the published code's machine; otherwise ValueError if one is missing.
     """
     if num_gpus == 1:
         return MIN_COST
@@ -51,9 +51,9 @@ def communication_cost(
 
 
 def fragmentation_cost(shares: tuple[float, ...]) -> float:
-    """Return the fragmentation cost: the mean of `shares`, or 0.01 (no cost) if this mean is 0 or 1.
+    """Return the fragmentation cost: the mean of `shares`, but 0.01 (no cost) if this mean is below 0.01 or exactly 1.
 
-    shares: the share of GPUs that stay free in each socket.
+    shares: the share of GPUs that stay free in each socket, 0..1, at least one.
     """
     mean = sum(shares, 0.0) / len(shares)
     return MIN_COST if mean in (0.0, 1.0) else max(mean, MIN_COST)
@@ -74,8 +74,8 @@ def system_utility(
 ) -> float:
     """Return the utility of a placement to the cluster, 0..1, by which placements are compared; 1 is best.
 
-    The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there; None
-    if there are none.
+    The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there, which
+    is averaged with `interference`; None if there are none.
     """
     interference = max(interference, MIN_COST)
     if on_others is not None:
@@ -88,9 +88,9 @@ def system_utility(
 class AuthorsUtility:
     """The published code's formula as an `objectives.utility.Formula`, for `TopoAware(utility="authors")`.
 
-    On machines other than that of the published code, communication is scaled by the job's lowest and highest
-    communication cost. The system utility includes the interference of other jobs by the mean of eq. 4. The published
-    code uses a different mean, for which a `Formula` lacks the data.
+    On machines other than that of the published code, the job's lowest communication cost is subtracted from its cost,
+    and the difference is divided by its highest cost. The system utility includes the interference of other jobs by
+    the mean of eq. 4. The published code uses a different mean, for which a `Formula` lacks the data.
     """
 
     def job(self, costs: Costs) -> float:

@@ -23,7 +23,8 @@ def interference(
     The ratio of `job` is its best solo run time divided by its run time in the placement class `placement` beside the
     worst of `others`. The ratio of each other job is its solo run time divided by its run time beside `job`. Eq. 4 is
     the mean of all these ratios. A job without profile ("") neither suffers nor causes interference; if `profile` is
-    None, no job does. ValueError names an argument of another form.
+    None, no job does. Unmeasured pairs count as in `PerformanceProfile.slowdown`; a job that was not measured alone has
+    the same solo run time everywhere. ValueError names an argument of another form.
     """
     if profile is not None:
         _checks.instance(profile, PerformanceProfile, "profile", ValueError)
@@ -44,7 +45,7 @@ def _kind(value: object, what: str) -> JobKind:
 def interference_ratios(
     profile: PerformanceProfile | None, job: JobKind, placement: str, others: Sequence[JobKind]
 ) -> tuple[float, float]:
-    """Return what `interference` does, without checking the arguments."""
+    """Return the same two ratios as `interference`, without checking the arguments."""
     if profile is None or not job[0]:
         return 1.0, 1.0
     known = [other for other in others if other[0]]
@@ -59,7 +60,7 @@ def worst_ratio(profile: PerformanceProfile | None, job: JobKind) -> float:
     """Return the worst known interference ratio of `job` or of a job beside it, 0..1; 1 means none.
 
     A ratio is a job's best solo run time divided by a measured run time, solo or beside another job. For an unknown
-    job, return the lowest ratio of all jobs; without measurements, return 1.
+    job, return the lowest ratio of all jobs; without measurements or `profile`, return 1.
     """
     if profile is None:
         return 1.0

@@ -61,8 +61,9 @@ def rows_of(matrix: NDArray[Any]) -> Sequence[Sequence[Any]]:
 def link_class(topology: Topology) -> NDArray[np.int8]:
     """Return an array (n, n) with the class of each GPU pair's link: 0 double NVLink, 1 single NVLink, 2 any other.
 
-    Two or more parallel NVLinks, and NVSwitch, are class 0. Links of unknown kind, xGMI and ICI are classified by
-    bandwidth, with thresholds at the midpoints of the paper's Table 1: class 1 from 16 GB/s, class 0 from 37.5 GB/s.
+    Two or more parallel NVLinks, and NVSwitch, are class 0; one NVLink is class 1. NVLink-C2C counts like NVLink. Links
+    of unknown kind, xGMI and ICI are classified by bandwidth, with thresholds at the midpoints of the paper's Table 1:
+    class 1 from 16 GB/s, class 0 from 37.5 GB/s. All other links are class 2.
     """
     classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
@@ -189,7 +190,8 @@ def scores_of(
     """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a part of the `free` GPUs.
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
-    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0.
+    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0. model: the
+    model of effective bandwidth, by default that with MAPA's coefficients.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     return {
@@ -204,8 +206,9 @@ def link_scores(
 ) -> dict[str, float]:
     """Return the scores that depend only on the links that the edges use, in GB/s.
 
-    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth. edges: (a, b, weight) of each pair
-    of tasks that communicates; task a runs on `gpus[a]`.
+    The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth (infinite without edges). edges:
+    (a, b, weight) of each pair of tasks that communicates; task a runs on `gpus[a]`. model: the model of effective
+    bandwidth, by default that with MAPA's coefficients.
     """
     gpus = different_gpus(gpus, topology, "gpus")
     if model is not None:
@@ -230,6 +233,7 @@ def scores_from(
     """Return the same scores as `link_scores`, computed from tables instead of a topology.
 
     bandwidth: GB/s of GPU pairs. classes: link classes of GPU pairs. Both must contain every pair that an edge uses.
+    model: by default that with MAPA's coefficients. The arguments are not checked.
     """
     model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
@@ -252,7 +256,8 @@ def rows_under(
 ) -> dict[int, dict[int, Value]]:
     """Return nested dicts `rows[u][v] = value(u, v)` for only the GPU pairs that the edges use.
 
-    edges: (a, b, weight); task a runs on `gpus[a]`. The size of the result does not depend on that of the topology.
+    edges: (a, b, weight); task a runs on `gpus[a]`. For an edge (a, b), the result has `rows[u][v]` with u = `gpus[a]`
+    and v = `gpus[b]`, not `rows[v][u]`. Its size does not depend on that of the topology.
     """
     rows: dict[int, dict[int, Value]] = {}
     for a, b, _ in edges:

@@ -51,28 +51,31 @@ class Costs(NamedTuple):
     communication: float
     """Communication cost: sum of weight times distance over the job's edges (eq. 3)."""
     least: float
-    """Lowest communication cost of this job on one machine."""
+    """Lowest communication cost of this job on one machine, or on the idle cluster if it fits on no machine."""
     most: float
-    """Highest communication cost of this job on one machine."""
+    """Highest communication cost of this job on one machine, or on the idle cluster if it fits on no machine."""
     suffered: float
     """The job's best solo run time divided by its run time here, beside other jobs, 0..1; 1 means no loss."""
     shared: float
-    """Mean of such ratios over the job and the jobs that share a socket with it, 0..1 (eq. 4)."""
+    """Mean of this ratio of run times over the job and the jobs that share a socket with it, 0..1 (eq. 4)."""
     worst: float
-    """Lowest such ratio known for jobs of this name and size."""
+    """Lowest known ratio of run times of a job of this name and size, or of a job beside it (`worst_ratio`)."""
     fragmentation: float
     """Fragmentation of the placement's machines after it is allocated, 0..1 (eq. 5)."""
 
     @property
     def communication_share(self) -> float:
-        """Return the communication cost scaled to 0..1: 0 at `least`, 1 at `most` or above."""
+        """Return the communication cost scaled to 0..1: 0 at `least` or below, 1 at `most` or above.
+
+        It is 0 if `least` and `most` are equal.
+        """
         span = self.most - self.least
         return min(max((self.communication - self.least) / span, 0.0), 1.0) if span > 0 else 0.0
 
     def interference_share(self, ratio: float) -> float:
         """Return the interference loss scaled to 0..1: 0 at ratio 1 (no interference), 1 at the ratio `worst` or below.
 
-        ratio: `suffered` or `shared`.
+        ratio: `suffered` or `shared`. The result is always 0 if `worst` is 1.
         """
         return min((1 - ratio) / (1 - self.worst), 1.0) if self.worst < 1 else 0.0
 
@@ -109,7 +112,10 @@ class Utility:
             raise ValueError(f"the weights of the utility sum to {total:g}: must be 1")
 
     def job(self, costs: Costs) -> float:
-        """Return the utility to the job: 1 minus its weighted losses by communication and by suffered interference."""
+        """Return the utility to the job: 1 minus its weighted losses by communication and by suffered interference.
+
+        The two weights are scaled to sum to 1; if both are 0, the utility is 1.
+        """
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
@@ -130,8 +136,9 @@ class Utility:
 def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
     """Return the communication cost (eq. 3): the sum over the job's edges of weight times distance of the edge's GPUs.
 
-    Task i runs on `gpus[i]`; distances are those of shortest paths. For a job in which all tasks communicate equally
-    (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of all GPU pairs.
+    Task i runs on `gpus[i]`; distances are those of shortest paths, infinite without a path. For a job in which all
+    tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances
+    of all GPU pairs.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))

@@ -69,7 +69,8 @@ def names() -> tuple[str, ...]:
 def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
-    ValueError for an unknown name suggests the most similar names.
+    ValueError for an unknown name suggests up to two similar names, or lists all if none is similar. ValueError also
+    for an unknown option.
     """
     policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:

@@ -53,9 +53,9 @@ def simulate(
     model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
     progress: show a progress bar if the run takes over a second and the package rich is installed.
 
-    A job that the policy rejects, or refuses while no job is running, is recorded as rejected; the others continue.
-    Raises ValueError if the policy starts a job that is not waiting, or with a wrong number of GPUs. Raises
-    AllocationError if the policy allocates a busy GPU.
+    A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
+    recorded as rejected; the others continue. Raises ValueError if the policy starts a job that is not waiting, or with
+    a wrong number of GPUs. Raises AllocationError if the policy allocates a busy GPU.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)
@@ -70,7 +70,7 @@ def simulate(
 
 
 class _Run:
-    """The state of a simulation in progress; each call of `step` handles all events of one point in time."""
+    """A simulation in progress; each call of `step` handles all events of one point in time."""
 
     def __init__(
         self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
@@ -126,9 +126,10 @@ class _Run:
             self._check_waits(job_id)
 
     def _force_head(self, now: float) -> None:
-        """Start the first waiting job on an idle cluster even if the policy would defer it, or reject it.
+        """Start the first waiting job on an idle cluster; if the policy still does not start it, reject it.
 
-        To this end, the queue entry says that the policy has already deferred the job more often than any limit.
+        The queue entry states that the job was already deferred more often than any limit, so that the policy does not
+        defer it for a better placement.
         """
         head = next(iter(self.queue.values()))
         plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)

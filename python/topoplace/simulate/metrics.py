@@ -32,8 +32,8 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 class JobRecord:
     """The simulator's record of one job. Times are in seconds.
 
-    A job that never ran has no `placement` and NaN times. postponed: how often the policy deferred the job. rejected:
-    the reason for its rejection, or "".
+    A job that never ran has no `placement` and NaN times. postponed: number of points in time at which the policy
+    deferred the job. rejected: the reason for its rejection, or "".
     """
 
     submitted: SubmittedJob
@@ -59,13 +59,14 @@ class Result:
 
         - job (id), submit, start, end, wait (start - submit), run_time.
         - slowdown: run_time / base time (the job's run time alone), SC'17's QoS slowdown; 1 means no loss.
-          slowdown_with_wait: (wait + run_time) / base time.
+          slowdown_with_wait: (wait + run_time) / base time. Both are 1 if the base time is 0.
         - min_utility, num_gpus, bandwidth_sensitive, profile: properties of the job.
         - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
-        - postponed: how often the policy deferred the job although enough suitable GPUs were free. rejected: the
+        - postponed: number of points in time at which the policy deferred the job (`Plan.defer`). rejected: the
           reason, empty for jobs that ran.
 
-        Times, slowdowns and scores are NaN for jobs that never ran.
+        For jobs that never ran, gpus is (), and scores, slowdowns and times except submit are NaN. A score that a
+        placement does not have is NaN too.
         """
         names = sorted(
             {name for record in self.records if record.placement for name in record.placement.scores}
@@ -90,8 +91,9 @@ class Result:
     def summary(self) -> dict[str, float]:
         """Return key figures of the run by name. Times are in seconds, bandwidths in GB/s; NaN means no data.
 
-        - makespan: first submission to last end. throughput: jobs per hour of the makespan. utilization: busy GPU
-          seconds divided by all GPU seconds of the makespan. nvlink_use: see the method of this name.
+        - makespan: first submission to last end, 0 if no job ran. throughput: jobs per hour of the makespan.
+          utilization: busy GPU seconds divided by all GPU seconds of the makespan. nvlink_use: see the method of this
+          name.
         - mean_wait, mean_slowdown, mean_slowdown_with_wait, mean_utility: means over the jobs that ran.
         - slo_violations: number of jobs that started below their min_utility; NaN if the policy has no utility score.
           rejected: number of rejected jobs.
@@ -117,9 +119,10 @@ class Result:
         }
 
     def nvlink_use(self) -> float:
-        """Return the fraction of communication that uses NVLink, direct or switched; NaN if no tasks communicated.
+        """Return the fraction of communication that uses NVLink; NaN if no tasks communicated.
 
-        Communication is measured in pairs of communicating tasks, each weighted by the run time of its job.
+        NVLink may be direct or switched, and includes NVLink-C2C. Communication is measured in pairs of communicating
+        tasks, each weighted by the run time of its job.
         """
         total = over_nvlink = 0.0
         for record in self.records:
@@ -169,7 +172,7 @@ class Result:
 
 
 def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
-    """Return the placement score `name` of each given row of `Result.jobs`; NaN if the policy does not report it."""
+    """Return the score `name` of each given row of `Result.jobs`; NaN if the job did not run or lacks this score."""
     scores = rows["scores"]
     return scores[name] if name in (scores.dtype.names or ()) else np.full(len(rows), np.nan)
 

@@ -90,7 +90,7 @@ class Running:
             yield job.record
 
     def update(self, now: float) -> None:
-        """Recompute the speed and the end time of each job beside which jobs have started or ended."""
+        """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
         if not self._disturbed:
             return
         near = {job_id: job for machine in self._disturbed for job_id, job in self._on[machine].items()}

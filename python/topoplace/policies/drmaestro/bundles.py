@@ -73,7 +73,7 @@ class JobBundles:
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
         self.needs = np.array([job.cpus or 0, megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
         self.refusal = self._why_never(columns, hosts)
-        """Why a job with these needs cannot run even on the idle cluster; None if it can."""
+        """Why a job with these needs cannot run even on the idle cluster; None if no reason is known."""
 
     def _bundles(self) -> Iterator[Bundle]:
         job = self.job

@@ -78,11 +78,11 @@ class Prices:
     network: NetworkLoad
 
     def local(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of placing a job with local GPUs on each of these machines (default: all)."""
+        """Return the cost of a job with local GPUs on each of these machines (default: all), in units of 1 / SCALE."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=False), LOCAL)
 
     def remote(self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None)) -> Ints:
-        """Return the cost of placing a job with remote GPUs on each of these machines (default: all)."""
+        """Return the cost of a job on each of these machines (default: all) with remote GPUs, in 1 / SCALE."""
         return self.costs.place(self.network.slowdown(profile, machines, remote=True), REMOTE)
 
     def shared(self, profile: NetworkProfile, *, remote: bool) -> int:

@@ -106,7 +106,10 @@ class Phase:
         return found
 
     def solve(self) -> Ints:
-        """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled."""
+        """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled.
+
+        RuntimeError if there is no such flow, which cannot happen as every sub-task may wait.
+        """
         if not len(self.job):
             return np.empty(0, dtype=np.int64)
         solution = kernels.min_cost_flow(*self.network())
@@ -255,8 +258,8 @@ def _in_steps(place: Ints, capacity: Ints, cost: Ints, more: int) -> tuple[Ints,
 def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, Reals]:
     """Return two arrays with one entry per machine, about its free local GPUs.
 
-    The first is the number of bundles like `bundle` that could have all their GPUs there. The second is the
-    fraction of one more bundle's GPUs that would be left, 0..1.
+    The first is the number of bundles like `bundle` that could have all their GPUs there; it is 2**30 if a bundle needs
+    no GPU. The second is the fraction of one more bundle's GPUs that would be left, 0..1; it is 0 for anti-affine jobs.
     """
     none = np.zeros(len(free.hosts))
     if job.is_torn(bundle):
@@ -320,7 +323,7 @@ def offer_gpus(
 def local_gpus(
     free: FreeResources, job: JobBundles, hosts: Sequence[int], prices: Prices
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield for each task the extra cost of a remote GPU, and a list of (place, cost) for its local GPUs.
+    """Yield for each task the extra cost of a remote GPU, and a list of (place, cost): the places of free local GPUs.
 
     hosts: the machine of each task's process. The extra cost comes from network load at that machine; `offer_gpus`
     includes the load at the GPU's machine. A place is a machine and a GPU make.
@@ -354,7 +357,10 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
 
 
 def fitting(free: Ints, needs: Ints) -> Ints:
-    """Return for each row of `free` how many times `needs` fits into it; 0 for negative rows."""
+    """Return for each row of `free` how many times `needs` fits into it; 0 for negative rows.
+
+    If all needs are 0, return 2**30 for the other rows.
+    """
     asked = needs > 0
     if not asked.any():
         return np.where((free >= 0).all(axis=1), np.int64(1) << 30, 0)

@@ -37,12 +37,14 @@ class DRMaestro:
     Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their
     process or remote (on another machine, reached over the network). A job that does not get all it needs waits
     (gang rule). A batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm
-    4). If some of them cannot be placed, the next batch contains jobs with other requests.
+    4). If some of them cannot be placed, later batches contain jobs with other requests. If jobs of a batch disturbed
+    each other, those without success are first tried once more alone.
 
     disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
     network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
     miss their goal are then deferred, at most `max_postponements` times.
-    profiles: network profiles by the name in `JobGraph.profile`; a job without one causes and suffers nothing.
+    profiles: network profiles by the name in `JobGraph.profile`, used only if `network_aware`; a job without one causes
+    and suffers nothing.
     costs: the parameters of equations 11 to 13.
     window: maximum number of waiting jobs that one plan considers, oldest first.
 
@@ -79,14 +81,18 @@ class DRMaestro:
         self.window = _checks.integer(window, "window", ValueError, low=1, high=1 << 30)
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the placement of the job, decided as a batch of one; None if nothing fits or waiting is better."""
+        """Return the placement of the job, decided as a batch of one; None if nothing fits or it would miss its goal.
+
+        ValueError names a requirement that this policy or the cluster cannot honour.
+        """
         result = next(self._choices(job, cluster), None)
         return result if isinstance(result, Placement) else None
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` placements, or the reason if there is none.
+        """Return up to `top` placements on different GPU sets, or the reason if there is none.
 
-        The first is that of `place`. The processes of each further one avoid the machines of those before it.
+        The first is that of `place`. The processes of each further one avoid the machines of those before it. At most
+        `2 * top` placements are examined.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _checks.instance(job, JobGraph, "job", ValueError)
@@ -107,9 +113,10 @@ class DRMaestro:
         return Explanation(self.name, tuple(found.values()), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start, in batches of the oldest first.
+        """Return which jobs start; the oldest `window` jobs are decided in batches, oldest first.
 
-        Jobs that would miss their goal are deferred; jobs that can never run are rejected. now: time in seconds.
+        If the policy is `network_aware`, jobs that would miss their goal are deferred. Jobs that can never run, or have
+        a requirement that cannot be honoured, are rejected. now: time in seconds. ValueError if a job id occurs twice.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
@@ -209,7 +216,7 @@ class _BatchRule:
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
         """Decide a batch of jobs: return the decided ones with their outcomes, and True if jobs disturbed each other.
 
-        Then a job without outcome might fit in a smaller batch.
+        In that case, a job that is not among the decided ones might fit in a smaller batch.
         """
         candidates = [
             Candidate(entry, self._bundles(entry), max(self._now - entry.submit_time, 0.0)) for entry in batch

@@ -92,8 +92,8 @@ def edges_of(job: JobGraph) -> tuple[tuple[int, int, float], ...]:
 def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
     """Return the scored GPU sets of `job` on `topology`, built on first use and cached with the topology.
 
-    Raises ValueError if the artifact's order is unknown for the job's pattern or size, or if the topology has too many
-    GPU sets to list.
+    Raises ValueError if the artifact's order is unknown for the job's pattern or size, if the job's edges are not those
+    of the pattern it is named after, or if the topology has too many GPU sets to list.
     """
     n, k = topology.num_gpus, job.num_tasks
     if (job.name, k) not in _SET_ORDER:
@@ -189,7 +189,7 @@ def place(
     """Return the placement that a policy of the artifact chooses, None if no GPU set is possible.
 
     rule: "baseline", "topo-aware", "greedy" or "preserve". free: GPUs that may be used. required: GPUs that must be
-    used.
+    used. ValueError as for `candidates_of`.
     """
     topology = cluster.topology
     table = candidates_of(topology, job, model)

@@ -96,6 +96,7 @@ class MapaPolicy(SearchPolicy):
         """Return the placement on the lexicographically smallest GPU set with a link for every edge of the job.
 
         The set lies inside `free` and contains `required`. Tasks are assigned for the largest aggregated bandwidth.
+        None if there is no such set.
         """
         spare = job.num_tasks - len(required)
         if not 0 <= spare <= len(free) - len(required):
@@ -145,7 +146,11 @@ class MapaPolicy(SearchPolicy):
         return self.scored(job, cluster, [chosen[i] for i in images], found.optimal)
 
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
-        """Return the placement of task i on `gpus[i]`, with its scores. optimal: True if the search proved it best."""
+        """Return the placement of task i on `gpus[i]`, with its scores.
+
+        optimal: True if the search proved it best. The placement of an anti-affine job has `optimal` False even then,
+        because not all GPUs were searched.
+        """
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
         proven = optimal and every_gpu_set_counts(job, cluster.topology)
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)

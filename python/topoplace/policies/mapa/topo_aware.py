@@ -33,7 +33,8 @@ class MapaTopoAware(MapaPolicy):
     ) -> Placement | None:
         """Return the placement on the lowest GPUs of `free` inside one socket that has enough.
 
-        If no socket has enough, return the placement on the lowest GPUs of all of `free`.
+        The GPUs must have a link for every edge of the job. If no socket has enough such GPUs, return the placement on
+        the lowest ones of all of `free`; None if there is none.
         """
         found: Placement | None = None
         for group in sorted(_by_socket(cluster.topology, free), key=min):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class BestFit(UtilityPolicy):
     """Bin packing with sockets as bins (SC'17, section 5.2).
 
-    A job goes to the socket that it leaves with the fewest free GPUs; ties go to the most used machine. If no socket
-    has room for the whole job, it gets the most used sockets of a machine. Jobs are tried in order of submission; a
-    job that does not fit does not block younger ones.
+    A job goes to the socket that it leaves with the fewest free GPUs; ties go to the machine with the fewest free GPUs,
+    then to the lowest machine number. If no socket has room for the whole job, it gets the most used sockets of a
+    machine. Jobs are tried in order of submission; a job that does not fit does not block younger ones.
     """
 
     name = "best-fit"
@@ -34,7 +34,8 @@ class BestFit(UtilityPolicy):
     ) -> Iterable[tuple[int, ...]]:
         """Return the candidate GPU choices on one machine: the lowest free GPUs of each socket with enough of them.
 
-        If no socket has enough, the only candidate takes the sockets with the fewest free GPUs first.
+        If no socket has enough, the only candidate takes the sockets with the fewest free GPUs first. On a machine with
+        fixed partitions, there is one candidate per free partition of the job's size.
         """
         if machine_class.partitions:
             return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]

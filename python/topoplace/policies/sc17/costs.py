@@ -107,7 +107,8 @@ class Costing:
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
         """Return for how many of the job's tasks one machine has enough host memory bandwidth.
 
-        used: GB/s of the machine's memory bandwidth that are already in use.
+        used: GB/s of the machine's memory bandwidth that are already in use. The result is the number of all tasks if
+        the bandwidth is not limited or the job needs none.
         """
         if self.memory_bandwidth is None or not job.memory_bandwidth:
             return job.num_tasks
@@ -146,10 +147,10 @@ class UtilityPolicy(MachinePolicy):
     """Base of the policies of SC'17: among all candidate GPU choices, a job gets the one with the smallest `order`.
 
     profile: measured run times and interference of jobs; without it, no job is assumed to interfere with another.
-    utility: the formula of the scores "utility" and "system_utility". It is a `Utility` with the weights of the
-    parts of eq. 1, equal ones by default, or "authors" for the published code's formula, which differs from the
-    paper's. memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for some
-    (the paper's t_bw <= p_bw); None for no limit.
+    utility: the formula of the scores "utility" and "system_utility". It is a `Formula`, such as a `Utility` with the
+    weights of the parts of eq. 1 (by default equal ones), or "authors" for the published code's formula, which differs
+    from the paper's. memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for
+    some (the paper's t_bw <= p_bw); None for no limit.
     """
 
     def __init__(
@@ -225,7 +226,7 @@ class UtilityPolicy(MachinePolicy):
         return self.costing.why_never(request, view)
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return the reason "too little memory bandwidth" if bandwidth is limited and the job needs some, else None."""
+        """Return a text about lacking memory bandwidth if it is limited and the job needs some, else None."""
         limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 

@@ -28,7 +28,7 @@ class FirstComeFirstServed(UtilityPolicy):
     def mappings(
         self, request: JobRequest, machine_class: MachineClass, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return one candidate: the lowest free GPUs of the machine.
+        """Return one candidate, the lowest free GPUs of the machine; none if it has too few.
 
         If its GPUs are only allocated in fixed partitions, return one candidate per free partition of the job's size.
         """
@@ -43,7 +43,10 @@ class FirstComeFirstServed(UtilityPolicy):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return at most one split of the job, over the first machines with free GPUs."""
+        """Return at most one split of the job, over the first machines with free GPUs.
+
+        If these do not add up to the job's size, because of fixed partitions, machines with the most GPUs come first.
+        """
         return in_order(offers, request.size, anti_affine=request.job.anti_affinity)
 
 

@@ -29,10 +29,11 @@ class TopoAware(UtilityPolicy):
     """TOPO-AWARE: place each job at once if possible, with the highest system utility (`objectives.utility`).
 
     Machines that do not meet the job's constraints are excluded (Algorithm 1). On each other machine, the job is mapped
-    into every set of sockets with enough free GPUs, and the mapping of the highest utility counts. The mapping is by
-    dual recursive bipartitioning (Algorithms 2 and 3), or by exact search for up to 8 GPUs. If no machine has room for
-    the whole job, it is split over the fewest machines, as close together as possible. Jobs are tried in order of
-    submission; a job that does not fit does not block younger ones.
+    into every set of sockets with enough free GPUs, and the mapping of the highest system utility counts. If more than
+    4 sockets have free GPUs, only single sockets and all of them together are tried. The mapping is by dual recursive
+    bipartitioning (Algorithms 2 and 3), or by exact search for up to 8 GPUs. If no machine has room for the whole job,
+    it is split over the fewest machines, as close together as possible. Jobs are tried in order of submission; a job
+    that does not fit does not block younger ones.
     """
 
     name = "topo-aware"

@@ -32,7 +32,10 @@ class NodeNeeds:
     """
 
     def __init__(self, job: JobGraph, columns: TopologyColumns, most_memory_gb: float | None = None) -> None:
-        """most_memory_gb: limit on the memory of each GPU, GB; None for no limit."""
+        """Compute the needs of `job`.
+
+        most_memory_gb: limit on the memory of each GPU, GB; None for no limit.
+        """
         self.job = job
         anti_affine = job.anti_affinity and job.num_tasks > 1
         self.nodes = 1 if job.single_machine else job.num_tasks if anti_affine else job.processes

@@ -39,7 +39,7 @@ class NodeQueue(ABC):
 
     @abstractmethod
     def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the machine of each node of a request; None if too few machines fit."""
+        """Return the machine of each node of a request; None if machines or GPUs are too few."""
 
     @abstractmethod
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
@@ -48,13 +48,17 @@ class NodeQueue(ABC):
     # ---- Policy --------------------------------------------------------------------------------------------
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the placement with which the job could start now; None if it has to wait."""
+        """Return the placement with which the job could start now; None if it has to wait or can never run.
+
+        ValueError names a requirement that this policy or the cluster cannot honour.
+        """
         return next(self._choices(job, cluster), None)
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` placements, or the reason if there is none.
+        """Return up to `top` placements on different GPU sets, or the reason if there is none.
 
-        The first is that of `place`. The processes of each further one avoid the machines of all processes before.
+        The first is that of `place`. The processes of each further one avoid the machines of all processes before. At
+        most `2 * top` placements are examined.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _checks.instance(job, JobGraph, "job", ValueError)
@@ -70,7 +74,10 @@ class NodeQueue(ABC):
         return Explanation(self.name, (), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start: from the head of the queue, every job that fits; reject jobs that can never run."""
+        """Return which jobs start: from the head of the queue, every job that fits.
+
+        Jobs that can never run, or have a requirement that cannot be honoured, are rejected.
+        """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         walk_rule = _Walk(self, cluster.view(ClusterView))

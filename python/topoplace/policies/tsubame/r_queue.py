@@ -25,8 +25,8 @@ class RQueue(NodeQueue):
     - Two processes of a job never share a machine.
     - Machines that have more of the GPUs a node needs come first, then lower machine numbers.
     - All nodes take GPUs of their own machines before any node borrows.
-    - GPUs are borrowed from machines with jobs before idle ones, then from machines with the fewest free GPUs, then
-      from lower machine numbers.
+    - GPUs are borrowed from machines with jobs before idle ones, then from machines with the fewest GPUs to lend,
+      then from lower machine numbers.
     - A machine that lends a GPU counts as having a job, so it is no longer exclusive.
     - A job with `single_machine` or `anti_affinity` does not borrow. GPUs that are only allocated in fixed partitions
       are not lent.

@@ -89,8 +89,9 @@ class MapaSlowdown:
         time = base * (1 - c + c * flat_gb_per_s / clip(B, floor_gb_per_s, flat_gb_per_s))
 
     shares: `c` by the neural network that a job trains (its `profile`). default_share: `c` for other networks.
-    flat_gb_per_s: bandwidth above which the paper's curve is flat, 50. floor_gb_per_s: lowest bandwidth used, 10.
-    The paper predicts this (eq. 2) for a pair on PCIe; it predicts less for some sets, but no all-reduce is slower.
+    flat_gb_per_s: bandwidth above which the paper's curve is flat, 50. floor_gb_per_s: a lower bandwidth counts as this
+    one, 10. Eq. 2 predicts about 10 GB/s for a pair on PCIe, and less for some GPU sets, although no all-reduce is
+    slower than on PCIe.
 
     The figure prints no numbers, so the shares are derived from the text. VGG-16 is 3 times as fast on double NVLink as
     on PCIe (Fig. 2b). In section 4.1, the 75th percentiles of run times under Baseline and Topo-aware are 785 and 378 s
@@ -123,7 +124,10 @@ class MapaSlowdown:
         self.floor_gb_per_s = floor_gb_per_s
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time in seconds multiplied by a slowdown that depends on the effective bandwidth."""
+        """Return the base time in seconds multiplied by a slowdown that depends on the effective bandwidth.
+
+        ValueError if the placement of a bandwidth-sensitive job with edges has no score `effective_bandwidth`.
+        """
         if not job.job.bandwidth_sensitive or not job.job.edges:
             return job.base_time
         share = self.shares.get((job.job.profile or "").removesuffix(".sh"), self.default_share)
@@ -152,7 +156,10 @@ class ProfiledTime:
         self.profile = profile
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
-        """Return the base time multiplied by the measured time of the placement's class over that of the best class."""
+        """Return the base time (seconds) times the measured time of the placement's class over that of the best class.
+
+        For a job that was not measured, return the base time.
+        """
         name, size = job.job.profile or "", job.job.num_tasks
         ideal = self.profile.ideal_time(name, size)
         alone = self.profile.solo_time(name, size, placement_class(placement))
@@ -161,7 +168,7 @@ class ProfiledTime:
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
         """Return the factor on the run time due to the neighbour on a shared socket that slows the job most.
 
-        It is 1 without a neighbour on a shared socket.
+        It is 1 if the job has no profile, or no neighbour with a profile is on a shared socket.
         """
         name, size = job.job.profile or "", job.job.num_tasks
         if not name or not neighbours:
@@ -181,8 +188,8 @@ class NetworkContention:
     """A model in which jobs that use the same machine's network interface slow each other down (thesis, 3.3).
 
     A job takes its base time while the network interfaces of its machines are idle. Otherwise the most loaded interface
-    that it uses slows it down (`NetworkProfile.slowdown`). A job uses the interfaces of the machines of its processes
-    and of its remote GPUs.
+    that it uses slows it down (`NetworkProfile.slowdown`). A job uses the interfaces over which it sends: those of the
+    machines of its processes and of its remote GPUs.
 
     profiles: network profiles by name, which is the job's `profile`. A job without a network profile sends nothing and
     is never slowed down.
@@ -217,7 +224,10 @@ class NetworkContention:
 
 
 def placement_class(placement: Placement) -> str:
-    """Return the placement's class: `intra-socket`, `inter-socket` (one machine) or `inter-machine`."""
+    """Return the class of a placement: `intra-socket`, `inter-socket` (on one machine) or `inter-machine`.
+
+    GPUs of one machine whose socket is unknown count as on one socket.
+    """
     if len(_sockets(placement)) == 1:
         return "intra-socket"
     machine_of = placement.topology.machine_of

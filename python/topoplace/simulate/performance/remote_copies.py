@@ -178,7 +178,8 @@ class RemoteCopies:
     def shares(self, running: Neighbours) -> list[Share]:
         """Return the bandwidth that every flow of the `running` jobs gets on each network link that it crosses.
 
-        The bandwidths of the flows across one link add up to the link's bandwidth.
+        A flow across two links has one entry for each. The bandwidths of the flows across one link add up to the link's
+        bandwidth.
         """
         traffics = [self.traffic(job, placement) for job, placement in running]
         flows = sum((traffic.flows for traffic in traffics), Counter[int]())
