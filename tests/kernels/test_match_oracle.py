@@ -171,7 +171,7 @@ def test_best_remainder_is_the_canonical_optimum(pattern, target, data):
         rest = sorted((usable | kept) - set(mapping))
         return float(np.triu(target[np.ix_(rest, rest)]).sum())
 
-    feasible = [m for m in mappings(pattern, target) if set(m) <= usable and required <= set(m)]
+    feasible = [m for m in mappings(pattern, target) if set(m) <= usable - kept and required <= set(m)]
     expected = min(
         feasible, key=lambda m: (-left(m), -sum(weights_used(pattern, target, m)), sorted(m), m), default=None
     )

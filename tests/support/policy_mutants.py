@@ -13,6 +13,7 @@ from typing import ClassVar
 import topoplace as tp
 from topoplace.engine.free_resources import FreeResources
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.kernels import WorkBudget
 from topoplace.policies import Baseline, Greedy, Preserve, RQueue, TopoAware
 from topoplace.policies.tsubame.node_needs import NodeNeeds
 
@@ -195,9 +196,14 @@ class ProvesNothing(Greedy):
     name = "proves-nothing"
 
     def search(
-        self, job: Job, cluster: Cluster, free: frozenset[int], required: frozenset[int]
+        self,
+        job: Job,
+        cluster: Cluster,
+        free: frozenset[int],
+        required: frozenset[int],
+        budget: WorkBudget,
     ) -> tp.Placement | None:
-        placement = self.first_fit(job, cluster, free, required)
+        placement = self.first_fit(job, cluster, free, required, budget)
         return placement and replace(placement, optimal=True)
 
 

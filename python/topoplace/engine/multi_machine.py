@@ -206,8 +206,9 @@ def in_order(
 def nearest(
     offers: Sequence[MachineOffer], size: int, fabric: Fabric | None, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:
-    """Yield splits of a job of `size` GPUs, best first: the fewest machines, closest together in the network.
+    """Yield splits of a job of `size` GPUs: first over the fewest machines, the closest in the network first.
 
+    Splits over more machines follow, by number of machines and then by offered GPUs.
     Closeness is the innermost fabric level with a domain that contains all machines of the split. Ties go to the domain
     with the fewest offered GPUs, then to the lowest machine number. There is no split if the offers are too small.
     """

@@ -48,8 +48,9 @@ class Explanation:
     """The explanation of a policy's decision about one job.
 
     candidates: possible placements on different GPU sets, best first. refusal: why the job cannot start, or None if
-    `place` returns the first candidate. Both are given if the policy prefers waiting to any candidate. complete: False
-    if the search for the candidates after the first one ended at its limit, so that better ones may be missing.
+    `place` returns the first candidate. A policy that prefers waiting gives a refusal, and may also list candidates.
+    complete: False if the search for the candidates after the first one ended at its limit, so that better ones may
+    be missing.
     """
 
     policy: str

@@ -188,8 +188,8 @@ def best_subgraph(
     elif objective in _OBJECTIVES:
         goal = objective
     else:
-        known = ", ".join(map(repr, _OBJECTIVES))
-        raise ValueError(f"objective = {_checks.shown(objective)} is not a LinkCountScore or one of {known}")
+        known = ", ".join(_OBJECTIVES)
+        raise ValueError(f"objective = {_checks.shown(objective)} is not one of {known}, or a LinkCountScore")
     used = checked_vertices(required, "required", t.num_vertices)
     if used and not p.num_vertices:
         return None

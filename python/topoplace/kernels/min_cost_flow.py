@@ -120,16 +120,18 @@ def min_cost_flow(
     receive less, and may send units of its own where negative costs pay for it. All values are integers, and so is the
     flow. Parallel arcs, loops, negative costs and cycles are allowed.
 
-    algorithm: "auto" chooses the fastest method for the network, and solves scheduling graphs as assignments unless
-    `structure` is False. The other values select push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the
-    primal network simplex, or one of two textbook methods (Amaral's thesis, table 8). All methods find the same cost.
-    If several flows are optimal, each method is deterministic, but methods may return different flows.
+    algorithm: "auto" chooses the method expected to be fastest; if `structure` is True and there is no usable
+    `warm_start`, it first tries to solve the network as an assignment, as a scheduling graph allows. The other
+    values select push-relabel cost scaling (Goldberg, J. Algorithms 22, 1997), the primal network simplex, or one of
+    two textbook methods (Amaral's thesis, table 8). All methods find the same cost. If several flows are optimal,
+    each method is deterministic, but methods may return different flows.
 
-    warm_start: a solution from which cost scaling starts; ignored unless its status is "optimal". Its network must have
-    the same nodes and arcs; capacities, costs and supplies may differ. timeout: limit in seconds. max_nodes: limit on
+    warm_start: a solution from which cost scaling starts; other methods ignore it, and so do all unless its status is
+    "optimal". Its network must have the same nodes and arcs; capacities, costs and supplies may differ.
+    timeout: limit in seconds. max_nodes: limit on
     steps, equal on every computer. At either limit the status is "timeout".
 
-    Do not change the arrays during the call. ValueError names the invalid argument, index and value.
+    Do not change the arrays during the call. ValueError names the invalid argument, and for a single value its index.
     """
     network = network_of(num_nodes, tail, head, lower, capacity, cost, supply)
     start_flow, start_potential = _start(warm_start)

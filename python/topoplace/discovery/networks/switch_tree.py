@@ -69,13 +69,13 @@ def from_tree(
     names: Mapping[int, str] | None = None,
     allow_dangling: bool = False,
 ) -> Tree:
-    """Return the levels of a forest of switches.
+    """Return the machines, the levels that join them, and notes, for switches that form a forest; changes `switches`.
 
-    word: the text's word for a switch.
-    names: the names of levels by rank, the level's index from 0; the default is that of `level_name`.
-    allow_dangling: leave out children that are not described, with a note, instead of refusing them.
-    Raises TopologyError for a switch that appears twice, a child that is not described, a machine below two switches, a
-    cycle, and a text without machines; also for a switch below two others with different children.
+    Switches with the same child switches and the same machines are merged first. word: what messages call a switch,
+    such as "HyperNode". names: names of levels by rank; ranks order the levels and may have gaps. The default is that
+    of `level_name`. allow_dangling: leave out children that are not described, with a note, instead of refusing them.
+    Raises TopologyError for a switch that appears twice, a child that is not described, a cycle, a rank that is not
+    above those of the children, no machine, and, after merging, a machine or switch directly below two switches.
     """
     by_name = _by_name(switches, word)
     notes: list[str] = []
@@ -225,7 +225,10 @@ def _machines(by_name: Mapping[str, Switch], word: str) -> tuple[tuple[str, ...]
 
 
 def _ranks(by_name: Mapping[str, Switch], order: Sequence[str], word: str) -> dict[str, int]:
-    """Return the index of each switch's level, from 0: as given in the text, or one above its highest child."""
+    """Return the rank of each switch: the one in the text, else one more than its highest child's, or 0 without any.
+
+    Ranks order the levels and may have gaps. TopologyError for a rank that is not above those of the children.
+    """
     ranks: dict[str, int] = {}
     for name in order:
         switch = by_name[name]

@@ -150,7 +150,11 @@ def _gpus(listed: Sequence[ListedGpu], slices_per_gpu: int | None, machine: str)
 
 
 def _parts(entry: ListedGpu, slices_per_gpu: int | None) -> int:
-    """Return the number of compute slices of the whole GPU; TopologyError if its slices together have more."""
+    """Return how many compute slices the whole GPU has.
+
+    slices_per_gpu: this number, if given. TopologyError if it is unknown for the model, or the listed MIG slices add up
+    to more.
+    """
     model = entry.gpu.model
     parts = slices_per_gpu or slices_of(model)
     if parts is None:

@@ -229,7 +229,7 @@ def _default_count(line: _Line, detected: _Line | None, machine: str) -> str:
 
 
 def _shares(lines: Iterable[_Line]) -> Iterator[str]:
-    """Yield a note on the shares of GPUs in `lines`, which a topology has no place for."""
+    """Yield one note that lists the shares of GPUs in `lines`, if any; a topology cannot represent shares."""
     shares = [
         f"{name} {line.record.get('count') or 1} of {line.record.get('file') or 'all GPUs'}"
         for line in lines
@@ -240,7 +240,10 @@ def _shares(lines: Iterable[_Line]) -> Iterator[str]:
 
 
 def _files(line: _Line, left: int) -> Sequence[str | None]:
-    """Return the device file of each GPU of a line, None for GPUs that the line only counts."""
+    """Return the device file of each GPU of a line, or None for each GPU without a file.
+
+    left: how many GPUs the machine may still have; TopologyError if the line has more.
+    """
     record = line.record
     files: Sequence[str | None] = ()
     if record.get("multiplefiles"):

@@ -296,7 +296,10 @@ class Decision:
 
     def _set_gpus(self, left: FreeResources) -> Callable[[Candidate, list[int]], None]:
         def take(job: Candidate, places: list[int]) -> None:
-            """Take the lowest free GPU of each place (machine and GPU make), and give tasks local ones if possible."""
+            """Take the lowest free GPU of each place (machine and GPU make).
+
+            They are distributed so that tasks get GPUs on the machine or in the pool of their process where possible.
+            """
             gpus: list[int] = []
             for place in places:
                 (gpu,) = left.lowest(place, 1)

@@ -44,7 +44,10 @@ _STEPS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase as a flow problem: t sub-tasks of g jobs and k kinds, on p places; costs are in units of 1 / SCALE."""
+    """One phase (processes, GPUs or drives) as a flow problem: t sub-tasks of g jobs, each on a place or waiting.
+
+    Sub-tasks of one of k kinds are offered the same places. Costs are integers in units of 1 / `costs.SCALE`.
+    """
 
     job: Ints
     """(t,) the job of each sub-task, 0..g - 1."""

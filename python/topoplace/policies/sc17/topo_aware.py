@@ -63,7 +63,7 @@ class TopoAware(UtilityPolicy):
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
-        """Return splits of the job, best first: over the fewest machines, closest together in the network first."""
+        """Return splits of the job over machines: the fewest ones that are closest together first; see `nearest`."""
         fabric = view.cluster.topology.fabric
         return nearest(offers, request.size, fabric, anti_affine=request.job.anti_affinity)
 
