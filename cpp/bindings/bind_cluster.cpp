@@ -170,7 +170,7 @@ std::string_view attach(ClusterState& state, const std::string& job, const Proce
 //
 // It is native so that no interrupt can come between the rollback and what belongs to it: Python handles
 // signals only between instructions of its own. The views of the cluster are taken away first and told last;
-// an interrupt in between leaves the cluster without views, which are then built anew.
+// an interrupt in between leaves the cluster without views, which are rebuilt on their next use.
 class Transaction {
   public:
     Transaction(py::object cluster, ClusterState& state, bool always_undo)

@@ -19,7 +19,7 @@ class GraphHandle {
         : graph_(n, edges(ends, weights)) {}
 
     const Graph& graph() const { return graph_; }
-    // Both throw Stopped where `stop` says so; the next call begins anew.
+    // Both throw Stopped where `stop` says so; the next call starts over.
     const match::Pattern& pattern(const StopCondition& stop) const {
         std::call_once(pattern_once_, [&] { pattern_.emplace(graph_, stop); });
         return *pattern_;

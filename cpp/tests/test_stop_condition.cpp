@@ -84,7 +84,7 @@ TEST(a_preparation_ends_when_its_time_is_over) {
     CHECK(is_stopped([&] { match::Pattern(graph, over()); }));
     const match::Pattern pattern(ring(300));
     CHECK(is_stopped([&] { pattern.num_automorphisms(over()); }));
-    CHECK(pattern.num_automorphisms() == 600);  // begun anew
+    CHECK(pattern.num_automorphisms() == 600);  // started over
 }
 
 TEST(searches_end_after_few_dear_nodes) {

@@ -129,13 +129,13 @@ class SearchPolicy(ABC):
         more than 4096 GPUs.
         """
         _check_size(cluster)
-        where = candidate_gpu_sets(job, cluster)
-        if job.requirements:
-            require_honoured(job, cluster, self.name, self.honours)
-        elif len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
+        _checks.instance(job, JobGraph, "job", ValueError)
+        require_honoured(job, cluster, self.name, self.honours)
+        where = [] if job.requirements else candidate_gpu_sets(job, cluster)
+        if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
             placement = self.best(job, cluster, where[0])
-            return None if placement is None or self.reason_to_wait(job, placement) else placement
-        placement = next(self._ranked(job, cluster, _Effort(self.decision_budget())), None)
+        else:
+            placement = next(self._ranked(job, cluster, _Effort(self.decision_budget())), None)
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:

@@ -43,7 +43,7 @@ struct Plan {
     Ragged<std::int32_t> inner_at_least;
 };
 
-// What is made on first use throws Stopped where `meter` stops; the next call begins anew.
+// What is made on first use throws Stopped where `meter` stops; the next call starts over.
 class Pattern::Impl {
   public:
     Impl(const Graph& graph, WorkMeter& meter);
