@@ -1,6 +1,7 @@
 // Binds the graph that all kernels share.
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,18 @@ namespace py = pybind11;
 
 namespace topoplace::bindings {
 namespace {
+
+// Ctrl-C ends it.
+std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<std::int32_t>& ends,
+                                        const Array<double>& weights) {
+    return without_gil<std::unique_ptr<GraphHandle>>([&]() -> std::unique_ptr<GraphHandle> {
+        try {
+            return std::make_unique<GraphHandle>(num_vertices, ends, weights, to_stop_condition({}));
+        } catch (const Stopped&) {
+            return nullptr;
+        }
+    });
+}
 
 // Nothing where there is too little time.
 std::optional<double> automorphisms(const GraphHandle& graph, std::optional<double> timeout) {
@@ -35,8 +48,7 @@ std::optional<double> automorphisms(const GraphHandle& graph, std::optional<doub
 
 void register_graph(py::module_& module) {
     py::class_<GraphHandle>(module, "Graph", "An undirected, simple, weighted graph.")
-        .def(py::init<std::int32_t, const Array<std::int32_t>&, const Array<double>&>(),
-             py::call_guard<py::gil_scoped_release>(), py::arg("num_vertices"), py::arg("edges").noconvert(),
+        .def(py::init(&make_graph), py::arg("num_vertices"), py::arg("edges").noconvert(),
              py::arg("weights").noconvert())
         .def_property_readonly(
             "num_vertices", [](const GraphHandle& g) { return g.graph().num_vertices(); },

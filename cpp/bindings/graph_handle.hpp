@@ -15,8 +15,10 @@ namespace topoplace::bindings {
 // A graph as Python holds it, with what it is searched as made once.
 class GraphHandle {
   public:
-    GraphHandle(std::int32_t n, const Array<std::int32_t>& ends, const Array<double>& weights)
-        : graph_(n, edges(ends, weights)) {}
+    // Throws Stopped.
+    GraphHandle(std::int32_t n, const Array<std::int32_t>& ends, const Array<double>& weights,
+                const StopCondition& stop)
+        : graph_(n, edges(ends, weights), stop) {}
 
     const Graph& graph() const { return graph_; }
     // Both throw Stopped where `stop` says so; the next call starts over.
@@ -39,6 +41,7 @@ class GraphHandle {
         check_shape(ends, "edges", {-1, 2});
         check_shape(weights, "weights", {ends.shape(0)});
         std::vector<Edge> result;
+        result.reserve(static_cast<std::size_t>(ends.shape(0)));
         for (pybind11::ssize_t i = 0; i < ends.shape(0); ++i) {
             result.push_back({ends.data()[2 * i], ends.data()[2 * i + 1], weights.data()[i]});
         }

@@ -19,6 +19,7 @@ import topoplace as tp
 from topoplace import _core, kernels
 from topoplace.errors import SearchTimeoutError
 
+COMPLETE3000 = np.stack(np.triu_indices(3000, 1), axis=1)
 COMPLETE16 = kernels.Graph.of(nx.complete_graph(16))
 
 
@@ -208,6 +209,7 @@ def test_the_gil_is_released_and_answers_do_not_depend_on_threads():
             lambda: kernels.map_graph(random_matrix(40), random_matrix(100), method="exact", timeout=20),
             id="mapping",
         ),
+        pytest.param(lambda: kernels.Graph.from_edges(3000, COMPLETE3000), id="making a graph"),
     ],
 )
 def test_control_c_stops_a_search(search):

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "topoplace/assert.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace {
 
@@ -18,8 +19,8 @@ struct Edge {
 class Graph {
   public:
     // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range,
-    // a loop, repeated, or whose weight is not positive and finite.
-    Graph(std::int32_t num_vertices, std::span<const Edge> edges);
+    // a loop, repeated, or whose weight is not positive and finite; Stopped where `stop` says so.
+    Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop = {});
 
     std::int32_t num_vertices() const { return static_cast<std::int32_t>(offsets_.size()) - 1; }
     std::int64_t num_edges() const { return static_cast<std::int64_t>(neighbors_.size()) / 2; }
@@ -34,12 +35,14 @@ class Graph {
 
   private:
     bool is_consistent() const;
+    // Where a vertex's row begins, and the one before it ends.
+    std::size_t begin(std::int32_t v) const {
+        return static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v)]);
+    }
     template <class T>
     std::span<const T> row(const std::vector<T>& values, std::int32_t v) const {
         TOPOPLACE_ASSERT(v >= 0 && v < num_vertices());
-        const auto begin = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v)]);
-        const auto end = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v) + 1]);
-        return std::span<const T>(values).subspan(begin, end - begin);
+        return std::span<const T>(values).subspan(begin(v), begin(v + 1) - begin(v));
     }
 
     std::vector<std::int64_t> offsets_;

@@ -33,27 +33,45 @@ void check(std::int32_t n, std::span<const Edge> edges) {
 
 }  // namespace
 
-Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges) {
+// Every edge is entered in the rows of both its ends, in the order given; then every row is dealt out to its
+// neighbors' rows, in the order of the rows: these ascend, and hold the same entries.
+Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop) {
+    constexpr std::uint64_t kStepsPerEntry = 64;
     check(num_vertices, edges);
+    WorkMeter meter(stop);
     offsets_.assign(index(num_vertices) + 1, 0);
-    std::vector<Edge> arcs;
-    arcs.reserve(2 * edges.size());
     for (const Edge& edge : edges) {
-        arcs.push_back(edge);
-        arcs.push_back({edge.v, edge.u, edge.weight});
-    }
-    const auto ends = [](const Edge& a, const Edge& b) { return a.u != b.u ? a.u < b.u : a.v < b.v; };
-    std::sort(arcs.begin(), arcs.end(), ends);
-    for (std::size_t i = 0; i < arcs.size(); ++i) {
-        if (i > 0 && arcs[i].u == arcs[i - 1].u && arcs[i].v == arcs[i - 1].v) {
-            throw std::invalid_argument("edge (" + std::to_string(arcs[i].u) + ", " +
-                                        std::to_string(arcs[i].v) + ") is listed twice");
-        }
-        ++offsets_[index(arcs[i].u) + 1];
-        neighbors_.push_back(arcs[i].v);
-        weights_.push_back(arcs[i].weight);
+        ++offsets_[index(edge.u) + 1];
+        ++offsets_[index(edge.v) + 1];
     }
     for (std::size_t v = 1; v < offsets_.size(); ++v) offsets_[v] += offsets_[v - 1];
+    struct Entry {
+        std::int32_t neighbor;
+        double weight;
+    };
+    std::vector<Entry> entries(2 * edges.size());
+    auto end = offsets_;  // of what is in each row so far
+    for (const Edge& edge : edges) {
+        meter.prepare(kStepsPerEntry);
+        entries[static_cast<std::size_t>(end[index(edge.u)]++)] = {edge.v, edge.weight};
+        entries[static_cast<std::size_t>(end[index(edge.v)]++)] = {edge.u, edge.weight};
+    }
+    neighbors_.resize(entries.size());
+    weights_.resize(entries.size());
+    end = offsets_;
+    for (std::int32_t u = 0; u < num_vertices; ++u) {
+        meter.prepare(kStepsPerEntry * (begin(u + 1) - begin(u)));
+        const auto row = std::span(entries).subspan(begin(u), begin(u + 1) - begin(u));
+        for (const auto& [neighbor, weight] : row) {
+            const auto place = static_cast<std::size_t>(end[index(neighbor)]++);
+            if (place > begin(neighbor) && neighbors_[place - 1] == u) {
+                throw std::invalid_argument("edge (" + std::to_string(std::min(u, neighbor)) + ", " +
+                                            std::to_string(std::max(u, neighbor)) + ") is listed twice");
+            }
+            neighbors_[place] = u;
+            weights_[place] = weight;
+        }
+    }
     TOPOPLACE_ASSERT(is_consistent());
 }
 

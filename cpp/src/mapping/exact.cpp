@@ -18,14 +18,15 @@ namespace topoplace::mapping {
 namespace {
 
 // By vertex, the one before it among those with the same price and the same distances to all others; kAbsent
-// for the first of them. Unused ones of a class are interchangeable: the smallest is as good as any.
-std::vector<std::int32_t> twins_before(const Problem& problem) {
+// for the first of them. Unused ones of a class are interchangeable: the smallest is as good as any. Throws
+// Stopped.
+std::vector<std::int32_t> twins_before(const Problem& problem, WorkMeter& meter) {
     const auto twins = [&](std::int32_t u, std::int32_t v) {
         if (problem.price[index(u)] != problem.price[index(v)]) return false;
-        for (std::int32_t x = 0; x < problem.size(); ++x) {
-            if (x != u && x != v && problem.row(u)[x] != problem.row(v)[x]) return false;
-        }
-        return true;
+        std::int32_t x = 0;
+        while (x < problem.size() && (x == u || x == v || problem.row(u)[x] == problem.row(v)[x])) ++x;
+        meter.prepare(8 + 4 * index(x));
+        return x == problem.size();
     };
     std::vector<std::int32_t> before(problem.vertices.size(), kAbsent);
     std::vector<std::int32_t> last;  // of each class
@@ -49,6 +50,7 @@ std::vector<std::int32_t> orbits(const Problem& problem, WorkMeter& meter) {
     std::map<std::pair<bool, double>, std::uint32_t> color;
     match::ColoredGraph graph{size, {}};
     for (std::int32_t u = 0; u < size; ++u) {
+        if (meter.pass_time(512 * index(size))) break;
         for (std::int32_t v = 0; v < size; ++v) {
             const std::pair value{u == v, u == v ? problem.price[index(u)] : problem.row(u)[v]};
             const auto next = static_cast<std::uint32_t>(color.size());
@@ -57,6 +59,7 @@ std::vector<std::int32_t> orbits(const Problem& problem, WorkMeter& meter) {
     }
     std::vector<std::int32_t> base(index(size));
     std::iota(base.begin(), base.end(), 0);
+    if (meter.stopped()) return base;
     try {
         return match::orbits_of(size, match::stabilizer_chain(graph, base, meter).generators);
     } catch (const Stopped&) {
@@ -72,14 +75,17 @@ class Search {
           source_(problem.source),
           proof_(problem.source.proof(meter)),
           meter_(meter),
-          nearest_(problem, 2 * source_.size()),
-          twin_before_(twins_before(problem)),
+          nearest_(problem, 2 * source_.size(), meter),
+          twin_before_(twins_before(problem, meter)),
           places_(start.size(), kAbsent),
           used_(problem.vertices.size(), 0),
           levels_(start.size() + 1),
           best_cost_(problem.cost(start)),
           reached_(wanted_ties == Ties::keep) {
-        for (Level& level : levels_) level.ties.resize(start.size() * problem.vertices.size());
+        for (Level& level : levels_) {
+            meter.prepare(16 * start.size() * problem.vertices.size());
+            level.ties.resize(start.size() * problem.vertices.size());
+        }
         for (std::int32_t task = 0; task < source_.size(); ++task)
             std::copy(problem.price.begin(), problem.price.end(), ties(0, task));
     }
@@ -125,6 +131,7 @@ class Search {
         TOPOPLACE_ASSERT(level.open.size() >= rows && level.assign.size() == rows * level.open.size());
         if (hopeless(cost + row_minima(level, rows))) return;
         const double here = cost + level.assignment.solve(level.assign, rows, level.open.size());
+        meter_.pass_time(8 * rows * level.assign.size());
         TOPOPLACE_ASSERT(here >= cost + row_minima(level, rows) - 1e3 * problem_.tolerance);
         bound = std::max(bound, here);
         if (hopeless(bound)) return;

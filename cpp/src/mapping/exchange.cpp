@@ -12,7 +12,7 @@ Exchange::Exchange(const Problem& problem)
     : problem_(problem),
       graph_(problem.source.graph()),
       task_on_(problem.vertices.size()),
-      ties_(index(problem.source.size()) * problem.vertices.size()),
+      ties_(std::make_unique_for_overwrite<double[]>(index(problem.source.size()) * problem.vertices.size())),
       weight_to_(index(problem.source.size()), 0) {}
 
 bool Exchange::start(const Places& places, WorkMeter& meter) {
@@ -62,6 +62,7 @@ void Exchange::improve(WorkMeter& meter) {
     std::int32_t settled = 0;  // tasks in a row that no exchange helps
     for (std::int32_t a = 0; settled < tasks; a = a + 1 < tasks ? a + 1 : 0) {
         if (meter.visit(steps(graph_.neighbors(a).size() * problem_.vertices.size()))) return;
+        if (meter.pass_time(16 * problem_.vertices.size())) return;
         settled = improve(a) ? 0 : settled + 1;
         TOPOPLACE_ASSERT(is_consistent());
     }

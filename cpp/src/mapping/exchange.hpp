@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "graph/index.hpp"
@@ -34,16 +35,16 @@ class Exchange {
     void exchange(std::int32_t task, std::int32_t vertex);
     void put(std::int32_t task, std::int32_t vertex);
 
-    double* ties(std::int32_t task) { return ties_.data() + index(task) * problem_.vertices.size(); }
+    double* ties(std::int32_t task) { return ties_.get() + index(task) * problem_.vertices.size(); }
     const double* ties(std::int32_t task) const {
-        return ties_.data() + index(task) * problem_.vertices.size();
+        return ties_.get() + index(task) * problem_.vertices.size();
     }
 
     const Problem& problem_;
     const Graph& graph_;
     Places places_;
     std::vector<std::int32_t> task_on_;  // by vertex; kAbsent where there is none
-    std::vector<double> ties_;           // by task and vertex: what the task would cost there
+    std::unique_ptr<double[]> ties_;     // by task and vertex: what the task would cost there
     std::vector<double> weight_to_;      // by task, of the one looked at
     double cost_ = 0;
     std::uint64_t exchanges_ = 0;

@@ -121,10 +121,15 @@ const Halves* halves_in_time(const Target::Impl& target, WorkMeter& meter) {
 std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
                                    const MapParams& params, const Region& free, WorkMeter& meter) {
     const Region first(free.begin(), free.begin() + source.size());
-    if (halves_in_time(target, meter) == nullptr) return {first};
     const auto work = static_cast<std::size_t>(source.graph().num_edges() + source.size());
     const std::size_t most = std::clamp<std::size_t>(kDescending / work, 1, kRegions);
-    std::vector<Region> regions = packed_regions(source, target, free, params.target_cost, most);
+    std::vector<Region> regions;
+    try {
+        target.halves(meter);
+        regions = packed_regions(source, target, free, params.target_cost, most, meter);
+    } catch (const Stopped&) {
+        return {first};
+    }
     for (const Region& given : params.regions) {
         Region sorted(given);
         std::sort(sorted.begin(), sorted.end());
@@ -327,6 +332,19 @@ enum class Scope {
     regions,   // those of regions chosen beforehand: nothing is proven but the bound that is known
 };
 
+// No mapping costs less. The better of two bounds where there is time for it.
+double lower_bound(const Problem& problem, const Target::Impl& target, const Region& free, Scope scope,
+                   const MapParams& params, WorkMeter& meter) {
+    const auto arcs = 2 * static_cast<std::size_t>(problem.source.graph().num_edges());
+    if (scope == Scope::all_free && arcs * free.size() <= kBounded) {
+        try {
+            return simple_bound(problem, meter);
+        } catch (const Stopped&) {  // the other one is there at once
+        }
+    }
+    return crude_bound(problem.source, target, free, params.target_cost);
+}
+
 struct Outcome {
     Attempt best;
     std::int32_t descents = 0;
@@ -398,12 +416,10 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     std::vector<Region> regions;
     WorkMeter meter(params.stop);
     if (scope == Scope::regions) regions = choose_regions(source, target, params, free, meter);
-    const Problem problem(source, target, scope == Scope::all_free ? free : united(regions),
-                          params.target_cost);
-    const auto arcs = 2 * static_cast<std::size_t>(source.graph().num_edges());
-    const double bound = whole && arcs * free.size() <= kBounded
-                             ? simple_bound(problem)
-                             : crude_bound(source, target, free, params.target_cost);
+    // Without time for a copy of distances, all of the target is taken: that needs none.
+    const bool all = scope == Scope::all_free || (meter.stopped() && index(target.size()) == free.size());
+    const Problem problem(source, target, all ? free : united(regions), params.target_cost);
+    const double bound = lower_bound(problem, target, free, scope, params, meter);
     return answer(problem, search(problem, target, scope, std::move(regions), params, bound));
 }
 

@@ -119,7 +119,7 @@ void keep_best(std::vector<Rated>& regions, std::size_t most) {
 
 std::vector<Region> packed_regions(const Source::Impl& source, const Target::Impl& target,
                                    std::span<const std::int32_t> free, std::span<const double> target_cost,
-                                   std::size_t most) {
+                                   std::size_t most, WorkMeter& meter) {
     TOPOPLACE_ASSERT(std::ranges::is_sorted(free) && source.size() > 0);
     Packing packing(source, target, free, target_cost);
     const std::size_t count = std::min(kFew, free.size());
@@ -133,7 +133,10 @@ std::vector<Region> packed_regions(const Source::Impl& source, const Target::Imp
         std::sort(part.vertices.begin(), part.vertices.end());
     }
     std::vector<Rated> regions;
-    for (const std::int32_t middle : middles) regions.push_back(packing.around(middle));
+    for (const std::int32_t middle : middles) {
+        meter.prepare(64 * free.size());
+        regions.push_back(packing.around(middle));
+    }
     keep_best(regions, most);
     keep_best(parts, most);
     regions.insert(regions.end(), parts.begin(), parts.end());

@@ -78,14 +78,14 @@ struct Hierarchy {
 class Search {
   public:
     Search(const BipartitionParams& params, double scale, std::int64_t total,
-           BipartitionWorkspace::Impl& memory, BipartitionResult& result)
+           BipartitionWorkspace::Impl& memory, WorkMeter& meter, BipartitionResult& result)
         : params_(params),
           buckets_allowed_(params.gains == GainStructure::automatic && scale == 1),
           scale_(scale),
           total_(total),
           memory_(memory),
           result_(result),
-          meter_(params.stop),
+          meter_(meter),
           random_(params.seed) {}
 
     Division run(RefineTask& task) {
@@ -133,6 +133,7 @@ class Search {
         for (std::int32_t i = 0; i < params_.starts && (i == 0 || !meter_.stopped()); ++i) {
             Random own(random_.next());
             grow(task, share, own, memory_.start, division.side);
+            if (meter_.look_at_clock() && i > 0) break;
             improve_start(task, division);
             const auto same = [&](const Division& other) { return other.score == division.score; };
             if (std::none_of(pool.begin(), pool.end(), same)) pool.push_back(division);
@@ -143,6 +144,7 @@ class Search {
     }
 
     void improve_start(const RefineTask& task, Division& division) {
+        if (meter_.stopped()) return weigh(task, division);
         measure(task, division);
         division.start_cut = task.is_balanced(division.held) ? division.score.cut : -1;
         refine(task, division, memory_.refine, meter_, result_);
@@ -208,7 +210,7 @@ class Search {
     std::int64_t total_;
     BipartitionWorkspace::Impl& memory_;
     BipartitionResult& result_;
-    WorkMeter meter_;
+    WorkMeter& meter_;
     Random random_;
 };
 
@@ -218,13 +220,23 @@ bool is_found(BipartitionStatus status) {
 
 void search(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
             std::int64_t total, BipartitionWorkspace::Impl& memory, BipartitionResult& result) {
-    const double scale = scale_of(graph);
-    fill(memory.graph, graph, scale);
+    WorkMeter meter(params.stop);
+    memory.graph.reserve(index(graph.num_vertices()), 2 * static_cast<std::size_t>(graph.num_edges()));
     RefineTask task{.graph = memory.graph,
                     .vertex_weights = params.vertex_weights,
                     .fixed = params.fixed,
                     .limits = limits};
-    Division best = Search(params, scale, total, memory, result).run(task);
+    Division best;
+    try {
+        const double scale = scale_of(graph, meter);
+        fill(memory.graph, graph, scale, meter);
+        best = Search(params, scale, total, memory, meter, result).run(task);
+    } catch (const Stopped&) {  // before all edges were read
+        pack(task, memory.start, best.side);
+        weigh(task, best);
+        result.start_cut = std::numeric_limits<double>::infinity();
+        result.complete = false;
+    }
     if (best.score.excess > 0) return;
     result.side = std::move(best.side);
     result.status = BipartitionStatus::feasible;

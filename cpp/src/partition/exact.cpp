@@ -41,8 +41,8 @@ struct Ordered {
 using Dense = std::array<std::array<std::int64_t, kMost>, kMost>;
 
 // The weights between vertices, without the power of two they share. Returns their total.
-std::int64_t fill_dense(Dense& weight, const Graph& graph) {
-    const double scale = scale_of(graph);
+std::int64_t fill_dense(Dense& weight, const Graph& graph, WorkMeter& meter) {
+    const double scale = scale_of(graph, meter);
     const auto n = index(graph.num_vertices());
     std::uint64_t all = 0;
     std::int64_t total = 0;
@@ -85,10 +85,10 @@ void choose_order(Ordered& ordered, const Dense& weight, std::span<const std::in
     }
 }
 
-void order(Ordered& ordered, const Graph& graph, const BipartitionParams& params) {
+void order(Ordered& ordered, const Graph& graph, const BipartitionParams& params, WorkMeter& meter) {
     Dense weight;
     const std::size_t n = ordered.size = index(graph.num_vertices());
-    ordered.total = fill_dense(weight, graph);
+    ordered.total = fill_dense(weight, graph, meter);
     choose_order(ordered, weight, params.fixed);
     for (std::size_t i = n; i-- > 0;) {
         const std::size_t v = ordered.vertex[i];
@@ -275,12 +275,12 @@ void search_all(const Ordered& ordered, const std::array<std::int64_t, 2>& limit
 
 void prove(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
            BipartitionResult& result) {
+    WorkMeter meter(params.stop);
     Ordered ordered;
-    order(ordered, graph, params);
+    order(ordered, graph, params, meter);
     const bool any_fixed = std::any_of(params.fixed.begin(), params.fixed.end(),
                                        [](std::int8_t side) { return side != kFreeVertex; });
     const bool mirrored = !any_fixed && limits[0] == limits[1];
-    WorkMeter meter(params.stop);
     Incumbent best;
     if (ordered.total < std::int64_t{1} << 30) {
         search_all<std::int32_t>(ordered, limits, mirrored, meter, best);

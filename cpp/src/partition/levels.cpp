@@ -38,6 +38,7 @@ class Clustering {
         for (const std::int32_t v : order) {
             if (meter.visit()) return false;
             if (cluster_[index(v)] != kAbsent) continue;
+            if (meter.pass_time(16 * task_.graph.degree(index(v)))) return false;
             const std::int32_t other = choose(index(v));
             if (other == kAbsent) {
                 open(v);
@@ -136,7 +137,8 @@ std::int64_t add_row(Level& level, const IntegerGraph& fine, std::size_t v, std:
     return end;
 }
 
-void contract(Level& level, const IntegerGraph& fine, CoarsenMemory& memory) {
+// False where the search was stopped.
+bool contract(Level& level, const IntegerGraph& fine, WorkMeter& meter, CoarsenMemory& memory) {
     const std::size_t clusters = level.vertex_weights.size();
     IntegerGraph& graph = level.graph;
     graph.reserve(clusters, fine.num_arcs());
@@ -145,12 +147,16 @@ void contract(Level& level, const IntegerGraph& fine, CoarsenMemory& memory) {
     std::int32_t member = 0;
     for (std::size_t cluster = 0; cluster < clusters; ++cluster) {
         const std::int64_t start = graph.offsets[cluster] = end;
-        for (; member < memory.end[cluster]; ++member)
-            end = add_row(level, fine, index(memory.members[index(member)]), start, end, memory.place);
+        for (; member < memory.end[cluster]; ++member) {
+            const std::size_t v = index(memory.members[index(member)]);
+            if (meter.pass_time(16 * fine.degree(v))) return false;
+            end = add_row(level, fine, v, start, end, memory.place);
+        }
     }
     graph.offsets[clusters] = end;
     TOPOPLACE_ASSERT(index(member) == memory.members.size() && graph.num_arcs() <= fine.num_arcs());
     TOPOPLACE_ASSERT(std::is_sorted(graph.offsets.begin(), graph.offsets.end()));
+    return true;
 }
 
 // Clusters weigh what their members weigh, and hold none that is fixed otherwise than they are.
@@ -181,7 +187,7 @@ bool coarsen(Level& level, const RefineTask& task, std::int64_t heaviest,
     if (side != nullptr) shuffle(memory.order, random);
     if (!Clustering(task, heaviest, side, level, memory).run(memory.order, meter)) return false;
     number(level, task, memory);
-    contract(level, task.graph, memory);
+    if (!contract(level, task.graph, meter, memory)) return false;
     TOPOPLACE_ASSERT(stands_for(level, task));
     return true;
 }

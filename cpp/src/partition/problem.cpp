@@ -78,10 +78,11 @@ std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int6
     return limits;
 }
 
-double scale_of(const Graph& graph) {
+double scale_of(const Graph& graph, WorkMeter& meter) {
     double total = 0;
     bool integral = true;
     for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
+        meter.prepare(8 * graph.weights(v).size());
         for (const double weight : graph.weights(v)) {
             total += weight;
             integral = integral && weight == std::floor(weight);
@@ -99,14 +100,15 @@ std::int64_t scaled(double weight, double scale) {
     return std::llround(weight * scale);
 }
 
-void fill(IntegerGraph& result, const Graph& graph, double scale) {
+void fill(IntegerGraph& result, const Graph& graph, double scale, WorkMeter& meter) {
     const std::int32_t n = graph.num_vertices();
-    result.reserve(index(n), static_cast<std::size_t>(2 * graph.num_edges()));
+    TOPOPLACE_ASSERT(result.size() == index(n));
     std::size_t end = 0;
     for (std::int32_t v = 0; v < n; ++v) {
         result.offsets[index(v)] = static_cast<std::int64_t>(end);
         const auto neighbors = graph.neighbors(v);
         const auto weights = graph.weights(v);
+        meter.prepare(16 * neighbors.size());
         std::copy(neighbors.begin(), neighbors.end(), &result.neighbors[end]);
         if (scale == 1) {
             for (std::size_t i = 0; i < weights.size(); ++i)
@@ -125,9 +127,10 @@ double cut_of(const Graph& graph, std::span<const std::int8_t> side) {
     double cut = 0;
     for (std::int32_t u = 0; u < graph.num_vertices(); ++u) {
         const auto neighbors = graph.neighbors(u);
-        for (std::size_t i = 0; i < neighbors.size(); ++i) {
-            const bool crosses = side[index(u)] != side[index(neighbors[i])];
-            if (neighbors[i] > u && crosses) cut += graph.weights(u)[i];
+        const auto later = std::ranges::upper_bound(neighbors, u) - neighbors.begin();
+        for (auto i = static_cast<std::size_t>(later); i < neighbors.size(); ++i) {
+            // no branch: it could not be predicted
+            cut += graph.weights(u)[i] * static_cast<double>(side[index(u)] != side[index(neighbors[i])]);
         }
     }
     return cut;

@@ -28,6 +28,7 @@ struct IntegerGraph {
     }
     std::size_t size() const { return offsets.size() - 1; }
     std::size_t num_arcs() const { return static_cast<std::size_t>(offsets.back()); }
+    std::size_t degree(std::size_t v) const { return end(v) - begin(v); }
     // The arcs of a vertex.
     std::size_t begin(std::size_t v) const { return static_cast<std::size_t>(offsets[v]); }
     std::size_t end(std::size_t v) const { return static_cast<std::size_t>(offsets[v + 1]); }
@@ -42,13 +43,14 @@ std::int64_t total_weight(const Graph& graph, const BipartitionParams& params);
 std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int64_t total);
 
 // The power of two by which edge weights become integers whose sum stays below 2^61; 1 where all are
-// integers. Throws std::invalid_argument where the sum of the weights is not finite.
-double scale_of(const Graph& graph);
+// integers. Throws std::invalid_argument where the sum of the weights is not finite, and Stopped.
+double scale_of(const Graph& graph, WorkMeter& meter);
 
 // A weight as an integer.
 std::int64_t scaled(double weight, double scale);
 
-void fill(IntegerGraph& result, const Graph& graph, double scale);
+// Throws Stopped.
+void fill(IntegerGraph& result, const Graph& graph, double scale, WorkMeter& meter);
 
 // The weight between the sides, summed in the order of the vertices.
 double cut_of(const Graph& graph, std::span<const std::int8_t> side);

@@ -56,10 +56,13 @@ class Refiner {
         for (Queue& queue : queues_) queue.reset(n, task_.largest_gain);
         TOPOPLACE_ASSERT(measured_cut(task_.graph, division_.side) == division_.score.cut);
         TOPOPLACE_ASSERT(held_by(task_, division_.side) == division_.held);
-        for (const std::int32_t v : division_.boundary) know(v);
     }
 
     void run(WorkMeter& meter, BipartitionResult& result) {
+        for (const std::int32_t v : division_.boundary) {
+            know(v);
+            if (meter.pass_time(8 * task_.graph.degree(index(v)))) return;
+        }
         while (!meter.stopped() && pass(meter, result)) {
         }
         division_.boundary.clear();
@@ -109,6 +112,7 @@ class Refiner {
         std::size_t kept = 0;
         TOPOPLACE_ASSERT(gains_are_right());
         for (std::int32_t vertex = choose(); vertex != kAbsent && !meter.visit(); vertex = choose()) {
+            if (meter.pass_time(16 * task_.graph.degree(index(vertex)))) break;
             move(vertex);
             if (division_.score < best) {
                 best = division_.score;
@@ -271,26 +275,30 @@ void RefineTask::measure_gains(bool buckets_allowed) {
         buckets_allowed && largest_gain <= static_cast<std::int64_t>(graph.size() + graph.num_arcs() / 2);
 }
 
+void weigh(const RefineTask& task, Division& division) {
+    division.held = held_by(task, division.side);
+    division.score.excess = task.excess(division.held, task.slack);
+}
+
 void measure(const RefineTask& task, Division& division) {
     const IntegerGraph& graph = task.graph;
-    division.held = {};
+    weigh(task, division);
     division.boundary.clear();
     std::int64_t twice = 0;
     for (std::size_t v = 0; v < graph.size(); ++v) {
-        division.held[index(division.side[v])] += task.vertex_weight(v);
         const std::int64_t before = twice;
         for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
             if (division.side[v] != division.side[index(graph.neighbors[arc])]) twice += graph.weights[arc];
         }
         if (twice != before) division.boundary.push_back(static_cast<std::int32_t>(v));
     }
-    division.score.excess = task.excess(division.held, task.slack);
     TOPOPLACE_ASSERT(twice % 2 == 0);
     division.score.cut = twice / 2;
 }
 
 void refine(const RefineTask& task, Division& division, RefineMemory& memory, WorkMeter& meter,
             BipartitionResult& result) {
+    if (meter.stopped()) return;
     if (task.buckets) {
         Refiner<BucketQueue>(task, division, memory, memory.buckets).run(meter, result);
     } else {

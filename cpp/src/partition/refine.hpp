@@ -66,11 +66,14 @@ struct RefineTask {
     void measure_gains(bool buckets_allowed);
 };
 
-// Sets what the division holds, its score and its boundary from its sides.
+// Sets what the division holds, and how much of it is too much, from its sides.
+void weigh(const RefineTask& task, Division& division);
+
+// Sets its score and its boundary as well.
 void measure(const RefineTask& task, Division& division);
 
 // Passes until one improves nothing or the search is stopped; counts its work in `result`. A division that
-// keeps the limits without slack keeps them.
+// keeps the limits without slack keeps them. Once the search is stopped, boundaries are not kept up.
 void refine(const RefineTask& task, Division& division, RefineMemory& memory, WorkMeter& meter,
             BipartitionResult& result);
 

@@ -24,15 +24,18 @@ Problem::Problem(const Source::Impl& the_source, const Target::Impl& target,
                  std::vector<std::int32_t> the_vertices, std::span<const double> target_cost)
     : source(the_source),
       vertices(std::move(the_vertices)),
-      distance(vertices.size() * vertices.size()),
       price(vertices.size(), 0),
-      tolerance(1e-12 * dearest(source, target, target_cost)) {
+      tolerance(1e-12 * dearest(source, target, target_cost)),
+      distance_(target.row(0)) {
     TOPOPLACE_ASSERT(std::is_sorted(vertices.begin(), vertices.end(), std::less_equal<>()));
     TOPOPLACE_ASSERT(tolerance >= 0 && std::isfinite(tolerance));
-    double* out = distance.data();
-    for (const std::int32_t u : vertices) {
-        const double* from = target.row(u);
-        for (const std::int32_t v : vertices) *out++ = from[v];
+    if (size() < target.size()) {
+        selected_.reserve(vertices.size() * vertices.size());
+        for (const std::int32_t u : vertices) {
+            const double* from = target.row(u);
+            for (const std::int32_t v : vertices) selected_.push_back(from[v]);
+        }
+        distance_ = selected_.data();
     }
     if (target_cost.empty()) return;
     for (std::size_t i = 0; i < vertices.size(); ++i) price[i] = target_cost[index(vertices[i])];
@@ -62,11 +65,12 @@ double Problem::cost(const Places& places) const {
     return sum;
 }
 
-Nearest::Nearest(const Problem& problem, std::int32_t count)
+Nearest::Nearest(const Problem& problem, std::int32_t count, WorkMeter& meter)
     : count_(std::max(0, std::min(count, problem.size() - 1))),
       near_(problem.vertices.size() * index(count_)) {
     std::vector<std::int32_t> others(problem.vertices.size());
     for (std::int32_t v = 0; v < problem.size(); ++v) {
+        meter.prepare(64 * (others.size() + index(count_)));
         const double* from = problem.row(v);
         std::iota(others.begin(), others.end(), 0);
         std::swap(others[0], others[index(v)]);
@@ -82,13 +86,14 @@ Nearest::Nearest(const Problem& problem, std::int32_t count)
     }
 }
 
-double simple_bound(const Problem& problem) {
+double simple_bound(const Problem& problem, WorkMeter& meter) {
     std::int32_t degree = 0;
     for (const auto& halves : problem.source.halves())
         degree = std::max(degree, static_cast<std::int32_t>(halves.size()));
-    const Nearest nearest(problem, degree);
+    const Nearest nearest(problem, degree, meter);
     double bound = 0;
     for (const auto& halves : problem.source.halves()) {
+        meter.prepare(8 * (1 + halves.size()) * problem.vertices.size());
         double least = std::numeric_limits<double>::infinity();
         for (std::int32_t v = 0; v < problem.size(); ++v) {
             double sum = problem.price[index(v)];

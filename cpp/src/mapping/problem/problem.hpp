@@ -17,18 +17,23 @@ using Places = std::vector<std::int32_t>;  // by task, its vertex in a problem's
 struct Problem {
     Problem(const Source::Impl& source, const Target::Impl& target, std::vector<std::int32_t> vertices,
             std::span<const double> target_cost);
+    Problem(const Problem&) = delete;
+    Problem& operator=(const Problem&) = delete;
 
     std::int32_t size() const { return static_cast<std::int32_t>(vertices.size()); }
-    const double* row(std::int32_t u) const { return distance.data() + index(u) * vertices.size(); }
+    const double* row(std::int32_t u) const { return distance_ + index(u) * vertices.size(); }
     double cost(const Places& places) const;
     // Every task on a vertex of its own.
     bool is_injective(const Places& places) const;
 
     const Source::Impl& source;
     std::vector<std::int32_t> vertices;  // the target's numbers
-    std::vector<double> distance;
     std::vector<double> price;
     double tolerance = 0;  // costs closer than this are equal
+
+  private:
+    std::vector<double> selected_;  // rows and columns of the vertices; empty where they are the whole target
+    const double* distance_;        // of the vertices, row-major
 };
 
 // The number of usual steps of a search that take as many additions.
@@ -43,7 +48,8 @@ double dearest(const Source::Impl& source, const Target::Impl& target, std::span
 // The distances from each vertex to its nearest others, `count` of them in ascending order.
 class Nearest {
   public:
-    Nearest(const Problem& problem, std::int32_t count);
+    // Throws Stopped.
+    Nearest(const Problem& problem, std::int32_t count, WorkMeter& meter);
 
     std::int32_t count() const { return count_; }
     std::span<const std::int32_t> of(std::int32_t v) const {
@@ -55,7 +61,7 @@ class Nearest {
     std::vector<std::int32_t> near_;
 };
 
-// No mapping costs less: every task on the vertex that would be best for it alone.
-double simple_bound(const Problem& problem);
+// No mapping costs less: every task on the vertex that would be best for it alone. Throws Stopped.
+double simple_bound(const Problem& problem, WorkMeter& meter);
 
 }  // namespace topoplace::mapping
