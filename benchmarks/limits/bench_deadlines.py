@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import topoplace as tp
-from topoplace import kernels
+from topoplace import capacity, kernels
+from topoplace.capacity.planners.local_search import found_by
+from topoplace.capacity.planners.native_tables import tables_of
 from topoplace.errors import SearchTimeoutError
 
 SIZES = (64, 256, 1024, 2048, 4096)
@@ -112,7 +114,14 @@ def flowing(n: int) -> Iterator[tuple[str, Call]]:
     yield "FlowNetwork.solve", lambda t: network.solve(timeout=t)
 
 
-FAMILIES = (matching, placing, flowing)
+def planning(n: int) -> Iterator[tuple[str, Call]]:
+    jobs = capacity.generate_jobs(n, n // 8, seed=n)
+    asked = capacity.Problem.of(jobs, capacity.TABLE_II, n // 8)
+    tables = tables_of(asked)
+    yield "capacity search", lambda t: found_by(capacity.SearchPlanner(timeout=t), tables, asked)
+
+
+FAMILIES = (matching, placing, flowing, planning)
 
 
 def overrun_ms(call: Call, timeout: float) -> float:

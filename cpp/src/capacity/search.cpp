@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 
@@ -42,8 +43,10 @@ class Search {
     // Takes some nodes out of `trial_`, most often two.
     void clear();
     // Fills `trial_` up to the number of nodes wanted, for jobs at their prices, but the last as if no node
-    // came after it. `noise`: how far prices are disturbed.
-    void fill(double noise);
+    // came after it. `noise`: how far prices are disturbed. False where the search was stopped before.
+    bool fill(double noise);
+    // Fills `trial_` with nodes of one job each, where it is cheapest.
+    void fill_singly();
     // The best node for some of the jobs that wait, so that each node after it can have one.
     Node next_node(Jobs jobs);
     Jobs waiting() const;
@@ -112,8 +115,9 @@ Node Search::next_node(Jobs jobs) {
     return best_node(knapsack_, problem_, jobs, price_, meter_);
 }
 
-void Search::fill(double noise) {
+bool Search::fill(double noise) {
     while (trial_.size() < index(params_.num_nodes)) {
+        if (meter_.stopped()) return false;
         Jobs jobs = waiting();
         const bool last = trial_.size() + 1 == index(params_.num_nodes);
         for (const std::int32_t job : jobs) {
@@ -121,6 +125,22 @@ void Search::fill(double noise) {
             price_[index(job)] = worth * (1 + noise * (2 * uniform() - 1));
         }
         trial_.push_back(next_node(std::move(jobs)));
+    }
+    return true;
+}
+
+void Search::fill_singly() {
+    const std::size_t missing = index(params_.num_nodes) - trial_.size();
+    for (const std::int32_t job : waiting() | std::views::take(missing)) {
+        Node cheapest{.type = 0, .jobs = {}, .cost = kNever};
+        for (std::int32_t type = 0; type < problem_.num_types; ++type) {
+            for (std::int32_t gpus = 1; gpus <= problem_.gpus[index(type)]; ++gpus) {
+                Node node{.type = type, .jobs = {{job, gpus}}};
+                node.cost = problem_.cost(node);
+                if (node.cost < cheapest.cost) cheapest = std::move(node);
+            }
+        }
+        trial_.push_back(std::move(cheapest));
     }
 }
 
@@ -145,7 +165,7 @@ void Search::accept() {
 void Search::round() {
     trial_ = nodes_;
     clear();
-    fill(kNoise * uniform());
+    if (!fill(kNoise * uniform())) return;
     accept();
     ++result_.rounds;
 }
@@ -153,15 +173,14 @@ void Search::round() {
 void Search::begin() {
     trial_.assign(params_.start.begin(), params_.start.end());
     for (Node& node : trial_) node.cost = problem_.cost(node);
-    fill(0);
+    if (!fill(0)) fill_singly();
     nodes_ = trial_;
     result_.cost = cost_of(nodes_);
     for (std::uint64_t i = 1; i <= params_.price_steps && !meter_.look_at_clock(); ++i) {
         prices_.step(result_.cost + problem_.all_wait, knapsack_, meter_);
         if (i % kStepsBetweenPlans != 0) continue;
         trial_.clear();
-        fill(0);
-        accept();
+        if (fill(0)) accept();
     }
 }
 
