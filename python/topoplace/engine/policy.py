@@ -79,12 +79,16 @@ class SearchPolicy(ABC):
     """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Accept the deprecated method names `rank` and `objection` in subclasses, with a deprecation warning."""
+        """Accept the deprecated method names `rank` and `objection` in subclasses, with a DeprecationWarning.
+
+        `rank` becomes `order` with the opposite sign, `objection` becomes `reason_to_wait`. A class that has the new
+        name too keeps that, and its old method is ignored.
+        """
         super().__init_subclass__(**arguments)
         own = vars(cls)
         for old, new in (("rank", "order"), ("objection", "reason_to_wait")):
             if old in own and new not in own:
-                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()")
+                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()", frames_between=1)  # ABCMeta.__new__
                 setattr(cls, new, _order_by_rank(own[old]) if old == "rank" else own[old])
 
     num_ranking_nodes: int = 4_000_000

@@ -161,8 +161,9 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
     """Return the preserved bandwidth, which stays for later jobs after `gpus` are allocated, GB/s (MAPA, eq. 3).
 
-    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. For more than 512 free
-    GPUs the result is rounded to 0.001 GB/s.
+    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. GPUs of `gpus` that are
+    not in `free` change nothing. If `free` has more than 512 GPUs, the result is rounded to 0.001 GB/s. ValueError if
+    an argument names an unknown GPU, or a GPU twice.
     """
     taken = set(different_gpus(gpus, topology, "gpus"))
     free = different_gpus(free, topology, "free")

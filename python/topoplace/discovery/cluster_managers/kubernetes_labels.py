@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import kubernetes_nodes
+from topoplace.discovery.cluster_managers import node_objects
 from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.nvidia.mig import slices_of
@@ -49,7 +49,7 @@ _PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
-    return kubernetes_nodes.recognised(text)
+    return node_objects.recognised(text)
 
 
 def parse(
@@ -80,7 +80,7 @@ def parse(
     keys = _level_keys(levels)
     notes: list[str] = []
     templates = _Templates(template, whole_gpus, nvlink_gb_per_s, pcie_gb_per_s)
-    nodes = list(kubernetes_nodes.read(decode.decoded(data, "nodes"), notes))
+    nodes = list(node_objects.read(decode.decoded(data, "nodes"), notes))
     if template is None and all(map(_uncounted, nodes)) and any(map(_clique, nodes)):
         return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
     built = {node.name: templates.of(node) for node in nodes}
