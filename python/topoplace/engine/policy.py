@@ -146,8 +146,8 @@ class SearchPolicy(ABC):
         """Return up to `top` best GPU sets, each as its best placement with scores.
 
         If `place` would return None, the explanation also contains the reason. The first candidate takes the work of
-        `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that
-        was enough.
+        `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that was
+        enough. ValueError for a `top` below 1, or a cluster of more than 4096 GPUs.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
@@ -238,8 +238,8 @@ class SearchPolicy(ABC):
 class _Effort:
     """The work that a ranking may take: for its first candidate, and for the others.
 
-    num_nodes: what all searches for other candidates may visit together. num_shares: each of these searches may visit
-    this part of the nodes that are left.
+    num_nodes: search tree nodes that all searches for other candidates may visit together. num_shares: each of these
+    searches may visit the nodes that are left divided by this number, but at least 32768 if so many are left.
     """
 
     def __init__(self, decision: WorkBudget, num_nodes: int = 0, num_shares: int = 1) -> None:

@@ -31,7 +31,8 @@ Series = list[tuple[str, list[int], list[float]]]
 def savings(study: Study) -> Iterator[Claim]:
     """Compare figure 3 and section VI with our results: the cost that the paper's proposal saves over simple methods.
 
-    The simple (first-principle) methods order jobs by arrival, due date or priority.
+    The simple (first-principle) methods order jobs by arrival, due date or priority. For the last row, where they let
+    jobs share nodes, the paper has no number.
     """
     for size in study.sizes:
         yield _saving(study, size)

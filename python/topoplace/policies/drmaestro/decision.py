@@ -195,7 +195,8 @@ class Decision:
     def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
         """Run phase 2, GPUs: return for each job the place (machine and GPU make) of each task's GPU, or WAITS.
 
-        Local GPUs cost less than remote ones. If jobs compete for local GPUs at equal cost, the older job gets them.
+        At equal network load, local GPUs cost less than remote ones. If jobs compete for local GPUs at equal cost, the
+        older job gets them.
         """
         builder = Builder()
         asked: dict[Any, tuple[JobBundles, list[int]]] = {}
