@@ -72,7 +72,8 @@ def parse(
     template: the topology of a node, or one for each `nvidia.com/gpu.product`; it must have as many GPUs as the node.
     whole_gpus: GPUs without slices on each node of the MIG strategy "mixed"; by default the node's `nvidia.com/gpu`
     capacity.
-    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default that of the GPU's model.
+    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default, and at most, that of the GPU's
+    model.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     Raises TopologyError naming the line or the node.
     """
@@ -148,7 +149,7 @@ class _Templates:
         self._built: dict[tuple[tuple[_Slices, ...], bool], Topology] = {}
 
     def of(self, node: Node) -> Topology | None:
-        """Return the topology of `node`, by default as described above; None for a node without GPUs."""
+        """Return the topology of `node`: the caller's template, or one built from its labels; None if it has no GPU."""
         if isinstance(self._template, Topology) and _uncounted(node) and _clique(node):
             return self._template
         devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
@@ -180,7 +181,7 @@ class _Templates:
         raise TopologyError(f"{node.where}{total} GPUs, but its template has a different number")
 
     def _untold(self, devices: Sequence[_Slices], in_clique: bool) -> Topology:
-        """Return the topology of a node of which the text tells the devices alone."""
+        """Return a topology for a node whose devices are known, but not the links between them."""
         each = [kind for kind in devices for _ in range(kind.count)]
         gpus = [
             Gpu(
