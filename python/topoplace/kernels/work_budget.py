@@ -6,7 +6,8 @@ from topoplace import _checks
 
 
 class WorkBudget:
-    """Search tree nodes that several searches may visit together; None is no limit."""
+    """Search tree nodes that several searches may visit together; None is no limit. ValueError for a negative
+    number."""
 
     __slots__ = ("_left",)
 
