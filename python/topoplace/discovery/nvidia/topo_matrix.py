@@ -109,7 +109,7 @@ def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
-    return [_without_bars(line) for _, line in decode.numbered_lines(clean)]
+    return [line and _without_bars(line) for _, line in decode.numbered_lines(clean)]
 
 
 def _without_bars(line: str) -> str:
