@@ -34,8 +34,8 @@ class MapaPolicy(SearchPolicy):
     """Base of the four policies that MAPA compares.
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list. "artifact" repeats
-    the choice of the paper's published code, for rings, stars and cliques of up to five tasks; other jobs raise
-    ValueError.
+    the choice of the paper's published code, for rings, stars and cliques of up to five tasks on topologies of up to 64
+    GPUs (30 for five tasks); ValueError in all other cases.
     max_nodes: limit on the nodes of one search tree; the default takes about a second. One decision may take several
     searches, for instance one per machine, and visits at most eight times as many nodes. With None, only `timeout` ends
     a search before the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
