@@ -72,11 +72,9 @@ class FlowSolution:
     cost: int
     """Exact sum over arcs of cost times flow; 0 if there is no flow."""
     cut: Indices
-    """If infeasible, else empty: nodes with more total supply than the capacity out of them less lower bounds into
-    them."""
+    """If infeasible, else empty: nodes whose total supply exceeds capacity out of them less lower bounds into them."""
     cycle: Indices
-    """If unbounded, else empty: arcs of infinite capacity that form a cycle of negative cost; a feasible flow
-    exists."""
+    """If unbounded, else empty: arcs without limit that form a cycle of negative cost; a feasible flow exists."""
     algorithm: str
     """The algorithm that ran; "auto" if a scheduling graph was recognised, or if no algorithm was needed."""
     steps: int

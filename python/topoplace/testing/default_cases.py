@@ -126,8 +126,7 @@ def run_job(cluster: Cluster, job_id: str, gpus: Sequence[int], job: JobGraph | 
 
 
 def _random_gpus(cluster: Cluster, most: int, rng: random.Random) -> tuple[int, ...]:
-    """Return up to 4 free GPUs, or a free partition, in random order and at most `most` GPUs; () if no partition
-    fits."""
+    """Return up to 4 free GPUs, or a free partition, and at most `most`, in random order; () if no partition fits."""
     topology, free = cluster.topology, cluster.free_gpus()
     if topology.partitions:
         parts = [part for part in topology.partitions if len(part) <= most and set(part) <= set(free)]

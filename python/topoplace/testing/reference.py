@@ -54,8 +54,7 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
 
 
 def num_orders(job: JobGraph, cluster: Cluster) -> int:
-    """Return the number of ways to put the job's tasks on free GPUs, whatever their models and links; 0 for no
-    tasks."""
+    """Return the number of ways to put the tasks on free GPUs, whatever their models and links; 0 for no tasks."""
     return math.perm(cluster.num_free, job.num_tasks) if job.num_tasks else 0
 
 

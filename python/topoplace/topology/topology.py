@@ -456,8 +456,7 @@ class Topology:
         return self.link(u, v)
 
     def link(self, u: int, v: int) -> Link:
-        """Return the link between GPUs u and v, with `kind`, `lanes` and `gb_per_s`; TopologyError for a wrong
-        number."""
+        """Return the link of GPUs u and v, with `kind`, `lanes` and `gb_per_s`; TopologyError for a wrong number."""
         u = _checks.integer(u, "u", TopologyError, low=0, high=self.num_gpus - 1)
         v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
         return self._link(u, v)
@@ -485,12 +484,11 @@ class Topology:
         return self.distances.of(self.link(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
-        """Return (n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal; limits as of
-        `link_matrix`."""
+        """Return (n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal; errors: see `link_matrix`."""
         return self._bandwidth_matrix
 
     def distance_matrix(self) -> NDArray[np.float64]:
-        """Return (n, n) float64, read-only: `distance` of every pair, 0 on the diagonal; limits as of `link_matrix`."""
+        """Return (n, n) float64, read-only: `distance` of every pair, 0 on the diagonal; errors: see `link_matrix`."""
         return self._distance_matrix
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:

@@ -108,8 +108,7 @@ def scalar(parent: Fields, key: str) -> str | None:
 
 
 def number(parent: Fields, key: str, low: int, high: int) -> int | None:
-    """Return the whole number `parent[key]` within low..high; None if it is missing, TopologyError for anything
-    else."""
+    """Return the whole number `parent[key]`, None if it is missing; TopologyError for anything not in low..high."""
     text = scalar(parent, key)
     if text is None:
         return None

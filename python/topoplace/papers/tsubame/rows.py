@@ -95,8 +95,7 @@ def copies() -> Iterator[Claim]:
 
 
 def inputs(study: Study) -> Iterator[Claim]:
-    """Compare the paper's node (Table 2) and data transfers (Table 1) with our inputs, and state the size of the job
-    log.
+    """Compare the paper's node (Table 2) and transfers (Table 1) with our inputs, and state the size of the job log.
 
     The row of data transfers is left out if the log has none.
     """
