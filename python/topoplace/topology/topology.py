@@ -253,11 +253,11 @@ class Topology:
         names: the machines' names.
         racks: machines per rack, or the rack of each machine. Racks become a level "rack", outside NVLink domains and
         inside all other levels.
-        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed. The
-        default is 12.5, or the network of the clusters to be joined.
-
-        Two GPUs of different machines have the speed of the first level at which their machines share a domain, divided
-        by that level's oversubscription. Raises TopologyError if the numbers of machines disagree.
+        network: GB/s in one direction between two machines that meet at no level, and of network levels without a
+        speed. The default is 12.5, or the network of the clusters to be joined.
+        Two GPUs of different machines have the speed of the first level at which they meet, divided by that level's
+        oversubscription. They meet where their machines share a domain; on a level of rails they must also be on one
+        rail. Raises TopologyError if arguments contradict each other, such as numbers of machines.
         """
         from topoplace.topology.assemble import join
 
