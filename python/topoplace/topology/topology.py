@@ -172,8 +172,9 @@ class Topology:
     def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
         """Read the topology, network adapters included, from the output of `nvidia-smi topo -m`.
 
-        The text contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
-        A100-SXM4-40GB"); without a model its speed is guessed, and `assumed` says so.
+        The matrix contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
+        A100-SXM4-40GB"), or else that of the model which other lines of the text name, as `nvidia-smi -L` does. Without
+        either its speed is guessed, and `assumed` says so.
         options: arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every
         other path.
         Raises TopologyError naming the line and the cell.
