@@ -43,6 +43,9 @@ class SnapshotError(TopoplaceError, ValueError):
     """Bytes that are not a snapshot of a cluster, or a damaged snapshot."""
 
 
-def warn_deprecated(old: str, new: str) -> None:
-    """Issue a DeprecationWarning for the code that used `old`, with the advice to use `new` instead."""
-    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)
+def warn_deprecated(old: str, new: str, *, frames_between: int = 0) -> None:
+    """Issue a DeprecationWarning for the code that used `old`, with the advice to use `new` instead.
+
+    frames_between: calls between that code and the function that calls this one, 0 if it calls it directly.
+    """
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3 + frames_between)

@@ -35,7 +35,10 @@ class HostShare:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The GPUs of a job in task order: task i runs on `gpus[i]`. A job that needs only host resources has none."""
+    """The GPUs of a job in task order: task i runs on `gpus[i]`. A job that needs only host resources has none.
+
+    AllocationError names a wrong field, such as a GPU that is listed twice.
+    """
 
     gpus: tuple[int, ...]
     _: KW_ONLY
@@ -109,7 +112,8 @@ class Placement:
     def server_env(self) -> dict[str, Environment]:
         """Return, by machine name, the environment variables of the servers of remote GPUs; {} without remote GPUs.
 
-        A server sees only the GPUs of its machine that this job uses over the network.
+        A server sees only the GPUs of its machine that this job uses over the network. They are named as by `env`;
+        AllocationError if the UUID of a MIG slice is unknown.
         """
         from topoplace import launch
 

@@ -44,3 +44,20 @@ def test_named_paths_exist(document: Path) -> None:
     named = re.findall(rf"`((?:{folders})/[\w./*<>-]*)`", document.read_text("utf-8"))
     globs = {path: re.sub(r"<\w+>", "*", path.rstrip("/")) for path in named}
     assert [path for path, pattern in globs.items() if not list(REPOSITORY.glob(pattern))] == []
+
+
+def test_rows_of_architecture_name_files() -> None:
+    """A name in a row begins at the repository or the package, or is a file beside the one named before it."""
+    wrong: list[str] = []
+    for row in (REPOSITORY / "ARCHITECTURE.md").read_text("utf-8").splitlines():
+        folders = [REPOSITORY, REPOSITORY / "python/topoplace"]
+        for name in re.findall(
+            r"`([\w./*<>-]+(?:/|\.[ch]pp|\.py|\.md))`", row if row.startswith("|") else ""
+        ):
+            pattern = re.sub(r"<\w+>", "*", name.rstrip("/"))
+            found = next((path for folder in folders for path in folder.glob(pattern)), None)
+            if found is None:
+                wrong.append(name)
+            elif "/" in name:
+                folders[2:] = [found if found.is_dir() else found.parent]
+    assert wrong == []

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from importlib import import_module
 from itertools import combinations, permutations
 from pathlib import Path
@@ -68,6 +70,17 @@ def test_deprecated_names_say_what_they_are_called_now() -> None:
     assert old.order(None, None, tp.Placement((3, 1), topology=tp.machines.get("minsky"))) == (-3, -1)  # type: ignore[attr-defined]
     with pytest.warns(DeprecationWarning, match="what_if"), tp.Cluster(tp.machines.get("minsky")).trial():
         pass
+
+
+def test_default_filters_show_a_script_its_deprecated_method() -> None:
+    lines = (
+        "from topoplace.engine.policy import SearchPolicy",
+        "class Old(SearchPolicy):",
+        "    name = 'old'",
+        "    rank = best = lambda self, *arguments: None",
+    )
+    run = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert "<string>:2: DeprecationWarning: Old.rank() is deprecated: use order()" in run.stderr
 
 
 @pytest.mark.parametrize("name", MAPA)

@@ -152,6 +152,15 @@ def run_time_at(bandwidth: float, **job: object) -> float:
     return model.run_time(next(iter(workload)), placement, np.random.default_rng(0))
 
 
+def test_a_job_that_never_ran_has_no_slowdown_even_without_work() -> None:
+    result = simulate(
+        tp.machines.get("minsky"), Workload([tp.JobGraph.ring(9)], [0.0], [0.0]), tp.policies.Greedy()
+    )
+    assert result.jobs["rejected"][0]
+    assert np.isnan(result.jobs["slowdown"]).all()
+    assert np.isnan(result.jobs["slowdown_with_wait"]).all()
+
+
 def test_slowdown_has_the_shape_of_figure_16() -> None:
     assert run_time_at(50.0) == run_time_at(70.0) == 100.0
     assert run_time_at(25.0) == pytest.approx(150.0)

@@ -1,7 +1,8 @@
 """The command `topoplace`. Exit codes: 0 for success, 1 for a negative result such as no placement, 2 for wrong input.
 
-Each command is a module in `commands`: `add` declares its arguments, `_run` executes it. `_run` imports the library
-only when it runs, so that `--help` stays quick. Commands share `options` (arguments), `reading` and `writing`.
+After Ctrl-C the code is 130, and 141 if the reader of the output stopped reading. Each command is in a module of
+`commands`: `add` declares its arguments and the function that executes it. Only this function imports the library, so
+that `--help` stays quick. Commands share `options` (arguments), `reading` and `writing`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command `topoplace` with `arguments`, by default those of the process, and return its exit code."""
+    """Run the command `topoplace` with `arguments`, by default those of the process, and return its exit code.
+
+    Raises SystemExit instead for `--help`, `--version` and wrong arguments.
+    """
     _prepare_output()
     try:
         try:

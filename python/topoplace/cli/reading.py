@@ -51,7 +51,7 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:
     """Return the jobs in `text` if it is the log of a batch system (SWF or PBS), else None.
 
-    ValueError if the log contains no job that ran and had GPUs.
+    ValueError if the log cannot be read, or contains no job that ran and had GPUs.
     """
     from topoplace.simulate import Workload
     from topoplace.simulate.workloads import pbs, swf
@@ -180,7 +180,7 @@ def _as_type(type_: str, value: str) -> Any:
 
 @contextmanager
 def errors_of(source: str) -> Generator[None]:
-    """Prefix the message of a ValueError raised in the block with the name of the file `source`."""
+    """Turn a ValueError of the block into one whose message starts with the name of the file `source`."""
     try:
         yield
     except ValueError as error:
@@ -188,7 +188,7 @@ def errors_of(source: str) -> Generator[None]:
 
 
 def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
-    """Return the bytes of a file, or of standard input for `-`; raise ValueError for none, or more than `most_bytes`.
+    """Return the bytes of a file, or of standard input for `-`; ValueError if it is blank, or larger than `most_bytes`.
 
     A file is measured before it is read. What has no size, such as a device, is read up to the limit.
     """

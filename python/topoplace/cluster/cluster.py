@@ -130,7 +130,8 @@ class Cluster:
         """Return the view that `build(cluster)` made on first use.
 
         A view is an object with tables derived from the cluster; every change of the cluster calls its `changed`. If
-        this method raises an exception, the view is dropped, and built again on the next use. A copy of the cluster
+        `changed` raises an exception, the view is dropped with a warning, and built again on the next use. A copy of
+        the cluster
         starts without views.
         """
         known: dict[Callable[[Cluster], Any], Any] = self._views

@@ -27,7 +27,7 @@ _LIMIT: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """The CPUs, memory and drives of one machine, and its GPU pool."""
+    """The CPUs, memory and drives of one machine, and its GPU pool; AllocationError if one of them is out of range."""
 
     cpus: int
     """Logical CPUs, as the operating system counts them."""

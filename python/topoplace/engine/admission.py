@@ -35,8 +35,8 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = 
     These sets may have fewer GPUs than the job has tasks. For `anti_affinity`, the set has only the lowest free GPU of
     each machine, because all GPUs of a machine have equal links to other machines. GPUs that can only be allocated in
     fixed partitions form one set per free partition of the job's size, or else one set of partitions of several
-    machines. If the free CPUs and memory of a machine suffice for fewer tasks than it has free GPUs, only its lowest
-    GPUs are in a set. A job without tasks has no set.
+    machines. If the free CPUs and memory of a machine do not suffice for the whole job, only as many of its lowest GPUs
+    are in a set as tasks they suffice for. A job without tasks has no set.
 
     most_memory_gb: limit on the memory of each GPU, GB. ValueError if `job` or `cluster` is of another class.
     """
@@ -77,7 +77,8 @@ def candidate_gpu_sets_among(
 def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
     """Return True if the sets of `candidate_gpu_sets` contain every legal choice, so that the best can be proven.
 
-    They do not for `anti_affinity`, nor for partitions on several machines, which are joined only where none fits.
+    They do not for `anti_affinity`, nor for partitions on several machines, which are joined only where none fits. GPUs
+    left out for lack of CPUs or memory do not count.
     """
     joined = topology.num_machines > 1 and not job.single_machine and bool(topology.partitioned_gpus)
     return not (job.anti_affinity or joined)

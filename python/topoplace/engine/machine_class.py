@@ -132,7 +132,10 @@ class MachineClasses:
     """All machines of a topology, each with the class of interchangeable machines it belongs to."""
 
     def __init__(self, topology: Topology) -> None:
-        """Build the classes: one per machine template of a `ClusterTopology`, else one per group of equal machines."""
+        """Build the classes: one per machine template of a `ClusterTopology`, else one per group of equal machines.
+
+        ValueError if a machine has more than 4096 GPUs.
+        """
         self.gpus_of: list[tuple[int, ...]] = list(topology.gpus_of.values())
         """The GPUs of each machine, by their numbers in the topology."""
         if isinstance(topology, ClusterTopology):

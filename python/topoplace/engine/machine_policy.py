@@ -125,14 +125,15 @@ class MachinePolicy(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
 
-        ValueError names a requirement that this policy or the cluster cannot honour.
+        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine of
+        more than 4096 GPUs.
         """
         view = _view(job, cluster)
         require_honoured(job, cluster, self.name, self.honours)
         return self.search(job, view, self.least_utility(job))
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return up to `top` placements on different GPU sets, best first.
+        """Return up to `top` placements on different GPU sets: that of `place` first, then the others, best first.
 
         If `place` would return None, the explanation also contains the reason. If a requirement cannot be honoured,
         there is only the reason.

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A waiting job: its id, its job graph, and its submission time in seconds."""
+    """A waiting job: its id, its job graph, and its submission time in seconds.
+
+    ValueError if `job` is not a `JobGraph` or `postponed` is negative.
+    """
 
     job_id: str
     job: JobGraph

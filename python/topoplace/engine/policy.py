@@ -79,12 +79,16 @@ class SearchPolicy(ABC):
     """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Accept the deprecated method names `rank` and `objection` in subclasses, with a deprecation warning."""
+        """Accept the deprecated method names `rank` and `objection` in subclasses, with a DeprecationWarning.
+
+        `rank` becomes `order` with the opposite sign, `objection` becomes `reason_to_wait`. A class that has the new
+        name too keeps that, and its old method is ignored.
+        """
         super().__init_subclass__(**arguments)
         own = vars(cls)
         for old, new in (("rank", "order"), ("objection", "reason_to_wait")):
             if old in own and new not in own:
-                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()")
+                warn_deprecated(f"{cls.__name__}.{old}()", f"{new}()", frames_between=1)  # ABCMeta.__new__
                 setattr(cls, new, _order_by_rank(own[old]) if old == "rank" else own[old])
 
     num_ranking_nodes: int = 4_000_000
@@ -142,8 +146,8 @@ class SearchPolicy(ABC):
         """Return up to `top` best GPU sets, each as its best placement with scores.
 
         If `place` would return None, the explanation also contains the reason. The first candidate takes the work of
-        `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that
-        was enough.
+        `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that was
+        enough. ValueError for a `top` below 1, or a cluster of more than 4096 GPUs.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
@@ -234,8 +238,8 @@ class SearchPolicy(ABC):
 class _Effort:
     """The work that a ranking may take: for its first candidate, and for the others.
 
-    num_nodes: what all searches for other candidates may visit together. num_shares: each of these searches may visit
-    this part of the nodes that are left.
+    num_nodes: search tree nodes that all searches for other candidates may visit together. num_shares: each of these
+    searches may visit the nodes that are left divided by this number, but at least 32768 if so many are left.
     """
 
     def __init__(self, decision: WorkBudget, num_nodes: int = 0, num_shares: int = 1) -> None:

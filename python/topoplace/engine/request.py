@@ -89,7 +89,10 @@ class JobRequest:
 
     @cached_property
     def classes_that_fit(self) -> list[MachineClass]:
-        """The classes of machines that can run the whole job when idle; empty if its tasks may not share a machine."""
+        """The classes of machines whose GPUs can run the whole job when idle; CPUs and memory are not compared.
+
+        Empty if the job's tasks may not share a machine.
+        """
         classes = [] if self.anti_affine else self._topology.derived(MachineClasses).classes
         return [one for one in classes if self._idle_regions(one)]
 

@@ -159,7 +159,7 @@ class JobGraph:
     def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
         """Build a job graph of k tasks from edges (a, b), which have weight 1, or (a, b, weight).
 
-        A pair of tasks may occur only once, in either order.
+        A pair of tasks may occur only once, in either order. JobGraphError names a wrong edge.
         """
         return cls(k, _checks.sequence(edges, "edges", JobGraphError), name)
 

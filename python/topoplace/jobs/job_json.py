@@ -17,7 +17,7 @@ _KEY_OF = {"single_machine": "single_node"}
 
 
 def written(job: JobGraph) -> str:
-    """Return `job` as canonical JSON: ASCII without blanks, keys sorted, fields with default values omitted."""
+    """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out."""
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for field in fields(job):
         if (value := getattr(job, field.name)) != field.default:

@@ -21,6 +21,8 @@ class NetworkProfile:
     the run time T' on a network that another program fills. Computation takes equally long in both cases:
     (1 - s) T = (1 - s') T'. So a full network slows the application down by T' / T = (1 - s) / (1 - s'). For lower
     loads we assume that the slowdown is linear in the load.
+
+    ValueError if a share is not in 0 to 0.99, `contended` is below `alone`, or `local` is above it.
     """
 
     alone: float

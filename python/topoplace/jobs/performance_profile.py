@@ -308,6 +308,6 @@ def _model(name: str) -> str:
 def read_measurements(text: str) -> Iterator[Measurement]:
     """Yield the measurements in a CSV text with the columns of `PerformanceProfile.to_csv`.
 
-    Unlike in a profile, several rows may measure the same thing.
+    Unlike in a profile, several rows may measure the same thing. ValueError names an invalid line.
     """
     return (run for _, run in profile_text.read_csv(text))

@@ -78,7 +78,8 @@ def map_graph(
     method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole
     target and on compact regions of it; `regions` adds more sets of target vertices. The result is refined by pairwise
     exchange, by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from
-    `seed`. Each step runs only while the cost is above the lower bound. The same seed gives the same answer everywhere.
+    `seed`. Each step runs only while the cost is above the lower bound. The same seed gives the same answer everywhere,
+    unless `timeout` ends the search.
 
     method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) until
     the result is proven. Tasks are placed in a fixed order: first the task with the largest total edge weight, then

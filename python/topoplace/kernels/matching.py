@@ -55,8 +55,9 @@ class Remainder(NamedTuple):
 class LinkCountScore:
     """An objective of `best_subgraph` that depends only on how many target edges of each class the pattern uses.
 
-    link_class: (n, n) array of integers 0..7 with the class of each target edge; entries of pairs without an edge must
-    be in this range too, but are not read otherwise. K is the largest entry plus 1. function: maps an int64 array
+    link_class: (n, n) array of integers 0..7 with the class of each target edge; ValueError for any other array.
+    Entries of pairs without an edge must be in this range too. K is the largest entry, also of these, plus 1. function:
+    maps an int64 array
     (v, K), whose rows are numbers of used edges by class, to v finite scores; larger is better. It is called once per
     target and number of pattern edges. Keep one object per topology, as it caches the tables of scores.
     """

@@ -72,9 +72,9 @@ class FlowSolution:
     cost: int
     """Exact sum over arcs of cost times flow; 0 if there is no flow."""
     cut: Indices
-    """If infeasible: a set of nodes whose total supply exceeds the capacity out of it less the lower bounds into it."""
+    """If infeasible, else empty: nodes whose total supply exceeds capacity out of them less lower bounds into them."""
     cycle: Indices
-    """If unbounded: arcs of infinite capacity that form a cycle of negative cost; a feasible flow exists."""
+    """If unbounded, else empty: arcs without limit that form a cycle of negative cost; a feasible flow exists."""
     algorithm: str
     """The algorithm that ran; "auto" if a scheduling graph was recognised, or if no algorithm was needed."""
     steps: int
@@ -128,8 +128,8 @@ def min_cost_flow(
 
     warm_start: a solution from which cost scaling starts; other methods ignore it, and so do all unless its status is
     "optimal". Its network must have the same nodes and arcs; capacities, costs and supplies may differ.
-    timeout: limit in seconds. max_nodes: limit on
-    steps, equal on every computer. At either limit the status is "timeout".
+    timeout: limit in seconds. max_nodes: limit on steps, equal on every computer. At either limit the status is
+    "timeout".
 
     Do not change the arrays during the call. ValueError names the invalid argument, and for a single value its index.
     """

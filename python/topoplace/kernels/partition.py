@@ -68,8 +68,9 @@ def bipartition(
        `cycles` more times without merging across sides (Walshaw, Annals of Operations Research 131, 2004). More cycles
        give smaller cuts.
 
-    Time is nearly linear in the number of edges. The same seed gives the same answer everywhere. At `timeout` seconds
-    the best bipartition so far is returned with complete=False. Raises InfeasibleError if no balanced bipartition
+    Time is nearly linear in the number of edges. The same seed gives the same answer everywhere, unless `timeout` ends
+    the search: after `timeout` seconds the best bipartition so far is returned with complete=False. Raises
+    InfeasibleError if no balanced bipartition
     exists or was found, SearchTimeoutError if none was found in time, and ValueError on bad input.
     """
     g = Graph.of(graph)

@@ -6,7 +6,7 @@ from topoplace import _checks
 
 
 class WorkBudget:
-    """Search tree nodes that several searches may visit together; None is no limit."""
+    """Search tree nodes that several searches may visit together: at least 0, or None for no limit."""
 
     __slots__ = ("_left",)
 

@@ -1,4 +1,4 @@
-"""Functions that compute the scores of a placement from a `Topology`, a `JobGraph`, and the GPU of each task."""
+"""Functions that score a placement, mostly from a `Topology`, a `JobGraph`, and the GPU of each task."""
 
 from __future__ import annotations
 

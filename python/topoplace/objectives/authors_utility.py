@@ -37,7 +37,8 @@ def communication_cost(
     """Return the communication cost of a job: (distance - least) / worst, at least 0.01; always 0.01 for one GPU.
 
     distance: sum of the distances over all pairs of the job's GPUs. least, worst: optional only for 2 and 3 GPUs, where
-    the defaults are those of the published code's machine; otherwise ValueError if one is missing.
+    the defaults are those of the published code's machine; otherwise ValueError if one is missing. ValueError also if
+    `worst` is not above 0.
     """
     if num_gpus == 1:
         return MIN_COST
@@ -130,7 +131,8 @@ def authors_utility(
     """Return `system_utility` (utility to the cluster) if `fragmentation` is given, else `job_utility` (to the job).
 
     The arguments are costs from 0.01 (no cost) to about 1; smaller ones are raised to 0.01. on_others: interference
-    cost of the jobs that already run there; None if there are none. ValueError for an invalid cost.
+    cost of the jobs that already run there; None if there are none. ValueError if one of the other costs is negative or
+    not a number.
     """
     for name, cost in (("communication", communication), ("interference", interference)):
         _checks.real(cost, name, ValueError, low=0.0)

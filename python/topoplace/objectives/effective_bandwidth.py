@@ -38,7 +38,7 @@ class EffectiveBandwidth:
 
     The inputs are the numbers of double NVLinks, single NVLinks and other links. coefficients: theta 1 to 14 of the
     paper, in its order. The model was fitted on 2 to 5 GPUs of a DGX-1V. It is not monotone: it may predict less for
-    more or faster links.
+    more or faster links. ValueError unless `coefficients` are 14 numbers.
     """
 
     __slots__ = ("_known", "coefficients")

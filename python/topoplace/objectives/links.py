@@ -132,14 +132,20 @@ class LinkTables:
 
 
 def aggregated_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the sum of the bandwidths of the links that the job's edges use, GB/s (MAPA, eq. 1)."""
+    """Return the sum of the bandwidths of the links that the job's edges use, GB/s (MAPA, eq. 1).
+
+    Task i runs on `gpus[i]`; ValueError unless these are different GPUs, one per task.
+    """
     gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).bandwidth
     return sum(rows[gpus[a]][gpus[b]] for a, b, _ in job.edges)
 
 
 def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the bandwidth of the slowest link that the job's edges use, GB/s; infinite for a job without edges."""
+    """Return the bandwidth of the slowest link that the job's edges use, GB/s; infinite for a job without edges.
+
+    Task i runs on `gpus[i]`; ValueError unless these are different GPUs, one per task.
+    """
     gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).bandwidth
     return min((rows[gpus[a]][gpus[b]] for a, b, _ in job.edges), default=float("inf"))
@@ -148,7 +154,8 @@ def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology)
 def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[int, int, int]:
     """Return the numbers of double NVLinks, single NVLinks and other links that the job's edges use.
 
-    These are x, y and z of MAPA's eq. 2.
+    These are x, y and z of MAPA's eq. 2. Task i runs on `gpus[i]`; ValueError unless these are different GPUs, one per
+    task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).classes
@@ -161,8 +168,9 @@ def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
 def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:
     """Return the preserved bandwidth, which stays for later jobs after `gpus` are allocated, GB/s (MAPA, eq. 3).
 
-    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. For more than 512 free
-    GPUs the result is rounded to 0.001 GB/s.
+    It is the sum of the bandwidths of all pairs of GPUs that are in `free` but not in `gpus`. GPUs of `gpus` that are
+    not in `free` change nothing. If `free` has more than 512 GPUs, the result is rounded to 0.001 GB/s. ValueError if
+    an argument names an unknown GPU, or a GPU twice.
     """
     taken = set(different_gpus(gpus, topology, "gpus"))
     free = different_gpus(free, topology, "free")
@@ -191,7 +199,8 @@ def scores_of(
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
     GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0. model: the
-    model of effective bandwidth, by default that with MAPA's coefficients.
+    model of effective bandwidth, by default that with MAPA's coefficients. ValueError unless `gpus` are different GPUs,
+    one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     return {
@@ -208,7 +217,7 @@ def link_scores(
 
     The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth (infinite without edges). edges:
     (a, b, weight) of each pair of tasks that communicates; task a runs on `gpus[a]`. model: the model of effective
-    bandwidth, by default that with MAPA's coefficients.
+    bandwidth, by default that with MAPA's coefficients. ValueError if a GPU is unknown or listed twice.
     """
     gpus = different_gpus(gpus, topology, "gpus")
     if model is not None:

@@ -137,8 +137,8 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
     """Return the communication cost (eq. 3): the sum over the job's edges of weight times distance of the edge's GPUs.
 
     Task i runs on `gpus[i]`; distances are those of shortest paths, infinite without a path. For a job in which all
-    tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances
-    of all GPU pairs.
+    tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of
+    all GPU pairs. ValueError unless `gpus` are different GPUs, one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))

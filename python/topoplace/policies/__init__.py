@@ -70,7 +70,7 @@ def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
     ValueError for an unknown name suggests up to two similar names, or lists all if none is similar. ValueError also
-    for an unknown option.
+    for an unknown option or a value that the class does not accept.
     """
     policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def new(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
     """Create an empty figure of `width` by `height` inches with a grid of plots.
 
-    Returns the figure and its axes: one object for a single plot, else a two-dimensional array.
+    Returns the figure and its axes: one object for a single plot, else a two-dimensional array. ImportError if
+    matplotlib is missing.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

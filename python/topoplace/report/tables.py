@@ -13,7 +13,7 @@ Colours = Sequence[str | Sequence[str]]
 def show(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", colours: Colours = ()
 ) -> None:
-    """Print a table with the given column heads. Floats have at most three decimals; numbers are right-aligned.
+    """Print a table with the given column heads. Floats have at most three decimals; columns of numbers align right.
 
     colours: colours of rows or cells, used only on a terminal.
     """

@@ -43,11 +43,12 @@ def topology(
     chosen: Sequence[int] = (),
     job: JobGraph | None = None,
 ) -> None:
-    """Draw `topo` with GPUs grouped by socket and direct links coloured by kind.
+    """Draw `topo` with GPUs grouped by machine or socket, and direct links coloured by kind.
 
-    GPUs behind NVSwitches have one line each to the switches; pairs with an unknown link are dotted. Other links
-    through the host are omitted, as they join every pair. busy: GPUs drawn in grey. chosen: highlighted GPUs in task
-    order, labelled with their task. job: also highlight the links of its edges, dashed if they pass through the host.
+    GPUs behind NVSwitches have one line each to the switches; pairs with an unknown link are dotted. Links over PCIe,
+    the host or the network are omitted, as they join every pair. busy: GPUs drawn in grey. chosen: highlighted GPUs in
+    task order, labelled with their task. job: with `chosen`, also highlight the links of its edges, dashed if such a
+    link is omitted.
 
     Raises TopologyError for more than `MAX_GPUS` GPUs.
     """

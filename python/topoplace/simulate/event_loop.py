@@ -54,8 +54,9 @@ def simulate(
     progress: show a progress bar if the run takes over a second and the package rich is installed.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
-    recorded as rejected; the others continue. Raises ValueError if the policy starts a job that is not waiting, or with
-    a wrong number of GPUs. Raises AllocationError if the policy allocates a busy GPU.
+    recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or
+    gives a job a wrong number of GPUs, or if a run time of the model is negative or not finite. Raises AllocationError
+    if the policy allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.instance(workload, Workload, "workload", ValueError)
     _checks.instance(policy, Policy, "policy", ValueError)

@@ -180,19 +180,26 @@ def score_of(rows: NDArray[np.void], name: str) -> NDArray[np.float64]:
 def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
     """Return the values of one row of `Result.jobs`, in the order of its columns."""
     submitted, placement = record.submitted, record.placement
-    job = submitted.job
+    job, base = submitted.job, submitted.base_time
     scores: Mapping[str, float] = placement.scores if placement else {}
     return (
         *(submitted.job_id, submitted.submit_time, record.start, record.end),
         record.start - submitted.submit_time,
         record.run_time,
-        record.run_time / submitted.base_time if submitted.base_time else 1.0,
-        (record.end - submitted.submit_time) / submitted.base_time if submitted.base_time else 1.0,
+        _slowdown(record.run_time, base),
+        _slowdown(record.end - submitted.submit_time, base),
         *(job.min_utility, job.num_tasks, job.bandwidth_sensitive, job.profile),
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
         tuple(scores.get(name, math.nan) for name in score_names),
     )
+
+
+def _slowdown(seconds: float, base_time: float) -> float:
+    """Return the time in seconds over the run time at full speed; 1 if the latter is 0, NaN if the job never ran."""
+    if math.isnan(seconds):
+        return math.nan
+    return seconds / base_time if base_time else 1.0
 
 
 def _slo_violations(ran: NDArray[np.void]) -> float:

@@ -111,7 +111,7 @@ def _fill(cluster: Cluster, gpus_left: int, rng: random.Random) -> None:
 
 
 def run_job(cluster: Cluster, job_id: str, gpus: Sequence[int], job: JobGraph | None) -> None:
-    """Allocate free GPUs to a job, with its host shares if the hosts have them free.
+    """Allocate free GPUs to a job, with its host shares if the hosts are known; nothing if they lack resources.
 
     job: the job graph; None if it is not known.
     """
@@ -126,7 +126,7 @@ def run_job(cluster: Cluster, job_id: str, gpus: Sequence[int], job: JobGraph | 
 
 
 def _random_gpus(cluster: Cluster, most: int, rng: random.Random) -> tuple[int, ...]:
-    """Return up to `most` free GPUs that one job may get, in random order; () if no partition fits."""
+    """Return up to 4 free GPUs, or a free partition, and at most `most`, in random order; () if no partition fits."""
     topology, free = cluster.topology, cluster.free_gpus()
     if topology.partitions:
         parts = [part for part in topology.partitions if len(part) <= most and set(part) <= set(free)]

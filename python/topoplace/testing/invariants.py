@@ -58,8 +58,9 @@ def check_policy(
     - `place`, `explain` and `plan` give the same answer again, also for a new policy from the factory, and in a second
       process with another hash seed.
     - `explain` agrees with `place` and ranks no set of GPUs twice.
-    - `plan` starts only jobs of the queue, each on GPUs and host resources that are still free, and rejects only
-      jobs that `place` does not place.
+    - `plan` starts only jobs of the queue, each on GPUs and host resources that are still free.
+    - No job that `place` placed here, or in an earlier state of the topology, is rejected by `plan` or refused
+    permanently by `explain`.
     - No method changes the cluster, topology or job.
     - Some job is placed, and some job is started, if one of up to 5 tasks without requirements fits an idle machine.
     """

@@ -54,12 +54,12 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
 
 
 def num_orders(job: JobGraph, cluster: Cluster) -> int:
-    """Return the number of ways to put the job's tasks on free GPUs, whatever their models and links."""
+    """Return the number of ways to put the tasks on free GPUs, whatever their models and links; 0 for no tasks."""
     return math.perm(cluster.num_free, job.num_tasks) if job.num_tasks else 0
 
 
 def gpu_sets(job: JobGraph, cluster: Cluster) -> Iterator[tuple[int, ...]]:
-    """Yield each set of free GPUs on which the job's requirements can be met, in lexicographic order."""
+    """Yield, in lexicographic order, each set of free GPUs that the job may get; CPUs and memory are not checked."""
     topology, suits = cluster.topology, suits_of(job)
     free = [gpu for gpu in cluster.free_gpus() if suits(topology.gpus[gpu])]
     for gpus in combinations(free, job.num_tasks):

@@ -166,7 +166,7 @@ def hosts(draw: st.DrawFn, topology: Topology) -> list[HostResources] | None:
 def clusters(
     draw: st.DrawFn, topology: st.SearchStrategy[Topology] | None = None, *, know_hosts: bool = False
 ) -> Cluster:
-    """Generate clusters in which jobs hold some GPUs, and some GPUs or a machine are drained.
+    """Generate clusters in which up to three jobs hold GPUs, and up to two GPUs or machines are drained.
 
     The graphs of some jobs are known.
 

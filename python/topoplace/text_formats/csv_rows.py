@@ -1,4 +1,4 @@
-"""Rows of a CSV text with a header, and the numbers in them; every error names the line and the column."""
+"""Rows of a CSV text with a header, and the numbers in them; every error names the line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def records(
     """Yield (line number, fields by column name) of each line below the header; fields are text.
 
     needed: the required columns. optional: the other columns allowed; None allows any. row: makes the block in which a
-    line with a wrong number of fields is refused, and which may suppress the ValueError.
+    line with a wrong number of fields is refused, and which may suppress the ValueError. ValueError also for a header
+    with wrong columns.
     """
     rows = lines(text)
     _, given = next(rows, (1, list[str]()))

@@ -2,9 +2,9 @@
 
 The first line that is not a comment holds the numbers of vertices and edges. An optional code of three digits follows:
 1?? means that vertices have sizes, ?1? that they have weights, ??1 that edges have weights. Last is the number of
-weights per vertex. Each further line is a vertex: its size, its weight, and its neighbours, numbered from 1, each
-followed by the weight of the edge. A line that begins with % is a comment. Both ends of an edge name it (METIS 5.1
-manual, 4.1).
+weights per vertex, which must be 1. Each further line is a vertex: its size, its weight, and its neighbours, numbered
+from 1, each followed by the weight of the edge. Without sizes or weights these numbers are left out. A line that begins
+with % is a comment. Both ends of an edge name it (METIS 5.1 manual, 4.1).
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ class ClusterTopology(Topology):
         """Make machine i of `fabric` a copy of `machines[i]`, a topology of one machine; equal ones share a template.
 
         uuids: (m,) for each machine the UUIDs of its GPUs; () keeps those of `machines`.
-        The arguments are not checked again: `assemble.join` or the reader of JSON has checked them.
+        Only the total is checked here, with a TopologyError for more than 2**20 GPUs: `assemble.join` or the reader of
+        JSON has checked the arguments.
         """
         templates, template_of, own = _templates(machines, distances)
         sizes = [template.num_gpus for template in templates]
@@ -170,7 +171,10 @@ class ClusterTopology(Topology):
         return tuple(local for template in self._template_of for local in locals_of[template])
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged."""
+        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged.
+
+        TopologyError for a number that is not a GPU's.
+        """
         broken: dict[int, list[int]] = {}
         for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError)):
             gpu = _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
@@ -186,7 +190,8 @@ class ClusterTopology(Topology):
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
         """Return the numbers of the GPUs for which `suits` is true, ascending.
 
-        `suits` is called once for each GPU of a template, not once for each GPU of the cluster.
+        `suits` is called for each GPU of a template, not of the cluster, so it must not depend on index, machine name
+        or UUID.
         """
         chosen = [template.select(suits) for template in self._templates]
         if not any(chosen):
@@ -241,7 +246,10 @@ class ClusterTopology(Topology):
         return self._level_distances[self._meeting(u, i, v, j)[0]]
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an (n, n) array of `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`."""
+        """Return (n, n), read-only: `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`.
+
+        Raises TopologyError for more than 16,384 GPUs.
+        """
         return self._matrix(value, None, dtype)
 
     def rebuilt(
@@ -265,7 +273,10 @@ class ClusterTopology(Topology):
         )
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17")."""
+        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17").
+
+        TopologyError for an unknown preset.
+        """
         weights = self._templates[0].with_distances(distances).distances
         return self.rebuilt(lambda template: template, distances=weights)
 

@@ -42,7 +42,7 @@ class Finding:
     where: str
     why: str
     serious: bool = True
-    """False for something merely unknown or assumed."""
+    """False for a note, and for something merely unknown or assumed."""
 
 
 def shown(link: Link) -> str:

@@ -112,7 +112,10 @@ def written_device(device: Gpu | Nic) -> dict[str, Any]:
 
 
 def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:
-    """Return `gpus` with every field checked; there must be 1 to `limit`, and each index must be the position."""
+    """Return `gpus` with every field checked; there must be 1 to `limit`, and each index must be the position.
+
+    TopologyError names the first fault, as in the other functions `checked_…`.
+    """
     found = _checks.sequence(gpus, "gpus", TopologyError)
     if not 1 <= len(found) <= limit:
         raise TopologyError(f"gpus has {len(found)} entries; a topology has 1..{limit}")

@@ -19,7 +19,10 @@ MAX_MACHINES = 1 << 20
 
 @dataclass(frozen=True, repr=False)
 class Level:
-    """One level of a fabric: each machine's domain, and the speed of a path inside a domain."""
+    """One level of a fabric: each machine's domain, and the speed of a path inside a domain.
+
+    TopologyError names a wrong field.
+    """
 
     name: str
     """Such as "nvlink_domain", "rack", "leaf", "block", "spine"."""
@@ -82,7 +85,7 @@ class Fabric:
     """Machines by name and the levels that join them, innermost first.
 
     Two machines meet at the first level whose domain they share; levels need not nest. Combine a fabric with topologies
-    of its machines by `Topology.cluster(machine, fabric=fabric)`.
+    of its machines by `Topology.cluster(machine, fabric=fabric)`. TopologyError names a wrong field.
     """
 
     machines: tuple[str, ...]
@@ -125,7 +128,8 @@ class Fabric:
         """Build a tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
 
         `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine; only the topology's
-        network joins the 2 spines. Machines are filled in order; the last domain may be smaller.
+        network joins the 2 spines. machines: their number, or their names. Machines are filled in order; the last
+        domain of a level may be smaller. TopologyError for a wrong number or name.
         """
         _checks.instance(sizes, Mapping, "sizes", TopologyError)
         if isinstance(machines, SupportsIndex):
@@ -140,7 +144,7 @@ class Fabric:
         return cls(names, tuple(levels), name)
 
     def with_level(self, level: str, **changes: Any) -> Self:
-        """Return a fabric with fields of one level changed.
+        """Return a fabric with fields of one level changed; TopologyError if there is no such level.
 
         Example: `fabric.with_level("spine", gb_per_s=50, oversubscription=2)`.
         """
@@ -158,20 +162,26 @@ class Fabric:
 
 
 def numbered(word: str, count: SupportsIndex) -> tuple[str, ...]:
-    """Return `count` names made of `word` and a number from 0 with leading zeros, such as "rack07"."""
+    """Return `count` names made of `word` and a number from 0 with leading zeros, such as "rack07".
+
+    TopologyError unless `count` is 1 to 2**20.
+    """
     number = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
     width = len(str(number - 1))
     return tuple(f"{word}{i:0{width}}" for i in range(number))
 
 
 def checked_notes(notes: object) -> tuple[str, ...]:
-    """Return `notes`, checked to be non-empty strings."""
+    """Return `notes`; TopologyError unless they are non-empty strings."""
     found = _checks.sequence(notes, "notes", TopologyError)
     return tuple(_checks.text(note, f"notes[{i}]", TopologyError) for i, note in enumerate(found))
 
 
 def checked_names(names: object, what: str) -> tuple[str, ...]:
-    """Return `names` of machines, checked to be strings, at least one, unique."""
+    """Return `names` of machines; TopologyError unless they are 1 to 2**20 unique non-empty strings.
+
+    what: the argument's name in the message.
+    """
     found = _checks.sequence(names, what, TopologyError)
     if not 1 <= len(found) <= MAX_MACHINES:
         raise TopologyError(f"{what} has {len(found)} entries; 1..{MAX_MACHINES} are possible")

@@ -26,7 +26,10 @@ Ports = dict[int, tuple[Link, ...]]
 
 
 def ports_into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> Ports:
-    """Return the ports of all templates with machines in a domain of `level`; {} for a network, where all are equal."""
+    """Return the ports of all templates with machines in a domain of `level`; {} for a network, where all are equal.
+
+    TopologyError if the NVLinks of a GPU model are unknown, and neither its machine nor the level tells their speed.
+    """
     if level.kind is LinkKind.NETWORK:
         return {}
     return {number: tuple(_nvlinks(level, templates[number])) for number in members(level, template_of)}
@@ -39,7 +42,7 @@ def members(level: Level, template_of: Sequence[int]) -> list[int]:
 
 
 def best(level: Level, ports: Ports, network: float) -> Link:
-    """Return the link between two GPUs that both have the fastest port into `level`; NONE if no machine has a port.
+    """Return the link between two GPUs that both have the fastest port into `level`; NONE without a port or a speed.
 
     network: GB/s of a level without a speed of its own.
     """

@@ -36,8 +36,8 @@ Derived = TypeVar("Derived")
 MAX_GPUS = 1 << 20
 """Limit on GPUs in a topology; more are refused as a mistake."""
 MAX_MATRIX_GPUS = 1 << 14
-_BLOCK = 1 << 20
 """Limit on GPUs for (n, n) matrices; one of float64 then takes 2 GiB."""
+_BLOCK = 1 << 20  # entries of a matrix that are filled at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +54,8 @@ class Topology:
 
     Entries of `links` that only repeat the pair's path or default link are not stored.
 
-    Two topologies are equal when all their content is, names included.
+    Two topologies are equal when all their content is, names included. TopologyError names the argument, the index and
+    the value of a wrong one.
     """
 
     gpus: Sequence[Gpu]
@@ -171,8 +172,9 @@ class Topology:
     def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
         """Read the topology, network adapters included, from the output of `nvidia-smi topo -m`.
 
-        The text contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
-        A100-SXM4-40GB"); without a model its speed is guessed, and `assumed` says so.
+        The matrix contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
+        A100-SXM4-40GB"), or else that of the model which other lines of the text name, as `nvidia-smi -L` does. Without
+        either its speed is guessed, and `assumed` says so.
         options: arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of every
         other path.
         Raises TopologyError naming the line and the cell.
@@ -252,11 +254,11 @@ class Topology:
         names: the machines' names.
         racks: machines per rack, or the rack of each machine. Racks become a level "rack", outside NVLink domains and
         inside all other levels.
-        network: GB/s in one direction between two machines that meet at no level, and of levels without a speed. The
-        default is 12.5, or the network of the clusters to be joined.
-
-        Two GPUs of different machines have the speed of the first level at which their machines share a domain, divided
-        by that level's oversubscription. Raises TopologyError if the numbers of machines disagree.
+        network: GB/s in one direction between two machines that meet at no level, and of network levels without a
+        speed. The default is 12.5, or the network of the clusters to be joined.
+        Two GPUs of different machines have the speed of the first level at which they meet, divided by that level's
+        oversubscription. They meet where their machines share a domain; on a level of rails they must also be on one
+        rail. Raises TopologyError if arguments contradict each other, such as numbers of machines.
         """
         from topoplace.topology.assemble import join
 
@@ -328,7 +330,11 @@ class Topology:
         return ()
 
     def machine(self, name: str) -> Topology:
-        """Return the machine called `name` as a topology of its own; TopologyError if there is none."""
+        """Return the machine called `name` as a topology of its own; TopologyError if there is none.
+
+        If there are other machines, the result has the links of its pairs but no components, and the partitions inside
+        the machine; TopologyError if all partitions lie elsewhere.
+        """
         gpus = self.gpus_of.get(_checks.text(name, "name", TopologyError))
         if gpus is None:
             raise TopologyError(f"name = {_checks.shown(name)} is not a machine of {self.name}")
@@ -375,7 +381,10 @@ class Topology:
         return change(self)
 
     def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged."""
+        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged.
+
+        TopologyError for a number that is not a GPU's.
+        """
         broken = {
             _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
             for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
@@ -384,7 +393,10 @@ class Topology:
         return replace(self, gpus=tuple(described))
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
-        """Return the numbers of the GPUs for which `suits` is true, ascending."""
+        """Return the numbers of the GPUs for which `suits` is true, ascending.
+
+        In a cluster, `suits` gets the GPUs of templates, so it must not depend on index, machine name or UUID.
+        """
         if not callable(suits):
             raise TopologyError(f"suits = {_checks.shown(suits)} is not a function")
         return tuple(gpu.index for gpu in self.gpus if suits(gpu))
@@ -445,7 +457,7 @@ class Topology:
         return self.link(u, v)
 
     def link(self, u: int, v: int) -> Link:
-        """Return the link between GPUs u and v, with `kind`, `lanes` and `gb_per_s`."""
+        """Return the link of GPUs u and v, with `kind`, `lanes` and `gb_per_s`; TopologyError for a wrong number."""
         u = _checks.integer(u, "u", TopologyError, low=0, high=self.num_gpus - 1)
         v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
         return self._link(u, v)
@@ -453,7 +465,7 @@ class Topology:
     def default_link(self, u: int, v: int) -> Link:
         """Return the link assumed between GPUs u and v if there is neither a direct link nor a path through components.
 
-        Its kind is HOST, SYSTEM (different sockets) or NETWORK (different machines).
+        Its kind is HOST, SYSTEM (different sockets), NETWORK (different machines), or NONE if its speed is 0.
         """
         a, b = self.gpus[u], self.gpus[v]
         if u == v:
@@ -473,15 +485,18 @@ class Topology:
         return self.distances.of(self.link(u, v))
 
     def bandwidth_matrix(self) -> NDArray[np.float64]:
-        """Return (n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal."""
+        """Return (n, n) float64, read-only: `bandwidth` of every pair, 0 on the diagonal; errors: see `link_matrix`."""
         return self._bandwidth_matrix
 
     def distance_matrix(self) -> NDArray[np.float64]:
-        """Return (n, n) float64, read-only: `distance` of every pair, 0 on the diagonal."""
+        """Return (n, n) float64, read-only: `distance` of every pair, 0 on the diagonal; errors: see `link_matrix`."""
         return self._distance_matrix
 
     def link_matrix(self, value: Callable[[Link], float], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an (n, n) array of `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`."""
+        """Return (n, n), read-only: `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`.
+
+        Raises TopologyError for more than 16,384 GPUs.
+        """
         self._check_matrix_size()
         n, machine = self.num_gpus, self.machine_of
         socket = np.array([-1 if gpu.socket is None else gpu.socket for gpu in self.gpus])
@@ -535,7 +550,10 @@ class Topology:
         return speed_overrides.changed(self, speeds)
 
     def with_distances(self, distances: DistanceWeights | str) -> Self:
-        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17")."""
+        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17").
+
+        TopologyError for an unknown preset.
+        """
         if isinstance(distances, str):
             if distances not in DISTANCES:
                 raise TopologyError(
@@ -574,7 +592,10 @@ class Topology:
 
     @cached_property
     def graph(self) -> Graph:
-        """Return a graph for the C++ kernels: vertices are GPUs, edge weights the `bandwidth` of each pair in GB/s."""
+        """Return a graph for the C++ kernels: vertices are GPUs, edge weights the `bandwidth` of each pair in GB/s.
+
+        TopologyError for more than 16,384 GPUs.
+        """
         from topoplace import kernels
 
         return kernels.Graph(self.bandwidth_matrix())

@@ -39,7 +39,7 @@ _WEIGHTS = ("direct", "pcie", "host", "system", "network", "levels")
 
 
 def written(topology: Topology) -> str:
-    """Write `topology` as canonical JSON: keys sorted, no blanks, ASCII; equal content gives equal text."""
+    """Write `topology` as canonical JSON: keys sorted, no blanks between values, ASCII. Equal content, equal text."""
     record = _flat(topology) if topology.fabric is None else _cluster(topology, topology.fabric)
     version = 1 if record.keys() == set(_KEYS) and _fits_version_1(record) else 2
     record |= {"format": FORMAT, "version": version}

@@ -29,7 +29,10 @@ _PLAIN_TYPES: tuple[set[type], ...] = ({int, float}, {str, LinkKind}, {int})
 
 
 def parsed_links(specs: object, what: str) -> tuple[Entry, ...]:
-    """Return a sequence of `LinkSpec`s as (u, v, Link) each; `checked_links` checks ends and values later."""
+    """Return a sequence of `LinkSpec`s as (u, v, Link) each; `checked_links` checks ends and values later.
+
+    TopologyError names an entry of another form.
+    """
     rows = _checks.sequence(specs, what, TopologyError)
     if (quickly := _parsed_by_columns(rows)) is not None:
         return quickly
@@ -76,7 +79,10 @@ def _parsed_by_columns(rows: Sequence[Any]) -> tuple[Entry, ...] | None:
 def checked_links(
     entries: Iterable[object], num_vertices: int, what: str = "links"
 ) -> tuple[tuple[int, int, Link], ...]:
-    """Return `entries` checked and sorted, each as (smaller vertex, larger vertex, link); a pair may appear once."""
+    """Return `entries` checked and sorted, each as (smaller vertex, larger vertex, link); a pair may appear once.
+
+    TopologyError names the first wrong entry as an entry of `what`.
+    """
     found = _checks.sequence(entries, what, TopologyError)
     if (quickly := _checked_by_columns(found, num_vertices)) is not None:
         return quickly
@@ -151,7 +157,10 @@ def _checked_link(link: Link, where: str) -> Link:
 
 
 def checked_kinds(kinds: object, what: str) -> tuple[LinkKind, ...]:
-    """Return `kinds`, LinkKinds or their names in JSON, without duplicates, sorted by name."""
+    """Return `kinds`, LinkKinds or their names in JSON, without duplicates, sorted by name.
+
+    TopologyError names the first that is neither.
+    """
     found = _checks.sequence(kinds, what, TopologyError)
     known = {kind.value: kind for kind in LinkKind} | {kind: kind for kind in LinkKind}
     for i, kind in enumerate(found):

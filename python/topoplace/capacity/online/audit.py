@@ -33,10 +33,11 @@ class Audit:
 def audit_events(events: Table, jobs: Sequence[CapacityJob], catalogue: Catalogue, num_nodes: int) -> Audit:
     """Check the event log `CapacityResult.events` and return the costs computed from it.
 
-    Raises ValueError if jobs do not fit the catalogue, if a job does not end, and for the first impossible event:
+    Raises ValueError if jobs do not fit the catalogue, if a job does not end, if a node is not returned, and for the
+    first impossible event:
     - a time before that of the event above, an unknown event, job or VM type;
     - a node that is rented twice, or returned while jobs run; more than `num_nodes` nodes at a time;
-    - a job that starts before its submission, in two places, or on more GPUs than are free;
+    - a job that starts before its submission, in two places, where it cannot run, or on more GPUs than are free;
     - a job that ends with more or less than all of its work done.
     """
     same_shape(jobs, catalogue)

@@ -1,8 +1,9 @@
 """One online controller, which rents nodes (VMs) for its jobs and asks a planner for a new plan after each event.
 
-An event is the arrival or the end of a job and, with the option `periodic`, `interval` hours without a decision. At an
-event the planner plans all jobs that have arrived and not ended, with the fraction of work left of each. Its plan takes
-effect at once. Preempting, moving and resizing jobs and renting nodes cost no time, as in the paper.
+An event is the arrival or the end of a job. With the option `periodic` there is also one after `interval` hours without
+a decision, while a job runs or waits. At an event the planner plans all jobs that have arrived and not ended, with the
+fraction of work left of each. Its plan takes effect at once. Preempting, moving and resizing jobs and renting nodes
+cost no time, as in the paper.
 
 Without preemption, a node keeps its jobs until all of them have ended. The planner then gets only the jobs that have
 not started and the number of free nodes. All times are in hours.
@@ -110,7 +111,8 @@ class Controller:
     def advance(self, until: float) -> Controller:
         """Handle all events before the time `until` (hours) and return this controller.
 
-        It is returned because an executor may have changed a copy in another process.
+        It is returned because an executor may have changed a copy in another process. Raises RuntimeError if the
+        planner leaves jobs waiting for ever or after too many decisions, and ValueError for an impossible plan.
         """
         while (now := self.next_event()) < until:
             self._happen(now)

@@ -19,7 +19,8 @@ from topoplace.capacity.problem.job import CapacityJob
 class ControllerView:
     """A controller as dispatch rules see it.
 
-    jobs: (job, fraction of its work left) of each job that was sent to the controller and has not ended.
+    jobs: (job, fraction of its work left) of each job that was sent to the controller and has not ended; empty for
+    rules whose `needs_state` is False.
     """
 
     num_nodes: int
@@ -86,7 +87,7 @@ class DueDateAware:
     needs_state: bool = True
 
     def choose(self, arrived: Sequence[CapacityJob], controllers: Sequence[ControllerView]) -> int:
-        """Return the index of the controller with the least work per node that is due before the last arrived job."""
+        """Return the index of the controller with the least work per node due by the last arrived job's due date."""
         due = arrived[-1].due
         work = [(view.work(due), view.work()) for view in controllers]
         return work.index(min(work))

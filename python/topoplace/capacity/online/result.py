@@ -45,8 +45,8 @@ class CapacityResult:
     events: the log, in order of time. Its fields are time, event (see `EVENTS`), controller, node, vm_type (index in
     the catalogue), job (index in `submitted`) and gpus; -1 means none. `audit_events` checks the log.
 
-    decisions: one row per plan. Its fields are time, controller, jobs (running or waiting), nodes (rented), postponed
-    (jobs), variables (of the largest model solved), seconds (of CPU time), cost and gap (of the plan).
+    decisions: one row per plan. Its fields are time, controller, jobs (running or waiting), nodes (of the plan),
+    postponed (jobs), variables (of the largest model solved), seconds (of CPU time), cost and gap (of the plan).
     """
 
     planner: str
@@ -84,8 +84,9 @@ class CapacityResult:
         """Return key figures of the simulation by name.
 
         In $: vm_cost, tardiness_cost, total_cost. In hours: makespan (first submission to last end), mean_flow (mean
-        time from submission to end), mean_tardiness (mean time past the due date). Counts: tardy_jobs, stops (of
-        running jobs), decisions. Means: jobs_per_decision, seconds_per_decision (CPU time), variables_per_decision.
+        time from submission to end), mean_tardiness (mean time past the due date, 0 for a job in time). Counts:
+        tardy_jobs, stops (of running jobs), decisions (plans made). Means over these: jobs_per_decision,
+        seconds_per_decision (CPU time), variables_per_decision.
         """
         jobs, decisions = self.jobs, self.decisions
         return {

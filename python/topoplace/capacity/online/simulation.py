@@ -38,13 +38,13 @@ def simulate_online(
     """Simulate all `jobs` to their end on at most `num_nodes` rented nodes (VMs), and return events, decisions, costs.
 
     num_controllers: controllers, among which the nodes are divided evenly. dispatch: the rule that chooses a controller
-    for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change the result.
+    for each arriving job. executor: where controllers run, see `executors.map_on`; it does not change events and costs.
     periodic: plan every `interval` hours as well as at arrivals and ends. preemptive: running jobs may be stopped,
     moved and resized; None reads the planner's attribute of this name, True if it has none. interval, postponement,
     idle: as in `Problem`. max_decisions: limit for each controller.
 
-    Raises ValueError if jobs do not fit the catalogue or the planner returns an impossible plan. Raises RuntimeError if
-    the planner never runs a job, or after too many decisions.
+    Raises ValueError for an argument out of range, two jobs with one id, jobs that do not fit the catalogue, or an
+    impossible plan. Raises RuntimeError if the planner leaves jobs waiting for ever, or after too many decisions.
     """
     submitted: tuple[CapacityJob, ...] = _checks.sequence(jobs, "jobs", ValueError)
     _checks.instance(catalogue, Catalogue, "catalogue", ValueError)

@@ -10,10 +10,10 @@ from typing import Final
 from topoplace import _checks
 from topoplace.capacity.planners.column_generation import ColumnGeneration
 from topoplace.capacity.planners.compact_model import CompactModel
+from topoplace.capacity.planners.conditioning import well_conditioned
 from topoplace.capacity.planners.highs_model import solve
 from topoplace.capacity.planners.local_search import SearchPlanner, in_dollars, search_conditioned
 from topoplace.capacity.planners.paper_model import PaperModel
-from topoplace.capacity.planners.rescale import well_conditioned
 from topoplace.capacity.problem.plan import Plan, plan_of
 from topoplace.capacity.problem.problem import Problem
 
@@ -32,8 +32,9 @@ class CapacityPlanner:
       than a few jobs. If costs differ by more than a factor of a million, results are unreliable, so the status is
       `heuristic`.
 
-    gap: the planner stops at a plan with (cost - bound) / cost at most this; the paper uses 5 %. timeout: seconds
-    after which the best plan of the model or of `SearchPlanner` is returned, with its bound and status `timeout`.
+    gap: the planner stops at a plan with (cost - bound) / cost at most this; the paper uses 5 %. timeout: seconds after
+    which the best plan of the model or of `SearchPlanner` is returned, with its bound and status `timeout`. seed: of
+    `SearchPlanner`, which finds the first plan.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class CapacityPlanner:
         return "milp" if self.formulation == "columns" else f"milp-{self.formulation}"
 
     def plan(self, problem: Problem) -> Plan:
-        """Return a plan proven to be within the gap, or the best one found until the timeout.
+        """Return a plan proven to be within the gap, or else the best plan found; `Plan.status` says which.
 
-        Raises ImportError if HiGHS is not installed.
+        Raises ImportError if HiGHS is needed and not installed.
         """
         _checks.instance(problem, Problem, "problem", ValueError)
         if not problem.num_jobs:

@@ -182,7 +182,7 @@ class ColumnGeneration:
     def _enumerate_columns(self) -> None:
         """List all columns that a plan cheaper than the best one could contain, and solve for the cheapest choice.
 
-        This choice is a proven optimum. Nothing happens if there are too many columns.
+        This choice is a proven optimum if the time suffices. Nothing happens if there are too many columns to list.
         """
         slack = max(self.best.cost.total * (1 + _ROUNDING) - self._tightest, 0.0)
         listed = _core.list_nodes(

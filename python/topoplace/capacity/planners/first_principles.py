@@ -61,7 +61,10 @@ class FirstPrinciplePlanner:
         return self.sharing
 
     def plan(self, problem: Problem) -> Plan:
-        """Return the plan that places jobs in the planner's order until no node has free GPUs; other jobs wait."""
+        """Return the plan that places jobs in the planner's order as long as nodes are left; other jobs wait.
+
+        With `sharing`, jobs are placed as long as any node has free GPUs.
+        """
         _checks.instance(problem, Problem, "problem", ValueError)
         rented = _RentedNodes(problem, self.sharing)
         for job in ORDERS[self.order](problem).tolist():

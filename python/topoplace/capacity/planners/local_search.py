@@ -8,8 +8,8 @@ from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace import _checks, _core
+from topoplace.capacity.planners.conditioning import conditioned, well_conditioned
 from topoplace.capacity.planners.native_tables import NativeNode, from_native, tables_of, to_native
-from topoplace.capacity.planners.rescale import conditioned, well_conditioned
 from topoplace.capacity.problem.plan import Plan, plan_of
 from topoplace.capacity.problem.problem import Problem
 
@@ -22,12 +22,14 @@ _LIMIT = 1 << 60
 
 
 class SearchPlanner:
-    """A planner by large neighbourhood search in C++; the same seed gives the same plan.
+    """A planner by large neighbourhood search in C++.
+
+    The same seed gives the same plan unless `timeout` ends the search.
 
     price_steps: steps of the volume algorithm, which computes a dual price per job. The prices guide the search and
     give a lower bound on any plan's cost. None means 8 per job, at least 400. rounds: how often the search empties some
-    nodes (VMs) and fills them again, in microseconds each; None means 50 per node. timeout: seconds in total; a plan is
-    returned in any case.
+    nodes (VMs) and fills them again; a round takes tens to hundreds of microseconds. None means 50 per node that a plan
+    may use. timeout: limit on the seconds of the whole search; a plan is returned in any case.
     """
 
     name = "search"
@@ -55,9 +57,9 @@ class SearchPlanner:
 def search_conditioned(
     problem: Problem, planner: SearchPlanner
 ) -> tuple[Problem, float, _core.CapacityTables, Plan]:
-    """Search for a plan, and rescale the problem if some of its costs are far larger than the plan's cost.
+    """Search for a plan, and rescale the problem if it is not `well_conditioned` for the plan's cost.
 
-    Rescaling caps large costs (see `rescale`); it is rarely needed. The search is then repeated, as a better plan
+    Rescaling caps large costs (see `conditioning`); it is rarely needed. The search is then repeated, as a better plan
     allows lower caps. Returns the rescaled problem, its unit of money in $, its cost tables for the C++ search, and the
     plan.
     """

@@ -20,7 +20,7 @@ class RunOptions:
     """All options to run jobs (a job, a VM type, a number of GPUs) as arrays with one entry per option.
 
     Options are sorted by job, VM type and GPUs. hours: run time. tardiness: tardiness cost. deployment: price of the
-    node until the job ends. Costs are in $.
+    node until the job ends. Costs are in the problem's unit of money, $ unless it was rescaled.
     """
 
     job: Ints

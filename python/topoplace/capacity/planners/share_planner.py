@@ -4,8 +4,8 @@ The paper's objective (P1a) charges a node (VM) only until its first job ends, a
 there are jobs. A job left on a cheap, slow node for weeks is then free in the model but expensive in the end.
 
 Here a job costs its tardiness and, until its own end, its GPUs' fraction of the node's price. Every rented but unused
-GPU costs `idle`. A node is rented only if that lowers the total cost. A waiting job costs the paper's penalty (P1i),
-its least cost once it runs, and twice the idle cost of the largest node's GPUs. So no job waits while a node is free.
+GPU costs `idle`. A node is rented only if that lowers the total cost. A waiting job costs the paper's penalty (P1i) and
+more than its cheapest run on a node of its own, so no job waits while a node is free.
 """
 
 from __future__ import annotations

@@ -17,7 +17,10 @@ _COLUMNS: Final = ("name", "gpu_model", "gpus", "cost_per_hour")
 
 @dataclass(frozen=True, slots=True)
 class VMType:
-    """One type of virtual machine, with GPUs of one model."""
+    """One type of virtual machine, with GPUs of one model.
+
+    Raises ValueError for an empty name, `num_gpus` outside 1 to 1024, or a price outside 0 to 1e9.
+    """
 
     name: str
     gpu_model: str
@@ -85,7 +88,10 @@ class Catalogue(Sequence[VMType]):
 
     @classmethod
     def from_csv(cls, text: str) -> Catalogue:
-        """Read a catalogue from CSV with the columns name, gpu_model, gpus, cost_per_hour ($/h), in any order."""
+        """Read a catalogue from CSV with the columns name, gpu_model, gpus, cost_per_hour ($/h), in any order.
+
+        Raises ValueError that names the line of a bad value, or a repeated name.
+        """
         types: list[VMType] = []
         for line, row in records(text, _COLUMNS):
             gpus = int(number(row["gpus"], int, line, "gpus", low=1, high=MAX_GPUS))

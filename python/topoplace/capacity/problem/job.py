@@ -34,7 +34,10 @@ class CapacityJob:
     submit: float = 0.0
 
     def __init__(self, job_id: str, due: float, weight: float, hours: ArrayLike, submit: float = 0.0) -> None:
-        """Create a job; raise ValueError if an entry of `hours` is not above 0, or if the job can run nowhere."""
+        """Create a job; raise ValueError if an argument is out of range or the job can run nowhere.
+
+        Entries of `hours` are above 0, `weight` and `submit` at least 0; no finite number is beyond 1e9 hours or $.
+        """
         what = f"job {_checks.shown(_checks.text(job_id, 'job_id', ValueError))}"
         object.__setattr__(self, "job_id", job_id)
         for name, value, low in (("due", due, -MAX_HOURS), ("weight", weight, 0.0), ("submit", submit, 0.0)):

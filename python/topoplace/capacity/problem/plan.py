@@ -63,7 +63,7 @@ class Plan:
     def gap(self) -> float:
         """Return the largest fraction of this plan's cost that a better plan could save: (cost - bound) / cost.
 
-        It is 0 for a plan that is proven optimal.
+        It is 0 if the bound reaches the cost, which proves that no plan is cheaper.
         """
         return (self.cost.total - self.bound) / self.cost.total if self.cost.total > self.bound else 0.0
 

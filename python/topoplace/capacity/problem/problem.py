@@ -54,7 +54,7 @@ class Problem:
         postponement: float = 100.0,
         idle: float = 1.0,
     ) -> None:
-        """Check and copy the arguments; raise ValueError that names the first entry out of range."""
+        """Check and copy the arguments; raise ValueError that names a wrong shape or the first entry out of range."""
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)
         columns = {
             "due": _column(due, "due", -MAX_HOURS),
@@ -96,7 +96,8 @@ class Problem:
         """Return the planning problem for `jobs` at time `now` (hours).
 
         left: (jobs,) fraction of each job's work still to do, above 0; None means all of it. num_nodes: most nodes that
-        may be rented. interval, postponement, idle: as in `Problem`.
+        may be rented. interval, postponement, idle: as in `Problem`. Raises ValueError for a job that does not fit the
+        catalogue or has ended, or for an argument out of range.
         """
         jobs = _checks.sequence(jobs, "jobs", ValueError)
         _checks.instance(catalogue, Catalogue, "catalogue", ValueError)

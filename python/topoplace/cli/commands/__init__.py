@@ -1,1 +1,4 @@
-"""The subcommands of `topoplace`, one module each; each reads its arguments, calls the library and prints."""
+"""The subcommands of `topoplace`, one module each, but `compare` is in `simulate`.
+
+Each reads its arguments, calls the library and prints.
+"""

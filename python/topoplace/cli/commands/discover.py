@@ -143,7 +143,7 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
 def _joined(arguments: argparse.Namespace) -> Topology:
     """Return the cluster of the machines that several files describe, one machine per file.
 
-    A machine's name is its file's name without suffix, or the path without suffix if file names repeat.
+    A machine's name is its file's name without suffix, or the path without suffix if these names repeat.
     """
     from topoplace.topology.topology import Topology
 

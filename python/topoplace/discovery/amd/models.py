@@ -36,6 +36,9 @@ _MAX_LANES = 16
 
 
 def xgmi_link(least_mb_per_s: int, most_mb_per_s: int) -> Link:
-    """Build an xGMI link from the driver's two bandwidths in MB/s: of one lane, and of all lanes together."""
+    """Build an xGMI link from the driver's two bandwidths in MB/s: of one lane, and of all lanes together.
+
+    The link has as many lanes as the first goes into the second, or one if that is not a whole number from 1 to 16.
+    """
     lanes, rest = divmod(most_mb_per_s, least_mb_per_s) if least_mb_per_s else (1, 0)
     return Link(LinkKind.XGMI, lanes if 1 <= lanes <= _MAX_LANES and not rest else 1, most_mb_per_s / 1000)

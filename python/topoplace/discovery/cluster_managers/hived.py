@@ -66,7 +66,7 @@ def parse(
 ) -> Topology:
     """Read all GPUs of the physical cells in `data`, a configuration in YAML, as a cluster.
 
-    template: for a cell type, the topology of nodes of that type.
+    template: for a cell type, the topology of nodes of that type; not used for a node with cells of several types.
     socket_cells: the cell types that are CPU sockets.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     The level just above the nodes is called "cell1", the next "cell2" and so on. Raises TopologyError naming the line

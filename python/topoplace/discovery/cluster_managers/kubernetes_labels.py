@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import kubernetes_nodes
+from topoplace.discovery.cluster_managers import node_objects
 from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.nvidia.mig import slices_of
@@ -49,7 +49,7 @@ _PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
-    return kubernetes_nodes.recognised(text)
+    return node_objects.recognised(text)
 
 
 def parse(
@@ -72,7 +72,8 @@ def parse(
     template: the topology of a node, or one for each `nvidia.com/gpu.product`; it must have as many GPUs as the node.
     whole_gpus: GPUs without slices on each node of the MIG strategy "mixed"; by default the node's `nvidia.com/gpu`
     capacity.
-    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default that of the GPU's model.
+    nvlink_gb_per_s: GB/s of all NVLinks of a GPU into its NVLink domain; by default, and at most, that of the GPU's
+    model.
     pcie_gb_per_s: GB/s assumed inside a node without a template.
     Raises TopologyError naming the line or the node.
     """
@@ -80,7 +81,7 @@ def parse(
     keys = _level_keys(levels)
     notes: list[str] = []
     templates = _Templates(template, whole_gpus, nvlink_gb_per_s, pcie_gb_per_s)
-    nodes = list(kubernetes_nodes.read(decode.decoded(data, "nodes"), notes))
+    nodes = list(node_objects.read(decode.decoded(data, "nodes"), notes))
     if template is None and all(map(_uncounted, nodes)) and any(map(_clique, nodes)):
         return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
     built = {node.name: templates.of(node) for node in nodes}
@@ -148,7 +149,7 @@ class _Templates:
         self._built: dict[tuple[tuple[_Slices, ...], bool], Topology] = {}
 
     def of(self, node: Node) -> Topology | None:
-        """Return the topology of `node`, by default as described above; None for a node without GPUs."""
+        """Return the topology of `node`: the caller's template, or one built from its labels; None if it has no GPU."""
         if isinstance(self._template, Topology) and _uncounted(node) and _clique(node):
             return self._template
         devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
@@ -180,7 +181,7 @@ class _Templates:
         raise TopologyError(f"{node.where}{total} GPUs, but its template has a different number")
 
     def _untold(self, devices: Sequence[_Slices], in_clique: bool) -> Topology:
-        """Return the topology of a node of which the text tells the devices alone."""
+        """Return a topology for a node whose devices are known, but not the links between them."""
         each = [kind for kind in devices for _ in range(kind.count)]
         gpus = [
             Gpu(

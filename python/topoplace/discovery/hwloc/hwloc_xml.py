@@ -55,7 +55,7 @@ def parse(
     GPUs are in the order of their PCI addresses. NVSwitches that share no GPU are assumed to be joined, because hwloc
     lists no links between switches.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
-    socket_gb_per_s: GB/s between sockets; None means the known value for the processor's model.
+    socket_gb_per_s: GB/s between sockets; None means the value for the processor's model, or the slowest known value.
     Raises TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)

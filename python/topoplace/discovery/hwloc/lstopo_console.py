@@ -71,7 +71,7 @@ def parse(
     GPUs are in the order of their PCI addresses. If the system hides PCI vendors, display devices count as GPUs, with a
     note. If the text omits vendors, only display devices without a screen count.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
-    socket_gb_per_s: GB/s between sockets; None means the known value for the processor's model.
+    socket_gb_per_s: GB/s between sockets; None means the value for the processor's model, or the slowest known value.
     Raises TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)

@@ -225,7 +225,8 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
 
     socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose NUMA node has no CPUs gets
     those of the nearest node that has some.
-    Raises TopologyError for a GPU of a node missing in `numa`, and for unknown distances between nodes.
+    Raises TopologyError for several machines, for a GPU of a node missing in `numa`, and for several nodes without any
+    known distance between them.
     """
     if topology.num_machines != 1:
         raise TopologyError(f"topology has {topology.num_machines} machines; NUMA nodes are of one")

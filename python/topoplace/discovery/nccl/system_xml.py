@@ -72,11 +72,12 @@ def parse(
     link from a GPU to itself has no known target: it is not counted, and reported in `notes`.
 
     gpu_model: the model of every GPU; it sets the speed of an NVLink or xGMI link. If it is None, the compute
-    capability in the file sets the speed.
+    capability or AMD architecture in the file sets the speed.
     lane_gb_per_s: GB/s of one such link in one direction, instead of the model's.
     pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
-    assume_no_nvlink: only for a file that does not list NVLinks. If False, a pair has a link of kind
-    `LinkKind.UNKNOWN` with the speed of its PCIe path; if True, a pair has only the PCIe path.
+    assume_no_nvlink: only for a file that does not list NVLinks, and for GPUs with links to themselves. If False, a
+    pair of them has a link of kind `LinkKind.UNKNOWN` with the speed of its PCIe path; if True, it has only the PCIe
+    path.
     gpu_bus_ids: the PCI devices without a class that are GPUs; all other devices without a class are network adapters.
     Raises TopologyError naming the line.
     """

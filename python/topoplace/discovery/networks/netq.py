@@ -1,7 +1,8 @@
 """Reader of JSON from NetQ and NMX: NVLink domains of compute nodes, or the graph of an Ethernet network.
 
-Compute nodes are a list of objects with `Name`, `DomainUUID` and `GpuIDList`. A topology graph has `nodes`, in tiers,
-and `links` between them with their `size`, the number of cables. Both become a Fabric.
+Compute nodes are a list of objects with `Name`, `DomainUUID` and `GpuIDList`. A topology graph has `nodes`, and `links`
+between them with their `size`, the number of cables. An entry of `nodes` is a node, or a tier: an object with a list
+`compounded_nodes`. Both become a Fabric.
 """
 
 from __future__ import annotations

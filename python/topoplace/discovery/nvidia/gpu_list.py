@@ -92,7 +92,7 @@ def parse(
     name: str = "nvidia-smi -L",
     machine: str = "machine0",
 ) -> Topology:
-    """Read the GPUs and MIG slices of a machine; a slice has the name of its GPU and its share of that GPU's compute.
+    """Read the GPUs and MIG slices of a machine; a slice is named like GPU0/MIG1 and has its share of the compute.
 
     slices_per_gpu: the number of compute slices of a GPU whose model is unknown (7 for an A100 or H100, 4 for an A30).
     pcie_gb_per_s: GB/s assumed for every pair, as the text describes no links. Two whole GPUs have a link of kind

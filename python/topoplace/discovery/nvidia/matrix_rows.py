@@ -15,9 +15,16 @@ from functools import cached_property
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
+from topoplace.topology.links.link import LinkKind
 
-PATHS = ("PIX", "PXB", "PHB", "NODE", "SYS")
-"""The labels of paths that are not NVLinks, nearest first."""
+PATHS = {
+    "PIX": LinkKind.PCIE,
+    "PXB": LinkKind.PCIE,
+    "PHB": LinkKind.HOST,
+    "NODE": LinkKind.HOST,
+    "SYS": LinkKind.SYSTEM,
+}
+"""The labels of paths that are not NVLinks, nearest first, and the kind of link that each becomes."""
 SELF = "X"
 NVLINKS = re.compile(r"NV([1-9][0-9]{0,2})")
 """The label of a number of NVLinks."""
@@ -98,7 +105,10 @@ class Matrix:
 
 
 def recognised(lines: Sequence[str]) -> bool:
-    """Return True if there is a header of GPUs with a GPU's row of path labels below it, or rows without a header."""
+    """Return True if there is a header of GPUs with a GPU's row of path labels below it.
+
+    Without a header, one GPU's row with an X and another label is enough.
+    """
     header = _header_of_titles(lines)
     if header is None:
         return any(_is_bare_row(line) for line in lines)

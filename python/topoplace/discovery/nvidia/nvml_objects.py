@@ -48,8 +48,9 @@ class _Device:
 def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     """Return the topology of the host that `library`, an initialised `pynvml` or equivalent, describes.
 
-    NVLinks have the nominal speed of their generation. PCIe paths have the speed of the slowest GPU's slot, or 12 GB/s
-    if none is known; a note states unknown speeds. The MIG slices of a GPU replace the GPU, and reach all other GPUs
+    NVLinks have the nominal speed of their generation, or 25 GB/s if it is unknown. PCIe paths have the speed of the
+    slowest known slot of a GPU, or 12 GB/s if none is known; a note says if some are unknown. The MIG slices of a GPU
+    replace the GPU, and reach all other GPUs
     through the host. Raises TopologyError if there is no GPU.
     """
     ask = _Questions(library)

@@ -17,7 +17,7 @@ from itertools import combinations
 
 from topoplace import _checks
 from topoplace.discovery.nvidia import matrix_rows, nvlink_guess
-from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, LEGEND, NUMA, NVLINKS, Header, Row
+from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, LEGEND, NUMA, NVLINKS, PATHS, Header, Row
 from topoplace.discovery.nvidia.nvlink_guess import Guess
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
@@ -35,13 +35,7 @@ from topoplace.topology.topology import Topology
 # Without a model: the largest number of lanes of any GPU; their speed is guessed.
 _ANY_PORT = LinkSpeed(LinkKind.NVLINK, 25.0, None, "direct", 18)
 
-_KINDS = {
-    "PIX": LinkKind.PCIE,
-    "PXB": LinkKind.PCIE,
-    "PHB": LinkKind.HOST,
-    "NODE": LinkKind.HOST,
-    "SYS": LinkKind.SYSTEM,
-}
+
 _NVLINK_KINDS = {LinkKind.NVLINK, LinkKind.NVSWITCH}
 _NVLINK_IN_LEGEND = re.compile(r"\s*NV[0-9#]+\s*=")
 _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
@@ -115,7 +109,7 @@ def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
-    return [_without_bars(line) for _, line in decode.numbered_lines(clean)]
+    return [line and _without_bars(line) for _, line in decode.numbered_lines(clean)]
 
 
 def _without_bars(line: str) -> str:
@@ -172,7 +166,7 @@ def _notes(header: Header, rows: Mapping[str, Row], guess: Guess | None, pcie_gb
     if guess is not None:
         why = f", as of {guess.why}" if guess.why else ""
         notes.append(f"The GPU model is not told: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}.")
-    if labels & set(_KINDS):
+    if labels & PATHS.keys():
         notes.append(f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.")
     if missing := [nic for nic in header.nics if nic not in rows]:
         notes.append(f"Network adapters with a column and no row: {', '.join(missing)}.")
@@ -275,7 +269,7 @@ def _links(
 def _link(where: str, label: str, switched: bool, port: LinkSpeed, pcie_gb_per_s: float) -> Link:
     width = _lanes(label)
     if not width:
-        return Link(_KINDS[label], 1, pcie_gb_per_s)
+        return Link(PATHS[label], 1, pcie_gb_per_s)
     if width > port.most_links:
         raise TopologyError(f"{where} is {label}, more than the {port.most_links} NVLinks of a GPU")
     return Link(LinkKind.NVSWITCH if switched else port.kind, width, width * port.gb_per_s)
@@ -292,7 +286,7 @@ def _nics(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Iter
     for nic in header.nics:
         column = header.column[nic]
         paths = tuple(rows[gpu].labels[column] for gpu in header.gpus)
-        if not set(paths) <= set(_KINDS):
+        if not set(paths) <= PATHS.keys():
             line = rows[nic].line if nic in rows else rows[header.gpus[0]].line
             raise TopologyError(f"line {line}: {nic} reaches a GPU by NVLink")
         yield Nic(named.get(nic, nic), paths)

@@ -52,7 +52,7 @@ def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> l
 
 
 def folded(names: Iterable[str]) -> str:
-    """Return the shortest list, with at most one bracket per name, that `expanded` turns into exactly these names.
+    """Return a short list, with at most one bracket per item, that `expanded` turns into exactly these names.
 
     Neighbours that differ only in their last number share a bracket. Raises TopologyError for a name that no host list
     can hold: empty, too long, or with a comma, bracket or blank.

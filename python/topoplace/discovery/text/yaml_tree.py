@@ -81,7 +81,7 @@ def objects(text: str, what: str) -> Iterator[Fields]:
 
 
 def fields(value: Value, what: str) -> Fields:
-    """Return `value` as a mapping; an empty one for None."""
+    """Return `value` as a mapping; an empty one for None, TopologyError for anything else."""
     if value is None:
         return Fields()
     if not isinstance(value, Fields):
@@ -90,7 +90,7 @@ def fields(value: Value, what: str) -> Fields:
 
 
 def items(parent: Fields, key: str) -> Items:
-    """Return the sequence `parent[key]`; an empty one if there is none."""
+    """Return the list `parent[key]`; an empty one if there is none, TopologyError if it is not a list."""
     value = parent.get(key)
     if value is None:
         return Items()
@@ -108,7 +108,7 @@ def scalar(parent: Fields, key: str) -> str | None:
 
 
 def number(parent: Fields, key: str, low: int, high: int) -> int | None:
-    """Return the whole number `parent[key]` within low..high; None if it is missing."""
+    """Return the whole number `parent[key]`, None if it is missing; TopologyError for anything not in low..high."""
     text = scalar(parent, key)
     if text is None:
         return None

@@ -36,7 +36,8 @@ def reproduce(
 
     nodes: cluster sizes, multiples of 5; by default 5, 10 and 20, or 5 and 10 if `quick`. quick: also limit a decision
     to half a second instead of ten. seed: seed of the first of three job lists per size. times: CSV text of measured
-    run times to draw jobs from. output: an existing directory for plots.
+    run times to draw jobs from. output: an existing directory for plots. Raises ValueError for a size that is not a
+    multiple of 5 up to 1000, or a bad line of `times`.
     """
     sizes = tuple(nodes or ((5, 10) if quick else (5, 10, 20)))
     for i, size in enumerate(sizes):

@@ -71,7 +71,7 @@ def match_artifact(directory: Path) -> Iterator[Claim]:
     """Compare each published log `results-MACHINE-POLICY-JOBS.txt` in `directory` with our results, line by line.
 
     Our log is the output of `run_artifact` for `jobs-JOBS.txt`, and for `topology-MACHINE.txt` if that file exists.
-    Yields one row per log, with the number of equal lines.
+    Yields one row per log, with the number of equal lines. Raises ValueError if there is no log.
     """
     logs = [
         (path, found)

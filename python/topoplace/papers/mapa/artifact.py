@@ -95,8 +95,8 @@ def topology_of(name: str) -> Topology:
 def parse_topology(text: str) -> Topology:
     """Read a topology from lines `u v gb_per_s Single|Double|PCIe`, the format of MAPA's published code.
 
-    u and v are GPUs, numbered from 1; pairs without a line are joined by PCIe. Raises TopologyError for a line that
-    cannot be read, naming the line.
+    u and v are GPUs, numbered from 1; pairs without a line are joined by PCIe. Raises TopologyError that names a line
+    that cannot be read or repeats a pair, or if there is no line.
     """
     pairs: dict[tuple[int, int], tuple[int, float]] = {}
     for number, line in enumerate(text.splitlines(), 1):

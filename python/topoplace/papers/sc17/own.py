@@ -228,7 +228,7 @@ def scenario_1(profile: PerformanceProfile, lists: Mapping[str, tuple[Workload, 
 def scenario_1_on_average(profile: PerformanceProfile, seeds: Sequence[int]) -> Iterator[Claim]:
     """Compare section 5.5.1 (slowdown and wait by policy) with averages over one random job list per seed.
 
-    On a single list, the order of the policies is chance.
+    On a single list, the order of the policies is chance. The last row counts missed service levels on all lists.
     """
     topology = Topology.cluster(machines.get("minsky"), count=5)
     lists = [Workload.sc17(100, seed, profile=profile) for seed in seeds]
@@ -258,7 +258,7 @@ def scenario_2(profile: PerformanceProfile, seed: int, num_jobs: int = 10_000) -
 
     The settings are 1,000 machines with arrivals as in the published generator, where no job waits, and 200 machines
     with faster arrivals. The latter have the mean gap of the published list of 5,000 jobs, or a gap that overloads the
-    machines.
+    machines. Missed service levels are counted too.
     """
     for name, count, gap in (
         ("1000 machines", 1000, 10.0),

@@ -32,7 +32,8 @@ def reproduce(
 
     quick: a log of a month instead of a year, and one job list instead of five for the congested queue.
     seed: seed of the generated log, and of the first job list.
-    log: jobs that replace the generated log; `Workload.from_pbs` reads a log, for example.
+    log: jobs that replace the generated log; `Workload.from_pbs` reads a log, for example. ValueError if it is empty,
+    or if no job of it fits on the nodes.
     nodes: number of nodes of the cluster; the smaller clusters of Table 3 shrink in proportion.
     output: an existing directory for plots.
     """

@@ -55,7 +55,10 @@ _CONGESTED: Final = (0.15, 0.30)
 
 
 def copies() -> Iterator[Claim]:
-    """Compare section 2 with our results: copy times to remote GPUs (eqs. 1 and 2), and measured slowdowns."""
+    """Compare section 2 with our results: copy times to remote GPUs (eqs. 1 and 2).
+
+    The last row only states what the measured slowdowns imply.
+    """
     streams = (1, 2, 4, 8)
     theirs = [3.47e-3 + 1.0 / (_LAB_GB_PER_S / count) * 1.09 for count in streams]
     ours = [machine.SPEEDS.remote_copies(1.0, 1, _LAB_GB_PER_S / count) for count in streams]
@@ -92,7 +95,10 @@ def copies() -> Iterator[Claim]:
 
 
 def inputs(study: Study) -> Iterator[Claim]:
-    """Compare the simulation's inputs with our results: a node (Table 2), data transfers (Table 1), and the job log."""
+    """Compare the paper's node (Table 2) and transfers (Table 1) with our inputs, and state the size of the job log.
+
+    The row of data transfers is left out if the log has none.
+    """
     node = (
         *(machine.NODE.cpus, machine.GPUS, machine.MEMORY),
         *(machine.SPEEDS.network_gb_per_s, machine.SPEEDS.network_latency * 1e3, machine.SPEEDS.gpu_gb_per_s),
@@ -162,7 +168,10 @@ def means(study: Study) -> Claim:
 
 
 def changes(study: Study) -> Iterator[Claim]:
-    """Compare section 4.2 with our results: how remote GPUs change jobs' wait, execution time and life (their sum)."""
+    """Compare section 4.2 with our results: how remote GPUs change jobs' wait, execution time and life (their sum).
+
+    For the last row, the share of jobs that borrow GPUs, the paper has no number.
+    """
     for letter, (name, theirs) in zip("abc", CHANGES.items(), strict=True):
         ours = study.change(name)
         yield Claim(
@@ -231,7 +240,10 @@ def _hurt(study: Study, number: str, title: str, of: str, share: float, seconds:
 
 
 def table_3(study: Study) -> Iterator[Claim]:
-    """Compare Table 3 with our results: job times without remote GPUs on all nodes, minus those with them on fewer."""
+    """Compare Table 3 with our results: job times without remote GPUs on all nodes, minus those with them on fewer.
+
+    Two more rows check the table's sums, and compare how many nodes remote GPUs save.
+    """
     where = f"R on {', '.join(map(str, study.sizes))} nodes, G on {study.nodes}"
     for number, (name, (mean, spread)) in zip(("2.9", "2.10", "2.11"), TABLE_3.items(), strict=True):
         apart = [study.difference(name, size) for size in study.sizes]

@@ -48,7 +48,7 @@ class Outcome:
 class Study:
     """Simulations of one job log without and with remote GPUs on several cluster sizes; each runs on first use.
 
-    nodes: size of the full cluster.
+    nodes: size of the full cluster. ValueError if the log has no jobs.
     """
 
     def __init__(self, workload: Workload, nodes: int = NODES) -> None:
@@ -71,7 +71,7 @@ class Study:
         """Return the seconds that remote GPUs save each job that ran both without and with them.
 
         of: the time compared, "wait", "execution" or "life". nodes: cluster size with remote GPUs, by default the full
-        cluster; without remote GPUs it is always the full cluster.
+        cluster; without remote GPUs it is always the full cluster. ValueError if there is no such job.
         """
         before, after = (getattr(self.run(name, n), of) for name, n in ((G_QUEUE, None), (R_QUEUE, nodes)))
         apart: Floats = before - after

@@ -1,4 +1,7 @@
-"""The bundles of a job: each is a process with its CPUs and memory on one machine, and with the GPUs it drives."""
+"""The bundles of a job: each is a process with its CPUs and memory on one machine, and with the GPUs it drives.
+
+All processes of a `single_machine` job form one bundle.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A process with its CPUs, memory and GPUs; the process, CPUs and memory are on one machine."""
+    """A process with its CPUs, memory and GPUs; the process, CPUs and memory are on one machine.
+
+    For a `single_machine` job, it stands for all processes of the job.
+    """
 
     needs: tuple[int, int]
     """CPUs and MB of memory."""

@@ -32,6 +32,7 @@ class Costs:
     goal: promised completion time of a job, as a multiple of its run time on an idle network (the SLO tau).
     importance: weight z of eq. 11 from 1 (missing the goal costs most) to 10 (it costs nothing). impatience: cost added
     per second that a job has waited (W of eq. 13; the thesis counts scheduling rounds instead of seconds).
+    Raises ValueError for a goal below 1, or for an importance or impatience out of range.
     """
 
     goal: float = 1.05
@@ -63,7 +64,8 @@ class Costs:
     def wait(self, seconds: Reals) -> Ints:
         """Return the cost of letting each job wait on (eq. 13), in units of 1 / SCALE.
 
-        seconds: waiting times so far. Among equal ones, the first job costs slightly more, so it is placed first.
+        seconds: waiting times so far; beyond a million the cost stays the same. Among equal ones, the first job costs
+        slightly more, so it is placed first.
         """
         alone = (1 - self.utility(np.ones(1))) * WAITING
         order = np.arange(len(seconds))[::-1]

@@ -82,9 +82,9 @@ class Decision:
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
         """Return each job for which all resources were found, with its outcome.
 
-        The outcome is a placement, or a refusal if the job would miss its goal. It is None for a job that would send
-        over the network of a machine where another job of this batch, placed before, sends; such a job is to be
-        retried. None occurs only if `limit` is given.
+        The outcome is a placement, unless `limit` is given. Then it is a refusal for a job that would miss its goal
+        and was postponed fewer than `limit` times. It is None for a job that would send over the network of a machine
+        where another job of this batch, placed before, sends; such a job is to be retried.
         """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]
@@ -195,7 +195,8 @@ class Decision:
     def _gpus(self, jobs: Sequence[Candidate], left: FreeResources) -> Places:
         """Run phase 2, GPUs: return for each job the place (machine and GPU make) of each task's GPU, or WAITS.
 
-        Local GPUs cost less than remote ones. If jobs compete for local GPUs at equal cost, the older job gets them.
+        At equal network load, local GPUs cost less than remote ones. If jobs compete for local GPUs at equal cost, the
+        older job gets them.
         """
         builder = Builder()
         asked: dict[Any, tuple[JobBundles, list[int]]] = {}
@@ -310,9 +311,11 @@ class Decision:
         return take
 
     def _settled(self, job: Candidate) -> Placement | Refusal | None:
-        """Return the job's placement and take its resources, or return a refusal if it would miss its goal.
+        """Return the job's placement and take its resources.
 
-        Return None if the job would send over a machine's network that a job of this batch, placed before, uses.
+        If `limit` is given, return a refusal instead for a job that would miss its goal and was postponed fewer than
+        `limit` times. Then also return None if the job would send over the network of a machine where another job of
+        this batch, placed before, sends.
         """
         profile = job.needs.profile
         host_shares, remote = job.needs.host_shares(job.hosts), self._remote(job)

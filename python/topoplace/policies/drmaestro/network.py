@@ -49,8 +49,8 @@ class NetworkLoad:
     ) -> Reals:
         """Return the slowdown expected from running a job on each of these machines (default: all); 1 means none.
 
-        It is 1 plus the job's own slowdown (load times its sensitivity), plus the slowdown it causes to the jobs there
-        (its traffic times their sensitivity). remote: True if the job uses remote GPUs.
+        It is 1 plus the job's own slowdown (load, at most 1, times its sensitivity), plus the slowdown it causes to the
+        jobs there (its traffic times their sensitivity). remote: True if the job uses remote GPUs.
         """
         suffered = np.minimum(self.load[machines], 1.0) * profile.sensitivity(remote=remote)
         return 1 + suffered + profile.traffic(remote=remote) * self.sensitivity_sum[machines]

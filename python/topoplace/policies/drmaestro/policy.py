@@ -47,6 +47,7 @@ class DRMaestro:
     and suffers nothing.
     costs: the parameters of equations 11 to 13.
     window: maximum number of waiting jobs that one plan considers, oldest first.
+    ValueError for an argument out of range.
 
     The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
     and memory are two; so eq. 10 limits the bundles (a process with what must be beside it) per machine, and those
@@ -81,8 +82,10 @@ class DRMaestro:
         self.window = _checks.integer(window, "window", ValueError, low=1, high=1 << 30)
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the placement of the job, decided as a batch of one; None if nothing fits or it would miss its goal.
+        """Return the placement of the job, decided as a batch of one; None if nothing fits or waiting is better.
 
+        Waiting is better if the policy is `network_aware`, the job would miss its goal, and `max_postponements` is
+        above 0.
         ValueError names a requirement that this policy or the cluster cannot honour.
         """
         result = next(self._choices(job, cluster), None)
@@ -92,7 +95,7 @@ class DRMaestro:
         """Return up to `top` placements on different GPU sets, or the reason if there is none.
 
         The first is that of `place`. The processes of each further one avoid the machines of those before it. At most
-        `2 * top` placements are examined.
+        `2 * top` placements are examined. ValueError if `top` is below 1.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _checks.instance(job, JobGraph, "job", ValueError)
@@ -115,8 +118,9 @@ class DRMaestro:
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start; the oldest `window` jobs are decided in batches, oldest first.
 
-        If the policy is `network_aware`, jobs that would miss their goal are deferred. Jobs that can never run, or have
-        a requirement that cannot be honoured, are rejected. now: time in seconds. ValueError if a job id occurs twice.
+        If the policy is `network_aware`, jobs that would miss their goal are deferred, each up to `max_postponements`
+        times. Jobs that can never run, or have a requirement that cannot be honoured, are rejected. now: time in
+        seconds. ValueError if a job id occurs twice among the oldest `window` jobs.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         now = _checks.real(now, "now", ValueError, low=-math.inf)

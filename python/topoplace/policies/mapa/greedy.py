@@ -23,7 +23,10 @@ class Greedy(MapaPolicy):
     def search(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
-        """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths."""
+        """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths.
+
+        None if there is none.
+        """
         return self.embed(job, cluster, free, required, budget)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:

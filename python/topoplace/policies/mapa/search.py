@@ -34,10 +34,11 @@ class MapaPolicy(SearchPolicy):
     """Base of the four policies that MAPA compares.
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list. "artifact" repeats
-    the choice of the paper's published code, for rings, stars and cliques of up to five tasks.
+    the choice of the paper's published code, for rings, stars and cliques of up to five tasks on topologies of up to 64
+    GPUs (30 for five tasks); ValueError in all other cases.
     max_nodes: limit on the nodes of one search tree; the default takes about a second. One decision may take several
-    searches, for instance one per machine, and visits at most eight times as many nodes. With None, the search
-    continues until the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
+    searches, for instance one per machine, and visits at most eight times as many nodes. With None, only `timeout` ends
+    a search before the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
     SearchTimeoutError is raised if none was found.
     timeout: limit on the time of one search, in seconds. Unlike with `max_nodes`, results then depend on the speed of
     the computer.
@@ -148,8 +149,8 @@ class MapaPolicy(SearchPolicy):
     def scored(self, job: JobGraph, cluster: Cluster, gpus: Sequence[int], optimal: bool) -> Placement:
         """Return the placement of task i on `gpus[i]`, with its scores.
 
-        optimal: True if the search proved it best. The placement of an anti-affine job has `optimal` False even then,
-        because not all GPUs were searched.
+        optimal: True if the search proved it best. The placement of an anti-affine job, or of one that may take
+        partitions of several machines, has `optimal` False even then, because not all GPU sets were searched.
         """
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
         proven = optimal and every_gpu_set_counts(job, cluster.topology)

@@ -22,7 +22,7 @@ class MapaTopoAware(MapaPolicy):
 
     Tasks are assigned to these GPUs for the largest aggregated bandwidth. MAPA's paper cites SC'17's recursive
     bipartitioning but says that it "in effect" selects GPUs of one socket, and MAPA's artifact does just that. So this
-    policy is first fit, without a partitioner. GPUs of unknown socket count as one group.
+    policy is first fit, without a partitioner. GPUs of one machine whose socket is unknown count as one group.
     """
 
     name = "mapa-topo-aware"

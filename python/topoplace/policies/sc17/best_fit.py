@@ -24,7 +24,8 @@ class BestFit(UtilityPolicy):
 
     A job goes to the socket that it leaves with the fewest free GPUs; ties go to the machine with the fewest free GPUs,
     then to the lowest machine number. If no socket has room for the whole job, it gets the most used sockets of a
-    machine. Jobs are tried in order of submission; a job that does not fit does not block younger ones.
+    machine. If no machine has room, it is split over those that offer the fewest GPUs. Jobs are tried in order of
+    submission; a job that does not fit does not block younger ones.
     """
 
     name = "best-fit"

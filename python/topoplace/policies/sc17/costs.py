@@ -150,7 +150,7 @@ class UtilityPolicy(MachinePolicy):
     utility: the formula of the scores "utility" and "system_utility". It is a `Formula`, such as a `Utility` with the
     weights of the parts of eq. 1 (by default equal ones), or "authors" for the published code's formula, which differs
     from the paper's. memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for
-    some (the paper's t_bw <= p_bw); None for no limit.
+    some (the paper's t_bw <= p_bw); with None it is unknown, and jobs that ask for some are refused.
     """
 
     def __init__(

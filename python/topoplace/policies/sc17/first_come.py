@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class FirstComeFirstServed(UtilityPolicy):
-    """The policy that takes the lowest free GPUs of the first machine with room; no job overtakes an older one."""
+    """The policy that takes the lowest free GPUs of the first machine with room; no job overtakes an older one.
+
+    If no machine has room for the whole job, it is split over the first machines with free GPUs.
+    """
 
     name = "fcfs"
     out_of_order = False

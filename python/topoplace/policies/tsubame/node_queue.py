@@ -58,7 +58,7 @@ class NodeQueue(ABC):
         """Return up to `top` placements on different GPU sets, or the reason if there is none.
 
         The first is that of `place`. The processes of each further one avoid the machines of all processes before. At
-        most `2 * top` placements are examined.
+        most `2 * top` placements are examined. ValueError if `top` is below 1.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _checks.instance(job, JobGraph, "job", ValueError)

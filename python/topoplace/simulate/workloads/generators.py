@@ -137,7 +137,7 @@ def _mean(value: float, name: str) -> float:
 
 
 def seeded(seed: int) -> np.random.Generator:
-    """Return a random generator with this seed; raise ValueError if the seed is negative."""
+    """Return a random generator with this seed; raise ValueError unless the seed is an integer from 0 to 2**128."""
     return np.random.default_rng(_checks.integer(seed, "seed", ValueError, low=0, high=1 << 128))
 
 

@@ -13,7 +13,8 @@ def job_of(pattern: str, size: int, sensitive: bool, profile: str | None, weight
     """Return the job graph for one row of a job list, cached.
 
     pattern: name of the communication pattern, such as ring. size: number of tasks. sensitive: True if bandwidth
-    sensitive. profile: name of the job's measured profile. weight: weight of every edge.
+    sensitive. profile: name of the job's measured profile. weight: weight of every edge. ValueError for an unknown
+    pattern or an impossible size.
     """
     build = PATTERNS.get("clique" if pattern == "all" else pattern)  # MAPA's artifact writes "all"
     if build is None:

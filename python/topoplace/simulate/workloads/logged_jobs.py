@@ -78,7 +78,8 @@ def add_jobs(columns: LogColumns, rows: Iterable[LoggedJob], *, without_gpus: bo
 def job_from_nodes(nodes: int, gpus: int, cpus: int = 0, memory_gb: float = 0.0) -> JobGraph:
     """Return the job graph of a job with one process on each of `nodes` nodes; its tasks do not communicate.
 
-    gpus, cpus, memory_gb: resources of each process. Raises ValueError for more than `MAX_TASKS` GPUs in total.
+    gpus, cpus, memory_gb: resources of each process. If `gpus` is 0, one process has the CPUs and memory of all nodes.
+    Raises ValueError for more than `MAX_TASKS` GPUs in total, or if the job needs nothing.
     """
     if nodes * gpus > MAX_TASKS:
         raise ValueError(f"{nodes} nodes with {gpus} GPUs each, more than {MAX_TASKS} GPUs")

@@ -36,9 +36,11 @@ def read_manifests(
     *,
     skip_bad_rows: bool = False,
 ) -> Columns:
-    """Read the jobs of a JSON text of manifests, sorted by arrival, then by colour; see `Workload.from_manifests`.
+    """Read the jobs of a JSON text of manifests, sorted by the field `arrival`, then by the field `color`.
 
-    profile: measured run times. weights: weight of a job graph's edges by batch size.
+    profile: measured run times; None takes each job's field `time`, in seconds. weights: the weight of a job graph's
+    edges by the field `size`, the batch size; 1 for other sizes. skip_bad_rows: count bad manifests instead of raising
+    ValueError. ValueError also if the text is not JSON. See `Workload.from_manifests`.
     """
     try:
         return _read(text, profile, weights, skip_bad_rows)

@@ -102,7 +102,10 @@ def _names(queues: object) -> Iterator[str]:
 
 
 def _records(text: str, counter: RowCounter) -> Iterator[_Record]:
-    """Yield the records of type E (job ended) in the order of the log."""
+    """Yield the records of type E (job ended) in the order of the log; count other records as skipped.
+
+    ValueError names a malformed line, unless `counter` skips bad rows.
+    """
     for line, content in lines(text):
         found: list[_Record] = []
         with counter.row():

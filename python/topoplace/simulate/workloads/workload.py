@@ -163,7 +163,7 @@ class Workload:
         """Read a CSV trace with a header: job_id, submit_s, num_gpus and optional columns.
 
         The column duration_s is the run time in seconds at full speed. If it is empty, `profile` provides the run time,
-        or else it is `duration`. These columns are also read if they are not empty:
+        or else it is `duration`; a row with none of them is bad. These columns are also read if they are not empty:
         - gpu_milli: fraction of each GPU, in thousandths. gpu_type: the GPU model, or several joined by |.
         - cpus, mem_mib, min_utility. nodes: 1 means that all tasks must be on one machine.
         - model, batch: together the name `model/batch` of the job's profile.
@@ -302,7 +302,8 @@ class Workload:
           parameters; we use 1/2. Run times of CaffeRef are unpublished; we use AlexNet's.
         - Both: 1 + Binomial(2, 0.39) GPUs, and a minimum utility uniform in 0.30..0.52.
 
-        profile: measured run times. weights: as for `from_manifests`.
+        profile: measured run times; ValueError if it lacks a kind of job that was drawn. weights: as for
+        `from_manifests`.
         """
         return cls(*generators.sc17(num_jobs, seed, mean_gap, profile, paper=paper, weights=weights))
 

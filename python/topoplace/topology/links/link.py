@@ -53,7 +53,7 @@ class Link:
 
     kind: LinkKind
     lanes: int
-    """Parallel NVLinks or xGMI links; 1 where lanes have no meaning, 0 for no link."""
+    """Parallel NVLinks or xGMI links; 1 where lanes have no meaning, 0 for SELF and NONE."""
     gb_per_s: float
     """GB/s (1e9 bytes per second) in one direction, all lanes together."""
 

@@ -160,7 +160,10 @@ class Run:
         return count
 
     def slowdown(self, job: Job, profile: PerformanceProfile) -> float:
-        """Return a job's run time over its best time alone (the paper's QoS slowdown); NaN if it never finished."""
+        """Return a job's run time over its best time alone (the paper's QoS slowdown).
+
+        NaN if the job never finished or `profile` has no time of it alone.
+        """
         ideal = profile.ideal_time(job.name, job.num_gpus)
         return (
             (job.end - job.start) / ideal
@@ -186,8 +189,8 @@ def simulate(
 
     Jobs with equal submission times are submitted in the order of the rows. The published program orders them by the
     colours of its plots; `Workload.from_manifests` keeps this order, a CSV of the list does not. Every job must have
-    1 to 3 GPUs and a measured time alone in one socket; otherwise ValueError names its row. A job that is never placed
-    keeps `start` None.
+    1 to 3 GPUs and a measured time alone in one socket; otherwise ValueError names its row. ValueError also for an
+    unknown policy. A job that is never placed keeps `start` None.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy = {_checks.shown(policy)}, not one of {', '.join(POLICIES)}")

@@ -24,7 +24,10 @@ _DIGITS: Final = 7
 
 
 def well_conditioned(problem: Problem, cost: float) -> bool:
-    """Return True if the problem needs no rescaling: no cost is too large relative to `cost`, a plan's cost in $."""
+    """Return True if the problem needs no rescaling, given the cost of a plan in the problem's unit of money.
+
+    This is so if `cost` is 0, or if it is from 1e-3 to 1e9 and no cost of the problem is over a million times as large.
+    """
     low, high = _USUAL
     return not cost or (low <= cost <= high and _largest(problem) <= _MAX_RATIO * cost)
 
