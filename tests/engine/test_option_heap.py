@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from topoplace.engine.machine_state import MachineState
+from topoplace.engine.machine_state import MachineKind, MachineState
 from topoplace.engine.option_heap import Option, OptionHeap
 
 MACHINES = 4
@@ -24,16 +24,18 @@ def test_the_best_option_above_the_floor(start: list[list[tuple[float, float]]],
     """Machines change between questions, and what a high floor passes over is there again for a lower one."""
     states: list[int] = []  # of each machine, the version of its options
     of_version: list[tuple[Option, ...]] = []
+    kind_of_version: list[MachineKind] = []
 
     def set_options(machine: int, options: list[tuple[float, float]]) -> None:
         states[machine] = len(of_version)
+        kind_of_version.append(MachineKind(None, MachineState(len(of_version), (), 0.0)))
         of_version.append(
             tuple(Option((order,), (i,), utility, None) for i, (order, utility) in enumerate(options))
         )
 
     view: Any = SimpleNamespace(
-        classes=SimpleNamespace(num_machines=MACHINES, of=lambda machine: None),
-        state=lambda machine: MachineState(states[machine], (), 0.0),
+        classes=SimpleNamespace(num_machines=MACHINES),
+        kind=lambda machine: kind_of_version[states[machine]],
     )
     request: Any = SimpleNamespace(needs_hosts=False)
     heap = OptionHeap(request, view, lambda _, state: of_version[state.free])

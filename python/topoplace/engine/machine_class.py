@@ -33,8 +33,11 @@ Mask = int
 
 
 def mask_of(gpus: Iterable[int]) -> Mask:
-    """Return the bit mask in which bit i is set for each i in `gpus`; no number may occur twice."""
-    return sum(1 << gpu for gpu in gpus)
+    """Return the bit mask in which bit i is set for each i in `gpus`."""
+    mask = 0
+    for gpu in gpus:
+        mask |= 1 << gpu
+    return mask
 
 
 def finite(distance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -125,7 +128,7 @@ class MachineClass:
 
     def touched(self, gpus: Mask) -> Mask:
         """Return the set of sockets, as a bit mask over socket numbers, that contain any of `gpus`."""
-        return mask_of(number for number, socket in enumerate(self.sockets) if socket & gpus)
+        return mask_of([number for number, socket in enumerate(self.sockets) if socket & gpus])
 
 
 class MachineClasses:

@@ -47,6 +47,20 @@ class MachineState(NamedTuple):
     """Free host memory, MB; `PLENTY` if unknown."""
 
 
+class MachineKind:
+    """A machine class and a state. A view has one object for each, so that it is compared by identity."""
+
+    __slots__ = ("machine_class", "state", "without_hosts")
+
+    def __init__(
+        self, machine_class: MachineClass, state: MachineState, without_hosts: MachineKind | None = None
+    ) -> None:
+        self.machine_class = machine_class
+        self.state = state
+        self.without_hosts = without_hosts or self
+        """The kind of the same class and state, but with unknown CPUs and memory."""
+
+
 class MachineWatcher:
     """Base of tables with an entry per machine; the cluster view adds changed machines to `stale`."""
 
@@ -75,8 +89,9 @@ class ClusterView:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._states: list[MachineState | None] = []
-        """The state of each machine, None for outdated ones; empty until a policy asks for a machine's state."""
+        self._kinds: list[MachineKind | None] = []
+        """The kind of each machine, None for outdated ones; empty until a policy asks for a machine's kind."""
+        self._known_kinds: Memo[tuple[MachineClass, MachineState], MachineKind] = Memo()
         self._watchers: list[set[int]] = []
         self._listeners: dict[Hashable, ChangeListener] = {}
         self._columns: FreeColumns | None = None
@@ -88,10 +103,10 @@ class ClusterView:
         """Mark the machines of `gpus` as changed in every table, and notify the listeners."""
         if self._columns is not None:
             self._columns.stale.update(gpus)
-        if self._states:
+        if self._kinds:
             machine_of = self.classes.machine_of
             for machine in {machine_of[gpu] for gpu in gpus}:
-                self._states[machine] = None
+                self._kinds[machine] = None
                 for stale in self._watchers:
                     stale.add(machine)
         for listener in self._listeners.values():
@@ -115,15 +130,28 @@ class ClusterView:
     def classes(self) -> MachineClasses:
         """The topology's machines grouped into classes of interchangeable hardware."""
         classes = self.cluster.topology.derived(MachineClasses)
-        self._states = [None] * classes.num_machines
+        self._kinds = [None] * classes.num_machines
         return classes
+
+    def kind(self, machine: int) -> MachineKind:
+        """Return the class and the present state of machine number `machine`."""
+        known = self._kinds[machine] if self._kinds else None
+        if known is None:
+            machine_class = self.classes.of(machine)
+            known = self._kinds[machine] = self._kind_of(machine_class, self._read(machine, machine_class))
+        return known
 
     def state(self, machine: int) -> MachineState:
         """Return the present state of machine number `machine`."""
-        classes = self.classes
-        known = self._states[machine]
+        return self.kind(machine).state
+
+    def _kind_of(self, machine_class: MachineClass, state: MachineState) -> MachineKind:
+        known = self._known_kinds.get((machine_class, state))
         if known is None:
-            known = self._states[machine] = self._read(machine, classes.of(machine))
+            other = state._replace(cpus=PLENTY, megabytes=PLENTY)
+            without_hosts = None if other == state else self._kind_of(machine_class, other)
+            known = MachineKind(machine_class, state, without_hosts)
+            self._known_kinds[machine_class, state] = known
         return known
 
     def _read(self, machine: int, machine_class: MachineClass) -> MachineState:
@@ -133,14 +161,14 @@ class ClusterView:
         neighbours: list[Neighbour] = []
         bandwidth = 0.0
         for job_id, its in held.items():
-            where = mask_of(local[gpu] for gpu in its)
+            where = mask_of([local[gpu] for gpu in its])
             job = graphs.get(job_id)
             size = job.num_tasks if job else len(its)
             neighbours.append(Neighbour((job and job.profile) or "", size, machine_class.touched(where)))
             if job and job.memory_bandwidth:
                 bandwidth += job.memory_bandwidth * len(its) / size
         cpus, megabytes = self._free_hosts(machine)
-        free_gpus = mask_of(local[gpu] for gpu in free)
+        free_gpus = mask_of([local[gpu] for gpu in free])
         return MachineState(free_gpus, tuple(sorted(neighbours)), bandwidth, cpus, megabytes)
 
     def _free_hosts(self, machine: int) -> tuple[int, int]:

@@ -7,13 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from topoplace.engine.free_resources import PLENTY
 from topoplace.engine.machine_state import MachineWatcher
 from topoplace.engine.memo import Memo
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_class import MachineClass
-    from topoplace.engine.machine_state import ClusterView, MachineState
+    from topoplace.engine.machine_state import ClusterView, MachineKind, MachineState
     from topoplace.engine.request import JobRequest
 
 
@@ -54,7 +53,7 @@ class OptionHeap(MachineWatcher):
         self._request = request
         self._view = view
         self._evaluate = evaluate
-        self._seen: Memo[tuple[MachineClass, MachineState], Options] = Memo()
+        self._seen: Memo[MachineKind, Options] = Memo()
         self._options: list[Options] = [()] * view.classes.num_machines
         self._heap: list[tuple[tuple[float, ...], int]] = []
 
@@ -86,18 +85,19 @@ class OptionHeap(MachineWatcher):
         return None if found is None else (found[0][1], found[1])
 
     def _refresh(self) -> None:
-        while self.stale:
-            machine = self.stale.pop()
-            state = self._view.state(machine)
-            if not self._request.needs_hosts:  # equal for more machines
-                state = state._replace(cpus=PLENTY, megabytes=PLENTY)
-            key = (self._view.classes.of(machine), state)
-            options = self._seen.get(key)
+        stale, kind_of, known, seen = self.stale, self._view.kind, self._options, self._seen
+        needs_hosts = self._request.needs_hosts
+        while stale:
+            machine = stale.pop()
+            kind = kind_of(machine)
+            if not needs_hosts:
+                kind = kind.without_hosts  # one for more machines
+            options = seen.get(kind)
             if options is None:
-                options = self._seen[key] = self._evaluate(*key)
-            if options is self._options[machine]:
+                options = seen[kind] = self._evaluate(kind.machine_class, kind.state)
+            if options is known[machine]:
                 continue
-            self._options[machine] = options
+            known[machine] = options
             if options:
                 heapq.heappush(self._heap, (options[0].order, machine))
         if len(self._heap) > 64 + 4 * len(self._options):
