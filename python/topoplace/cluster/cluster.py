@@ -229,7 +229,8 @@ class Cluster:
         default, machines keep their resources. Takes time proportional to the size of both topologies.
 
         AllocationError names up to five jobs that hold GPUs or machines that `topology` lacks. It is also raised if
-        `hosts` is missing and the resources of a new machine are therefore unknown. This cluster does not change.
+        `hosts` is missing and the resources of a new machine are therefore unknown, or if what a job holds does not fit
+        the new hosts or partitions. This cluster does not change.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         new = NewNumbers(self._topology, topology)

@@ -38,8 +38,10 @@ class PolicyMachine(RuleBasedStateMachine):
     """Jobs come and go, GPUs and machines are drained and return; the policy decides, and each answer is checked.
 
     Derive from it and write `new_policy`; the attribute `TestCase` of your class is a test for pytest and unittest.
-    Besides the clauses of `check_policy`, the policy must answer as a new policy does on a cluster restored from a
-    snapshot, so that tables it keeps up to date are compared with new ones.
+    Each answer and plan is checked as `check_policy` does. The policy must also answer as a new policy does on a
+    cluster restored from a snapshot, so that tables it keeps up to date are compared with new ones. Only
+    `check_policy` tries another hash seed, looks for refusals for ever of jobs that fitted before, and requires that
+    some job is placed.
     """
 
     def new_policy(self) -> Policy:

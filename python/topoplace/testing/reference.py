@@ -109,9 +109,10 @@ def better_placement(
     """Return a placement that is better than one that claims to be optimal; None if brute force finds none.
 
     order: the sort key that the policy minimises. Then another placement is better if its key is smaller, or equal with
-    a smaller ascending GPU list; keys that need scores other than MAPA's are not compared. Without `order`, it is
-    better if every link score that `placement` states is better. In any case, another order of the same GPUs is better
-    if all stated scores of the used links are better.
+    a smaller ascending GPU list; for a job that states GPU memory, less memory comes first. Keys that need scores other
+    than MAPA's are not compared. Without `order`, it is better if every link score that `placement` states is better.
+    In any case, another order of the same GPUs is better if all stated scores of the used links are better.
+    model: for the score effective_bandwidth; None for MAPA's model.
     """
     for gpu_set in gpu_sets(job, cluster):
         same_set = set(gpu_set) == set(placement.gpus)

@@ -25,6 +25,16 @@ def test_model(repository: Path) -> None:
     assert "Without nodes: switch rack-4." in fabric.notes
 
 
+def test_every_switch_without_nodes_below_it_is_noted() -> None:
+    text = OLD.replace("switches: [a, b]", "switches: [a, b, c]") + "# nothing below d\n"
+    text = text.replace(
+        "capacity_blocks:\n- {", "- name: c\n  switches: [d]\n- name: d\ncapacity_blocks:\n- {"
+    )
+    fabric = topograph.parse(text)
+    assert fabric.machines == ("n1-1", "n1-2", "n2-1")
+    assert "Without nodes: switch c, d." in fabric.notes
+
+
 OLD = """\
 switches:
 - name: top

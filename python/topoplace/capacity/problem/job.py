@@ -55,8 +55,9 @@ class CapacityJob:
 def checked_hours(hours: ArrayLike, what: str, *, dimensions: int) -> NDArray[np.float64]:
     """Check an array of run times in hours and return a read-only copy.
 
-    Its last two axes are VM type and number of GPUs; there is one more axis, the job, if `dimensions` is 3. Raises
-    ValueError that names a wrong entry, or a job that can run nowhere. what: name of the array in messages.
+    Its last two axes are VM type and number of GPUs; there is one more axis, the job, if `dimensions` is 3. Times are
+    above 0 and up to 1e9, or infinite where a job cannot run. Raises ValueError for a wrong shape, and names a wrong
+    entry, or a job that can run nowhere. what: name of the array in messages.
     """
     times = _checks.numbers_of(hours, what, ValueError)
     if times.ndim != dimensions or 0 in times.shape[-2:]:

@@ -25,8 +25,8 @@ class Problem:
     Jobs are in order of submission. due: (jobs,) hours from now, negative if the due date has passed. weight: (jobs,)
     cost in $ per hour of tardiness. hours: (jobs, types, max GPUs) remaining run time, as in `CapacityJob`. interval:
     longest time in hours until the next decision. postponement: factor on the worst-case tardiness cost of a waiting
-    job. idle: $ per rented but unused GPU. Filippini et al. (Table I) call weight, interval, postponement and idle
-    ω, H, ρ and μ.
+    job. idle: $ per rented but unused GPU, once a plan. Filippini et al. (Table I) call weight, interval,
+    postponement and idle ω, H, ρ and μ.
 
     The cost of a plan is the paper's objective (P1a) without a constant: tardiness that a job already has costs the
     same in every plan, so it is not counted, and a past due date is equivalent to one now. As printed, the paper

@@ -8,7 +8,7 @@ nodes. A block may cover part of a domain, and a domain may span many switches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
@@ -33,7 +33,7 @@ def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
 
     Levels: "nvlink_subdomain" and "nvlink_domain" if blocks have them, then "leaf", "spine", "core" and so on. Nodes of
     one subdomain are assumed to share NVSwitches; if no block has subdomains, nodes of one NVLink domain are. A switch
-    without nodes is left out with a note.
+    without nodes below it is left out with a note.
     Raises TopologyError naming the line of malformed text, of a block below an unknown switch, and of switches that
     form no tree.
     """
@@ -45,12 +45,21 @@ def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
     if not blocks:
         raise TopologyError("the model has no blocks, which list the nodes")
     switches = _switches(documents[0], blocks)
-    empty = [switch.name for switch in switches if not switch.machines and not switch.switches]
+    empty = _without_nodes(switches)
     tree = switch_tree.from_tree(switches)
     notes = [f"Without nodes: switch {switch_tree.some(empty, 20)}."] if empty else []
     fabric = switch_tree.fabric(tree, name, [*notes, "Models tell no speeds."])
     inner = [level for level in _domain_levels(blocks, fabric.machines) if any(level.domains)]
     return Fabric(fabric.machines, (*inner, *fabric.levels), name, fabric.notes)
+
+
+def _without_nodes(switches: Sequence[switch_tree.Switch]) -> list[str]:
+    occupied = {switch.name for switch in switches if switch.machines}
+    before = 0
+    while len(occupied) > before:
+        before = len(occupied)
+        occupied.update(switch.name for switch in switches if occupied.intersection(switch.switches))
+    return [switch.name for switch in switches if switch.name not in occupied]
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def parse(data: str | bytes) -> NumaNodes:
     """Read the NUMA nodes from the output of `numactl --hardware`.
 
     If the last rows of the distance matrix are missing, these distances stay unknown, with a note. Raises TopologyError
-    naming the line and the value.
+    naming the line and the value, or the node for which lines are missing.
     """
     reader = _Reader()
     for number, line in decode.numbered_lines(decode.decoded(data)):

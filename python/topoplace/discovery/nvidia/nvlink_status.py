@@ -73,7 +73,7 @@ class GpuLinks:
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `nvidia-smi nvlink`.
 
-    It has a line about a GPU, and below that a link or a message that all links are inactive.
+    It has a line about a GPU and, directly below or in that line, a link or a message that there are no links.
     """
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
@@ -250,7 +250,7 @@ def _numbered(links: Sequence[GpuLinks], bus_ids: Collection[str]) -> dict[str, 
 def _inferred(links: Sequence[GpuLinks]) -> dict[str, int]:
     """Return the GPU number by bus id if the devices at the other ends of links can be the GPUs; see `parse`.
 
-    {} if they can only be NVSwitches; TopologyError if they can be neither.
+    {} if the text names no such devices, or they can only be NVSwitches; TopologyError if they can be neither.
     """
     leading = [i for i, gpu in enumerate(links) if gpu.remotes]
     ends = sorted({bus_id for i in leading for bus_id in links[i].remotes.values()}, key=_address)

@@ -163,7 +163,8 @@ def _log_line(record: JobRecord, arrival: int, topology: Topology, ideal: _Ideal
 class _IdealScores:
     """Ideal aggregated bandwidths by job size, by which the log's column normLastScore is divided.
 
-    They come from the published code's table for its own machines; else each is the best on the idle machine.
+    They come from the published code's table, for its own machines and the sizes in it. Any other is the best on the
+    idle machine.
     """
 
     topology: Topology

@@ -245,7 +245,7 @@ class Decision:
         return self.costs.wait(np.array([job.waited for job in jobs]))
 
     def _partition(self, job: Candidate) -> bool:
-        """Assign to the job the first candidate GPU set whose machines have room for its processes.
+        """Assign to the job, on a cluster with fixed partitions, the first candidate GPU set that `_fits` accepts.
 
         Return False if there is none. Jobs that need drives, or no GPU, are not considered.
         """

@@ -326,7 +326,7 @@ def offer_gpus(
 def local_gpus(
     free: FreeResources, job: JobBundles, hosts: Sequence[int], prices: Prices
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield for each task the extra cost of a remote GPU, and a list of (place, cost): the places of free local GPUs.
+    """Yield for each task the extra cost of a remote GPU, and the (place, cost) pairs of free suitable local GPUs.
 
     hosts: the machine of each task's process. The extra cost comes from network load at that machine; `offer_gpus`
     includes the load at the GPU's machine. A place is a machine and a GPU make.
