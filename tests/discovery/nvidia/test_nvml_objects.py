@@ -132,3 +132,14 @@ def test_slices_stand_for_their_gpu() -> None:
 def test_no_gpu_is_refused() -> None:
     with pytest.raises(tp.TopologyError, match="no GPU: the library counts 0"):
         nvml_objects.topology_of(FakeLibrary("", {}, count=0))
+
+
+@pytest.mark.parametrize(
+    ("model", "assumed"), [("NVIDIA H100 80GB HBM3", ()), ("NVIDIA X9", (LinkKind.NVLINK,))]
+)
+def test_the_speed_of_unknown_nvlinks_is_marked_as_assumed(model: str, assumed: tuple[LinkKind, ...]) -> None:
+    topology = nvml_objects.topology_of(FakeLibrary(model, {(0, 1): 4}, count=2))
+    assert topology.assumed == assumed
+    told = "The speed of NVLinks of NVIDIA X9 is not known: 25 GB/s is assumed." in topology.notes
+    assert told == bool(assumed)
+    assert nvml_objects.topology_of(FakeLibrary(model, {}, count=2)).assumed == ()

@@ -28,6 +28,8 @@ from topoplace.topology.topology import Topology
 _CPU_WORDS, _NODE_WORDS, _WORD_BITS = 64, 16, 64
 _MAX_LINKS = 18
 _USUAL_SLICES = 7
+_USUAL_LANE = 25.0
+"""GB/s of one NVLink of an unknown generation."""
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2  # nvmlIntNvLinkDeviceType_t
 _SYSTEM, _HOST_BRIDGE = 50, 30  # nvmlGpuTopologyLevel_t
 
@@ -39,6 +41,8 @@ class _Device:
     handle: Any
     gpu: Gpu
     lane: Link
+    lane_is_known: bool
+    """False if the speed of `lane` is assumed."""
     pcie_gb_per_s: float | None
     remote: Counter[tuple[int, str]]
     """The number of active NVLinks, by (NVML's type, PCI address) of the device at the other end."""
@@ -48,10 +52,10 @@ class _Device:
 def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     """Return the topology of the host that `library`, an initialised `pynvml` or equivalent, describes.
 
-    NVLinks have the nominal speed of their generation, or 25 GB/s if it is unknown. PCIe paths have the speed of the
-    slowest known slot of a GPU, or 12 GB/s if none is known; a note says if some are unknown. The MIG slices of a GPU
-    replace the GPU, and reach all other GPUs
-    through the host. Raises TopologyError if there is no GPU.
+    NVLinks have the nominal speed of their generation; if it is unknown, 25 GB/s, a note, and a mark in
+    `Topology.assumed`. PCIe paths have the speed of the slowest known slot of a GPU, or 12 GB/s if none is known; a
+    note says if some are unknown. The MIG slices of a GPU replace the GPU, and reach all other GPUs through the host.
+    Raises TopologyError if there is no GPU.
     """
     ask = _Questions(library)
     devices = [ask.device(i, machine) for i in range(library.nvmlDeviceGetCount())]
@@ -61,6 +65,13 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     speeds = [device.pcie_gb_per_s for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GB_PER_S)
     notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
+    guessed = sorted(
+        {device.gpu.model or "" for device in devices if device.remote and not device.lane_is_known}
+    )
+    if guessed:
+        notes.append(
+            f"The speed of NVLinks of {', '.join(guessed)} is not known: {_USUAL_LANE:g} GB/s is assumed."
+        )
     switches, uplinks = _switches(devices, first, len(gpus))
     switched = {gpu for gpu, _, _ in uplinks}
     links: dict[tuple[int, int], Link] = {}
@@ -78,6 +89,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
         component_links=tuple(uplinks),
         notes=tuple(notes),
+        assumed=(LinkKind.NVLINK,) if guessed else (),
     )
 
 
@@ -162,13 +174,13 @@ class _Questions:
         speed = nvlink_of(model) or (
             nvlink_of_capability(10 * capability[0] + capability[1]) if capability else None
         )
-        lane = Link(speed.kind, 1, speed.gb_per_s) if speed else Link(LinkKind.NVLINK, 1, 25.0)
+        lane = Link(speed.kind, 1, speed.gb_per_s) if speed else Link(LinkKind.NVLINK, 1, _USUAL_LANE)
         generation = self._try("nvmlDeviceGetMaxPcieLinkGeneration", handle)
         width = self._try("nvmlDeviceGetMaxPcieLinkWidth", handle)
         pcie = SPEEDS.get(f"pcie{generation}")
         slot = pcie.gb_per_s * width / 16 if pcie and width else None
         slices = tuple(self._slices(handle, gpu, slices_of(model) or _USUAL_SLICES))
-        return _Device(handle, gpu, lane, slot, Counter(self._remote(handle)), slices)
+        return _Device(handle, gpu, lane, speed is not None, slot, Counter(self._remote(handle)), slices)
 
     def _remote(self, handle: Any) -> Iterator[tuple[int, str]]:
         for link in range(_MAX_LINKS):
