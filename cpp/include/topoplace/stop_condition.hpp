@@ -42,7 +42,7 @@ class WorkMeter {
     static constexpr std::uint64_t kNodesPerLook = 1U << 10;
     static constexpr std::uint64_t kStepsPerLook = 1U << 22;
     // A node of more steps counts for several.
-    static constexpr std::uint64_t kStepsPerNode = 1U << 15;
+    static constexpr std::uint64_t kStepsPerNode = 1U << 12;
 
     explicit WorkMeter(const StopCondition& stop) : stop_(stop) { schedule(); }
 
