@@ -1,7 +1,8 @@
 """The command `topoplace`. Exit codes: 0 for success, 1 for a negative result such as no placement, 2 for wrong input.
 
 Each command is a module in `commands`: `add` declares its arguments, `_run` executes it. `_run` imports the library
-only when it runs, so that `--help` stays quick. Commands share `options` (arguments), `reading` and `writing`.
+only when it runs, so that `--help` stays quick. Commands share `options` (arguments), `reading`, `writing`, `flags`
+(messages that name options) and `study` (simulations).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
+    compare,
     demo,
     diff,
     discover,
@@ -66,6 +68,7 @@ def _parser() -> Parser:
         machines,
         place,
         simulate,
+        compare,
         profile,
         partition,
         flow,

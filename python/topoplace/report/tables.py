@@ -13,7 +13,7 @@ Colours = Sequence[str | Sequence[str]]
 def show(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", colours: Colours = ()
 ) -> None:
-    """Print a table with the given column heads. Floats have at most three decimals; numbers are right-aligned.
+    """Print a table with the given column heads. Floats have three significant digits; numbers are right-aligned.
 
     colours: colours of rows or cells, used only on a terminal.
     """
@@ -23,7 +23,7 @@ def show(
         return
     widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     if title:
-        print(_plain(title))
+        print(plain(title))
     for row in [columns, *cells]:
         aligned = (
             cell.rjust(width) if right else cell.ljust(width)
@@ -46,7 +46,7 @@ def _show_rich(
         from rich.text import Text
     except ImportError:
         return False
-    table = Table(title=Text(_plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
     for column, right in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if right else "left")
     for i, row in enumerate(cells):
@@ -57,13 +57,18 @@ def _show_rich(
     return True
 
 
+def number(value: float) -> str:
+    """Return `value` with three significant digits, and a large one with all digits of its whole part; "-" for NaN."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if 99.95 <= abs(value) < 1e15 else f"{value + 0.0:.3g}"
+
+
 def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "-" if math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
-    return _plain(str(value))
+    return number(value) if isinstance(value, float) else plain(str(value))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return the text, escaped if it has characters that could control the terminal; names may be untrusted."""
     return text if text.isprintable() else ascii(text)[1:-1]
 

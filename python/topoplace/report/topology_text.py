@@ -67,17 +67,17 @@ def _label(link: Link) -> str:
     return "none" if link == NONE else link.kind.name + (f" x{link.lanes}" if link.lanes > 1 else "")
 
 
-def _speed(topology: Topology, link: Link) -> str:
-    """Return GB/s of a link, marked if it is assumed."""
-    return f"{link.gb_per_s:g}{' (assumed)' * (link.kind in topology.assumed)}"
-
-
 def _show_machine(topology: Topology) -> None:
     if topology.num_gpus <= _MAX_SHOWN:
         _show_pairs(topology)
     pairs = _pairs_by_link(topology)
     rows = [
-        (_label(link), count, _speed(topology, link), topology.distances.of(link) if link != NONE else "-")
+        (
+            _label(link) + " (GB/s assumed)" * (link.kind in topology.assumed),
+            count,
+            link.gb_per_s,
+            topology.distances.of(link) if link != NONE else "-",
+        )
         for link, count in pairs
     ]
     colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
@@ -103,7 +103,7 @@ def _show_pairs(topology: Topology) -> None:
     n = topology.num_gpus
     rows: list[tuple[object, ...]] = []
     for u in range(n):
-        cells = ["-" if u == v else f"{topology.bandwidth(u, v):g}" for v in range(n)]
+        cells = ["-" if u == v else tables.number(topology.bandwidth(u, v)) for v in range(n)]
         rows.append((f"GPU {u}", *cells))
     shades = [
         ["", *("" if u == v else _COLOURS.get(topology.link(u, v).kind, "") for v in range(n))]

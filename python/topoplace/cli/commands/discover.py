@@ -131,7 +131,8 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
         with reading.errors_of(arguments.numa):
             topology = numactl.joined(topology, numactl.parse(reading.content(arguments.numa)))
     if arguments.speeds:
-        topology = topology.with_link_speeds(arguments.speeds)
+        with reading.errors_of(f"--speeds {arguments.speeds}"):
+            topology = topology.with_link_speeds(arguments.speeds)
     if arguments.measured:
         with reading.errors_of(arguments.measured):
             topology = topology.with_link_speeds(

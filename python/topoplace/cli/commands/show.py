@@ -1,17 +1,24 @@
-"""`topoplace show` prints the links of a topology by kind and speed, and draws it as a picture on request."""
+"""`topoplace show` prints the links of a topology by kind and speed, or a network as a tree; with -o it draws."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, options, reading, writing
+
+if TYPE_CHECKING:
+    from topoplace.topology.topology import Topology
 
 
 def add(commands: Any) -> None:
     """Add `topoplace show` and its arguments to the command line."""
     show = options.command(
-        commands, "show", "print a topology's links by kind and speed; with -o draw it", _run
+        commands,
+        "show",
+        "print a topology's links by kind and speed, or a network as a tree; with -o draw it",
+        _run,
     )
     options.add_topology(show)
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
@@ -20,19 +27,39 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.report import topology_text
+    from topoplace.report import fabric_text, topology_text
+    from topoplace.topology.fabric import Fabric
 
-    topology = reading.topology(arguments)
-    if arguments.one:
-        topology = topology.machine(arguments.one)
-    extension = "svg" if arguments.svg else "png"
-    picture = reading.output(arguments.output, f"{_file_name(topology.name)}.{extension}")
+    found = reading.described_object(arguments.topology, arguments)
+    if isinstance(found, Fabric):
+        for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
+            if given is not None:
+                raise ValueError(f"{flag}: {found.name} is a network alone; {flag} needs machines with GPUs")
+        fabric_text.show(found)
+        return
+    topology = reading.with_gpus(found, arguments.topology)
+    if arguments.one is not None:
+        with flags.named(name="--one"):
+            topology = topology.machine(arguments.one)
+    picture = _picture(topology, arguments)
     topology_text.show(topology)
     if picture:
         from topoplace.report import plots
 
         plots.topology(topology, picture)
         writing.wrote(picture, beside_json=False)
+
+
+def _picture(topology: Topology, arguments: argparse.Namespace) -> Path | None:
+    """Return the path of the picture that -o asks for; ValueError if there are too many GPUs for one."""
+    from topoplace.report.topology_plot import MAX_GPUS
+
+    if arguments.output is not None and topology.num_gpus > MAX_GPUS:
+        raise ValueError(
+            f"-o: {topology.num_gpus} GPUs are too many for a picture (at most {MAX_GPUS}); choose a machine with --one"
+        )
+    extension = "svg" if arguments.svg else "png"
+    return writing.picture(arguments.output, f"{_file_name(topology.name)}.{extension}")
 
 
 def _file_name(name: str) -> str:
