@@ -31,7 +31,18 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 def topology(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the argument TOPO names: a built-in machine or a file."""
-    return described(arguments.topology, arguments)
+    return with_gpus(topology_or_network(arguments), arguments.topology)
+
+
+def topology_or_network(arguments: argparse.Namespace) -> Any:
+    """Return what the argument TOPO names: a built-in machine, or the content of a file, a `Topology` or `Fabric`.
+
+    ValueError if options supply facts about a built-in machine, which leaves nothing open.
+    """
+    for flag in ("--gpu-model", "--assume-no-nvlink", "--assume"):
+        if getattr(arguments, flag[2:].replace("-", "_"), None) and is_built_in(arguments.topology):
+            raise ValueError(f"{flag}: {arguments.topology} is a built-in machine, which leaves nothing open")
+    return described_object(arguments.topology, arguments)
 
 
 def described(source: str, arguments: argparse.Namespace) -> Topology:
@@ -147,8 +158,10 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
         options["name"] = name
     with errors_of(source):
         form = discovery.format_of(data)
-        options |= _assumed(getattr(arguments, "assume", []), form)
-        found = form.parse(data, **options, template=template)
+        assumed = _assumed(getattr(arguments, "assume", []), form)
+        given_by = {"gpu_model": "--gpu-model"} | {key: f"--assume {key}" for key in assumed}
+        with flags.named(**given_by):
+            found = form.parse(data, **{**options, **assumed}, template=template)
         if template is not None and isinstance(found, Topology) and "template" not in form.options:
             raise ValueError("describes machines itself; --machine goes with a file about the network")
         return found

@@ -92,8 +92,8 @@ def _conclusions(
     machine = _MACHINES[0]
     gb_per_s = {row[1]: row[3] for row in placements if row[0] == machine}
     yield (
-        f"The choice of GPUs decides how fast a job communicates: on {machine}, the lowest free ids give a ring of four "
-        f"{gb_per_s['baseline']:.0f} GB/s, and mapa-preserve finds {gb_per_s['mapa-preserve']:.0f} GB/s."
+        f"The choice of GPUs decides how fast a job communicates: on {machine}, the lowest free ids give a ring of "
+        f"four {gb_per_s['baseline']:.0f} GB/s, and mapa-preserve finds {gb_per_s['mapa-preserve']:.0f} GB/s."
     )
     makespan = {(run.topology.name, run.policy): run.summary()["makespan"] for run in queues}
     saved = [

@@ -39,7 +39,7 @@ class _Domain:
 def show(fabric: Fabric) -> None:
     """Print `fabric` as a tree of at most about 60 lines, saying what is left out, and its notes."""
     counts = [f"{len(set(level.domains) - {None})} x {level.name}" for level in reversed(fabric.levels)]
-    print(f"{tables.plain(fabric.name)}: {', '.join([*counts, f'{len(fabric.machines)} machines'])}")
+    print(tables.plain(f"{fabric.name}: {', '.join([*counts, f'{len(fabric.machines)} machines'])}"))
     for line in _tree_lines(_tree(fabric)):
         print(line)
     for note in fabric.notes:

@@ -90,13 +90,13 @@ def _show_machine(topology: Topology) -> None:
     for what, count in parts.items():
         print(f"{what}: {count}")
     if topology.nics:
-        print(f"network adapters: {', '.join(nic.name for nic in topology.nics)}")
+        print(tables.plain(f"network adapters: {', '.join(nic.name for nic in topology.nics)}"))
     if topology.partitions:
         print(f"only these sets of GPUs may be given to a job: {' '.join(map(str, topology.partitions))}")
     for gpu in topology.unhealthy_gpus:
-        print(f"unhealthy: {topology.gpus[gpu].name}")
+        print(tables.plain(f"unhealthy: {topology.gpus[gpu].name}"))
     for note in topology.notes:
-        print(f"note: {note}")
+        print(tables.plain(f"note: {note}"))
 
 
 def _show_pairs(topology: Topology) -> None:
@@ -135,6 +135,7 @@ def _show_fabric(topology: Topology) -> None:
     columns = ("level", "domains", "machines each", "in none", "kind", "GB/s", "oversubscription")
     tables.show(columns, rows, title)
     machines = Counter(topology.template_of)
-    print(", ".join(f"{machines[i]} x {template.name}" for i, template in enumerate(topology.templates)))
+    names = [f"{machines[i]} x {template.name}" for i, template in enumerate(topology.templates)]
+    print(tables.plain(", ".join(names)))
     for note in topology.notes:
-        print(f"note: {note}")
+        print(tables.plain(f"note: {note}"))

@@ -206,14 +206,21 @@ def _mapa(arguments: argparse.Namespace) -> None:
 
 def _artifact_log(arguments: argparse.Namespace) -> None:
     from topoplace.papers import mapa
+    from topoplace.simulate import Workload
 
     missing = [f"--{name}" for name in ("jobs", "topology", "policy") if not getattr(arguments, name)]
     if missing:
         raise ValueError(
             f"{' and '.join(missing)} missing: the artifact's log needs --jobs, --topology and --policy"
         )
-    topology = mapa.machine_named(arguments.topology) or reading.text(arguments.topology)
+    topology = mapa.machine_named(arguments.topology)
+    if topology is None:
+        topology = reading.text(arguments.topology)
+        with reading.errors_of(arguments.topology):
+            mapa.parse_topology(topology)  # here, so that errors name the file
     jobs = reading.text(arguments.jobs)
+    with reading.errors_of(arguments.jobs):
+        Workload.from_mapa(jobs)
     output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write")
     with flags.named(policy="--policy"):
         log = mapa.run_artifact(jobs, topology, arguments.policy)
