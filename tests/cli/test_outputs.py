@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from command_line import Call
 
 GRAPH = "4 3\n2\n1 3\n2 4\n3\n"
@@ -79,6 +80,16 @@ def test_a_missing_package_is_named_before_the_work(
     done = call(*command.split(), "-o", "pictures")
     assert (done.code, done.out) == (2, "")
     assert done.err == "topoplace: -o (a picture) needs matplotlib: pip install 'topoplace[plot]'\n"
+    assert not (here / "pictures").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "place"])
+def test_too_many_gpus_for_a_picture_are_named_before_the_work(here: Path, call: Call, command: str) -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 33)
+    (here / "large.json").write_text(topology.to_json())
+    done = call(command, "large.json", "-o", "pictures")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "topoplace: -o: 264 GPUs are too many for a picture (at most 256)\n"
     assert not (here / "pictures").exists()
 
 

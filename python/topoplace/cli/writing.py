@@ -45,6 +45,18 @@ def picture(path: Path | None, name: str) -> Path | None:
     return None if created is None else created / name
 
 
+def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None:
+    """Return the path of the picture `name` of a topology in the directory `path`, which is created; None stays None.
+
+    Raises ValueError if `num_gpus` GPUs are too many for a picture, and the errors of `directory`.
+    """
+    from topoplace.report.topology_plot import MAX_GPUS
+
+    if path is not None and num_gpus > MAX_GPUS:
+        raise ValueError(f"-o: {num_gpus} GPUs are too many for a picture (at most {MAX_GPUS})")
+    return picture(path, name)
+
+
 def file(path: Path, flag: str = "-o") -> Path:
     """Create the directory of the output file `path` if missing, and return `path`.
 

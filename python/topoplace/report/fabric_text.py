@@ -28,8 +28,8 @@ class _Domain:
 
     name: str
     level: str
-    domains: dict[tuple[str, str], _Domain] = field(default_factory=dict)
-    machines: list[str] = field(default_factory=list)
+    domains: dict[tuple[str, str], _Domain] = field(default_factory=dict[tuple[str, str], "_Domain"])
+    machines: list[str] = field(default_factory=list[str])
 
     def num_machines(self) -> int:
         """Return the number of machines in this domain and in those below it."""

@@ -133,7 +133,10 @@ def _show_fabric(topology: Topology) -> None:
         )
     title = f"{topology.name}: {topology.num_machines} machines, {topology.num_gpus} GPUs"
     columns = ("level", "domains", "machines each", "in none", "kind", "GB/s", "oversubscription")
-    tables.show(columns, rows, title)
+    if rows:
+        tables.show(columns, rows, title)
+    else:
+        print(tables.plain(title))
     machines = Counter(topology.template_of)
     names = [f"{machines[i]} x {template.name}" for i, template in enumerate(topology.templates)]
     print(tables.plain(", ".join(names)))

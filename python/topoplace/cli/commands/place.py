@@ -79,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> int:
     job = _job(arguments)
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
-    picture = writing.picture(arguments.output, "placement.png")
+    picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
     explained = policy.explain(job, cluster, top=arguments.top)
     placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topoplace.cli import flags, options, reading, writing
-
-if TYPE_CHECKING:
-    from topoplace.topology.topology import Topology
 
 
 def add(commands: Any) -> None:
@@ -41,25 +37,15 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.one is not None:
         with flags.named(name="--one"):
             topology = topology.machine(arguments.one)
-    picture = _picture(topology, arguments)
+    extension = "svg" if arguments.svg else "png"
+    name = f"{_file_name(topology.name)}.{extension}"
+    picture = writing.topology_picture(arguments.output, name, topology.num_gpus)
     topology_text.show(topology)
     if picture:
         from topoplace.report import plots
 
         plots.topology(topology, picture)
         writing.wrote(picture, beside_json=False)
-
-
-def _picture(topology: Topology, arguments: argparse.Namespace) -> Path | None:
-    """Return the path of the picture that -o asks for; ValueError if there are too many GPUs for one."""
-    from topoplace.report.topology_plot import MAX_GPUS
-
-    if arguments.output is not None and topology.num_gpus > MAX_GPUS:
-        raise ValueError(
-            f"-o: {topology.num_gpus} GPUs are too many for a picture (at most {MAX_GPUS}); choose a machine with --one"
-        )
-    extension = "svg" if arguments.svg else "png"
-    return writing.picture(arguments.output, f"{_file_name(topology.name)}.{extension}")
 
 
 def _file_name(name: str) -> str:
