@@ -439,6 +439,7 @@ def odd(tmp_path: Path) -> Path:
     (tmp_path / "prose").write_text("It was a dark and stormy night.\n")
     (tmp_path / "cut.json").write_text('{"format": "topoplace.topology", ')
     (tmp_path / "jobs.csv").write_text("pattern,gpus,submit,run_time\nring,two,0,1\n")
+    (tmp_path / "header.csv").write_text("job_id,submit_s,num_gpus,duration_s\n")
     (tmp_path / "folder").mkdir()
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(1 << 40)  # takes no room on the disk, and no memory if it is not read
@@ -477,6 +478,10 @@ def odd(tmp_path: Path) -> Path:
         ("place summit --top 0", "--top: 0 is not at least 1"),
         ("simulate summit --jobs jobs.csv", "jobs.csv: line 2: gpus = 'two', not a number"),
         ("simulate summit --jobs nothing.csv", "nothing.csv: No such file"),
+        ("simulate summit --jobs header.csv", "topoplace: header.csv: contains no job\n"),
+        ("discover --from prose --numa empty", "prose: "),
+        ("discover --from summit --numa empty", "topoplace: empty: empty\n"),
+        ("discover --from summit --measured empty", "topoplace: empty: empty\n"),
         ("simulate summit --num-jobs=-5", "--num-jobs: -5 is not at least 1"),
         ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
         ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),

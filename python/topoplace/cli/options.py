@@ -77,10 +77,14 @@ def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--gpus-per-node", 1, what)
 
 
-def add_count(parser: argparse.ArgumentParser, name: str, default: int, what: str) -> None:
-    """Add an option called `name` whose value is an integer N of at least 1; `what` is its help text."""
+def add_count(
+    parser: argparse.ArgumentParser, name: str, default: int, what: str, most: int = _MAX_COUNT
+) -> None:
+    """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text."""
     help_text = f"{what} (default: {default})"
-    parser.add_argument(name, type=count, default=default, metavar="N", help=help_text)
+    parser.add_argument(
+        name, type=lambda text: _whole(text, 1, most), default=default, metavar="N", help=help_text
+    )
 
 
 def add_timeout(parser: argparse.ArgumentParser, consequence: str) -> None:

@@ -137,6 +137,8 @@ def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None)
         read = _read_jobs(text, arguments, profile)
     if read.report and (read.report.skipped or read.report.unused):
         print(f"{arguments.jobs}: {read.report}", file=sys.stderr)
+    if not len(read):
+        raise ValueError(f"{arguments.jobs}: contains no job")
     return read
 
 

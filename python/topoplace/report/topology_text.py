@@ -119,7 +119,7 @@ def _show_fabric(topology: Topology) -> None:
         domains = Counter(level.domains)
         unknown = domains.pop(None, 0)
         gb_per_s = link.gb_per_s * level.oversubscription
-        sizes = f"{min(domains.values())}-{max(domains.values())}" if domains else "-"
+        sizes = "-".join(map(str, sorted({min(domains.values()), max(domains.values())}))) if domains else "-"
         rows.append(
             (
                 level.name,

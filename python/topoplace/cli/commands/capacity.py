@@ -55,7 +55,8 @@ def _run(arguments: argparse.Namespace) -> None:
     jobs = _jobs(arguments, catalogue)
     with flags.named(gap="--gap"):
         planner = _planner(arguments)
-    problem = Problem.of(jobs, catalogue, arguments.nodes)
+    with flags.named(num_nodes="--nodes"):
+        problem = Problem.of(jobs, catalogue, arguments.nodes)
     before = time.perf_counter()
     plan = planner.plan(problem)
     facts = _facts(plan, jobs, catalogue, planner.name, time.perf_counter() - before)

@@ -128,16 +128,16 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
     from topoplace.discovery.measurements import p2p_and_nccl_tests
 
     if arguments.numa:
+        text = reading.content(arguments.numa)
         with reading.errors_of(arguments.numa):
-            topology = numactl.joined(topology, numactl.parse(reading.content(arguments.numa)))
+            topology = numactl.joined(topology, numactl.parse(text))
     if arguments.speeds:
         with reading.errors_of(f"--speeds {arguments.speeds}"):
             topology = topology.with_link_speeds(arguments.speeds)
     if arguments.measured:
+        text = reading.content(arguments.measured)
         with reading.errors_of(arguments.measured):
-            topology = topology.with_link_speeds(
-                p2p_and_nccl_tests.parse(reading.content(arguments.measured))
-            )
+            topology = topology.with_link_speeds(p2p_and_nccl_tests.parse(text))
     return topology
 
 

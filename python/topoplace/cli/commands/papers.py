@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from topoplace.papers.claims import Claim
 
 
+_MAX_NODES = 100_000
+
+
 def add(commands: Any) -> None:
     """Add `topoplace papers` to the command line, with one subcommand per paper."""
     papers = options.command(commands, "papers", "reproduce a paper's numbers")
@@ -107,7 +110,7 @@ def _add_tsubame(papers: Any) -> None:
         help="use this log (Standard Workload Format, PBS accounting) instead of a generated one",
     )
     options.add_gpus_per_node(parser)
-    options.add_count(parser, "--nodes", 480, "number of nodes of the cluster")
+    options.add_count(parser, "--nodes", 480, "number of nodes of the cluster", _MAX_NODES)
 
 
 def _tsubame(arguments: argparse.Namespace) -> None:
