@@ -6,6 +6,9 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 
+_LONGEST_NAME = 20
+"""Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
+
 Colours = Sequence[str | Sequence[str]]
 """For each row, the name of a colour (as in the package rich) or "", or a list of such names, one per cell."""
 
@@ -46,14 +49,19 @@ def _show_rich(
         from rich.text import Text
     except ImportError:
         return False
+    console = Console()
+    longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
+    if sum(min(length, _LONGEST_NAME) + 3 for length in longest) > console.width:
+        return False  # too narrow for a table: the terminal breaks lines of plain text, not numbers
     table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
-    for column, right in zip(columns, numeric, strict=True):
-        table.add_column(column, justify="right" if right else "left")
+    for column, length, right in zip(columns, longest, numeric, strict=True):
+        whole = not right and length <= _LONGEST_NAME
+        table.add_column(Text(column), justify="right" if right else "left", no_wrap=whole, overflow="fold")
     for i, row in enumerate(cells):
         colour = colours[i] if colours else ""
         shades = [colour] * len(row) if isinstance(colour, str) else colour
         table.add_row(*map(Text, row, shades))
-    Console().print(table)
+    console.print(table)
     return True
 
 
