@@ -198,6 +198,16 @@ def test_rejected_jobs_are_counted_with_the_reason(here: Path, call: Call) -> No
     assert "* best: fewest jobs rejected, then lowest makespan" in done.out
 
 
+@pytest.mark.parametrize("command", ["simulate", "compare --policies baseline"])
+def test_a_long_run_adds_nothing_to_its_table(
+    command: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topoplace.simulate.progress._DELAY_SECONDS", -1.0)
+    done = call(*command.split(), "summit", "--num-jobs", "200")
+    assert done.out.startswith("200 jobs on summit")
+    assert done.err == ""
+
+
 def test_rejections_of_some_policies_name_them(here: Path, call: Call) -> None:
     (here / "trace.csv").write_text(
         "job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,1,10,0\n"

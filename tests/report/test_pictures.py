@@ -101,3 +101,17 @@ def test_many_gpus_and_sizes_are_drawn_in_few_colours(drawn: list[Any], tmp_path
     plots.gantt(simulate(topology, workload, tp.policies.get("baseline")), tmp_path / "unused.png")
     labels = [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
     assert labels == ["1", "2-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
+
+
+def test_jobs_that_are_not_sensitive_are_compared_by_their_waiting(drawn: list[Any]) -> None:
+    workload = Workload([tp.JobGraph.ring(2)] * 9, [0.0] * 9, [10.0] * 9)
+    topology = tp.machines.get("minsky")
+    results = [simulate(topology, workload, tp.policies.get(name)) for name in ("baseline", "fcfs")]
+    plots.comparison(results, "unused.png")
+    wait, slowdown = drawn[0].axes
+    assert (wait.get_title(), slowdown.get_title()) == (
+        "minsky: waiting time (s)",
+        "minsky: slowdown incl. wait",
+    )
+    assert all(len(axes.patches) == 2 for axes in (wait, slowdown))
+    assert wait.get_xlim()[1] > 40

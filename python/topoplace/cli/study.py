@@ -111,7 +111,7 @@ class Study:
             policy,
             performance=self.model,
             seed=self.arguments.seed,
-            progress=not self.arguments.json,
+            progress=sys.stderr is not None and sys.stderr.isatty(),
             hosts=self.hosts,
         )
 

@@ -4,7 +4,6 @@
 # pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 def comparison(results: Sequence[Result], path: str | Path) -> None:
     """Draw box plots of bandwidth-sensitive jobs' effective bandwidth and run time, one box per result.
 
+    If no bandwidth-sensitive job ran on a topology, they are of the waiting time and the slowdown of all jobs instead.
     Each topology has a row of two plots. Boxes extend from the 25th to the 75th percentile, whiskers from the minimum
     to the maximum. A result without such jobs has no box.
     """
@@ -32,16 +32,26 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
     heights = [0.7 + 0.24 * len(group) for group in by_topology.values()]
     figure, grid = figures.new(11, 0.6 + sum(heights), rows=len(by_topology), columns=2, heights=heights)
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
-        bandwidth = [score_of(result.sensitive, "effective_bandwidth") for result in group]
-        run_time = [result.sensitive["run_time"] for result in group]
-        _boxes(row[0], bandwidth, f"{figures.literal(name)}: effective bandwidth (GB/s), more is better")
-        _boxes(row[1], run_time, f"{figures.literal(name)}: run time (s), less is better")
-        policies = [figures.literal(result.policy) for result in group]
-        row[0].set_yticks(range(len(group)), policies, fontsize=9)
-        row[1].set_yticks(range(len(group)), [""] * len(group))
-    title = "Bandwidth-sensitive jobs: median, middle half (box), least and most (whiskers)"
-    figure.suptitle(title, fontsize=12)
+        for axes, (what, values) in zip(row, _panels(group), strict=True):
+            _boxes(axes, values, f"{figures.literal(name)}: {what}")
+            axes.set_yticks(range(len(group)), [""] * len(group))
+        row[0].set_yticklabels([figures.literal(result.policy) for result in group], fontsize=9)
+    figure.suptitle("Median (line), middle half (box), least and most (whiskers) of jobs", fontsize=12)
     figures.save(figure, path)
+
+
+def _panels(group: Sequence[Result]) -> list[tuple[str, list[Any]]]:
+    """Return title and values of the two plots for the results on one topology."""
+    if any(len(result.sensitive) for result in group):
+        bandwidth = [score_of(result.sensitive, "effective_bandwidth") for result in group]
+        return [
+            ("effective bandwidth of sensitive jobs (GB/s)", bandwidth),
+            ("run time of sensitive jobs (s)", [result.sensitive["run_time"] for result in group]),
+        ]
+    return [
+        ("waiting time (s)", [result.jobs["wait"] for result in group]),
+        ("slowdown incl. wait", [result.jobs["slowdown_with_wait"] for result in group]),
+    ]
 
 
 def _boxes(axes: Axes, values: Sequence[Any], title: str) -> None:
@@ -50,7 +60,7 @@ def _boxes(axes: Axes, values: Sequence[Any], title: str) -> None:
 
     halo = [withStroke(linewidth=3.4, foreground="#ffffff")]  # shows the median on dark boxes
     boxes = axes.boxplot(
-        [value[~np.isnan(value)] if len(value) else [math.nan] for value in values],
+        [value[~np.isnan(value)] for value in values],
         positions=range(len(values)),
         orientation="horizontal",
         whis=(0, 100),
