@@ -35,7 +35,8 @@ BASES = {
 NO_FILE = ("nowhere/none", "empty")
 COUNT = ("0", "-1", "x", "1.5", "nan", "10000000", "9" * 5000)
 SECONDS = ("-1", "nan", "inf", "x", "")
-DIRECTORY = ("topo.txt", "topo.txt/below", "/proc/none")
+LONG = "a" * 300
+DIRECTORY = ("topo.txt", "topo.txt/below", "/proc/none", LONG)
 MODEL = ("V10",)
 ASSUMED = ("x", "zz=1", "gpu_model=V10", "pcie_gb_per_s=-1")
 
@@ -52,8 +53,8 @@ WRONG = {
     "--one": ("x", ""),
     "-o": DIRECTORY,
     "profile build -o": ("profile.txt", "topo.txt/x.json", "folder.json"),
-    "partition -o": ("topo.txt/x", "folder.json"),
-    "flow -o": ("topo.txt/x", "folder.json"),
+    "partition -o": ("topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
+    "flow -o": ("topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
     "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
     "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),

@@ -208,6 +208,15 @@ def test_a_long_run_adds_nothing_to_its_table(
     assert done.err == ""
 
 
+def test_names_in_messages_cannot_control_the_terminal(here: Path, call: Call) -> None:
+    (here / "trace.csv").write_text(
+        "job_id,submit_s,num_gpus,duration_s,gpu_type\na,0,1,10,\x1b[31mred\nb,0,1,10,\n"
+    )
+    out = call("simulate", "summit", "--jobs", "trace.csv").out
+    assert "needs 1 \\x1b[31mred GPU" in out
+    assert "\x1b" not in out + call("show", "\x1b[31mred").err
+
+
 def test_rejections_of_some_policies_name_them(here: Path, call: Call) -> None:
     (here / "trace.csv").write_text(
         "job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,1,10,0\n"

@@ -24,8 +24,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(message: str) -> str:
-    """Return `message` as one line of at most 400 characters; the rest is cut off."""
+    """Return `message` as one line of at most 400 printable characters: others are escaped, and the rest is cut off."""
     line = " ".join(message.split())
+    line = line if line.isprintable() else ascii(line)[1:-1]  # names may be untrusted
     return line if len(line) <= _MAX_MESSAGE_LENGTH else f"{line[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 

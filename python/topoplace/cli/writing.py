@@ -12,6 +12,7 @@ from typing import Any
 
 _MAX_SHOWN = 20
 """Maximum number of items of a list that a table shows; JSON output has all items."""
+_MAX_NAME_BYTES = 255
 
 
 def as_json(value: Any) -> None:
@@ -62,9 +63,11 @@ def file(path: Path, flag: str = "-o") -> Path:
 
     Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written.
     """
-    if path.is_dir():
-        raise ValueError(f"{flag} {path}: a directory; a file is needed")
     _create(path.parent, flag, path)
+    if os.path.isdir(path):
+        raise ValueError(f"{flag} {path}: a directory; a file is needed")
+    if len(os.fsencode(path.name)) > _MAX_NAME_BYTES:
+        raise ValueError(f"{flag} {path}: the name has more than {_MAX_NAME_BYTES} bytes")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{flag} {path}: no permission to write")
     return path

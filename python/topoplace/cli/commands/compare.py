@@ -104,10 +104,12 @@ def _best(rows: Sequence[dict[str, Any]]) -> set[int]:
 
 def _print_rejections(results: Sequence[Result]) -> None:
     """Print why jobs were rejected: a line for each reason and number of jobs, with the policies for which it holds."""
+    from topoplace.report import tables
+
     policies: dict[tuple[str, int], list[str]] = {}
     for result in results:
         for reason, count in result.rejections().items():
             policies.setdefault((reason, count), []).append(result.policy)
     for (reason, count), names in policies.items():
         where = "all policies" if len(names) == len(results) else ", ".join(names)
-        print(f"rejected {count} under {where}: {reason}")
+        print(tables.plain(f"rejected {count} under {where}: {reason}"))

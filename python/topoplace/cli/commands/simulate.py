@@ -63,4 +63,4 @@ def _print(result: Result) -> None:
     for reason in measures.reasons_for_dashes(summary, [summary]):
         print(reason)
     for reason, count in result.rejections().items():
-        print(f"rejected {count}: {reason}")
+        print(tables.plain(f"rejected {count}: {reason}"))
