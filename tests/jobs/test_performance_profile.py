@@ -241,7 +241,11 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
         (("show", "-"), b"\x1f\x8b" + b"x" * 30, "standard input: damaged gzip"),
         (("show", "-"), RUNS.encode(), "line 3: already measured in line 2"),
         (("build", "-", "-o", "p.txt"), RUNS.encode(), "-o p.txt: neither .csv nor .json"),
-        (("build", "-", "-o", "p.csv", "--percentile", "101"), RUNS.encode(), "topoplace: --percentile = 101"),
+        (
+            ("build", "-", "-o", "p.csv", "--percentile", "101"),
+            RUNS.encode(),
+            "topoplace: --percentile = 101",
+        ),
         (("build", "-", "-o", "p.csv"), HEADER.encode() + b"solo,a,1,x,,,,,1\n", "line 2: gpus = 'x'"),
         (("build", "-", "-o", "p.csv"), HEADER.encode(), "standard input: no measurement"),
         (

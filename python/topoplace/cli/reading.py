@@ -31,18 +31,18 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 def topology(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the argument TOPO names: a built-in machine or a file."""
-    return with_gpus(topology_or_network(arguments), arguments.topology)
+    return with_gpus(topology_or_network(arguments.topology, arguments), arguments.topology)
 
 
-def topology_or_network(arguments: argparse.Namespace) -> Any:
-    """Return what the argument TOPO names: a built-in machine, or the content of a file, a `Topology` or `Fabric`.
+def topology_or_network(source: str, arguments: argparse.Namespace) -> Any:
+    """Return what `source`, the only one of a command, names: a `Topology`, a `Fabric`, or another object.
 
     ValueError if options supply facts about a built-in machine, which leaves nothing open.
     """
     for flag in ("--gpu-model", "--assume-no-nvlink", "--assume"):
-        if getattr(arguments, flag[2:].replace("-", "_"), None) and is_built_in(arguments.topology):
-            raise ValueError(f"{flag}: {arguments.topology} is a built-in machine, which leaves nothing open")
-    return described_object(arguments.topology, arguments)
+        if getattr(arguments, flag[2:].replace("-", "_"), None) and is_built_in(source):
+            raise ValueError(f"{flag}: {source} is a built-in machine, which leaves nothing open")
+    return described_object(source, arguments)
 
 
 def described(source: str, arguments: argparse.Namespace) -> Topology:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from topoplace.discovery.text import host_list
@@ -64,7 +65,7 @@ def _tree_lines(root: _Domain) -> Sequence[str]:
     marks = _LINES_OF_TREES if _can_print("".join(_LINES_OF_TREES)) else _ASCII_LINES
     lines: list[str] = []
     for most in _BRANCHES_SHOWN:
-        lines = list(_branches(root, most, marks, top=True))
+        lines = list(islice(_branches(root, most, marks, top=True), None if most == 1 else MAX_LINES + 1))
         if len(lines) <= MAX_LINES:
             break
     return lines
@@ -78,7 +79,7 @@ def _branches(domain: _Domain, most: int, marks: Sequence[str], *, top: bool = F
     if hidden:
         machines = sum(below.num_machines() for below in hidden)
         levels = " and ".join(dict.fromkeys(below.level for below in hidden))
-        parts.append((f"and {len(hidden)} more of {levels}, with {machines} machines", None))
+        parts.append((f"and {len(hidden)} more ({levels}) with {machines} machines", None))
     if domain.machines and (inner or top):
         parts.insert(0, (_names(domain.machines), None))
     for i, (text, below) in enumerate(parts):

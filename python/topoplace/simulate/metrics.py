@@ -167,7 +167,10 @@ class Result:
         return pd.DataFrame({**plain, **{name: scores[name] for name in scores.dtype.names or ()}})
 
     def gantt(self, path: str | Path) -> None:
-        """Write a Gantt chart of jobs on GPUs to `path` (.png, .svg, .pdf). Needs matplotlib."""
+        """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
+
+        Needs matplotlib.
+        """
         from topoplace.report import plots
 
         plots.gantt(self, path)

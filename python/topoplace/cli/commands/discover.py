@@ -95,7 +95,7 @@ def _found(arguments: argparse.Namespace) -> Topology:
         return _joined(arguments)
     (source,) = arguments.files
     if reading.is_built_in(source):
-        return reading.described(source, arguments)
+        return reading.with_gpus(reading.topology_or_network(source, arguments), source)
     found = reading.parsed(source, arguments, machine)
     if isinstance(found, Fabric):
         if machine is None:

@@ -26,7 +26,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from topoplace.report import fabric_text, topology_text
     from topoplace.topology.fabric import Fabric
 
-    found = reading.topology_or_network(arguments)
+    found = reading.topology_or_network(arguments.topology, arguments)
     if isinstance(found, Fabric):
         for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
             if given is not None:
