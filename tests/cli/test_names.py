@@ -68,9 +68,9 @@ def test_standard_input_and_pipes_have_no_file_name(tmp_path: Path) -> None:
     writer.join()
 
 
-@pytest.mark.parametrize("name", ["réseau.txt", ".txt", "two words.tar.txt", "a\nb", b"\xff.txt"])
-def test_any_file_name_will_do(tmp_path: Path, name: str | bytes) -> None:
-    path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
+@pytest.mark.parametrize("name", ["réseau.txt".encode(), b".txt", b"two words.txt", b"a\nb", b"\xff.txt"])
+def test_any_file_name_will_do(tmp_path: Path, name: bytes) -> None:
+    path = os.path.join(os.fsencode(tmp_path), name)
     with open(path, "w", encoding="utf-8") as file:
         file.write(TOPO_M)
     done = run("show", os.fsdecode(path))
