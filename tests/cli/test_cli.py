@@ -115,7 +115,7 @@ def test_discover_joins_a_network_with_what_its_machines_are_like(tmp_path: Path
     assert "4 x dgx-h100" in succeed(*read, cwd=tmp_path)
     done = run("discover", "--from", "topology.conf", cwd=tmp_path)
     assert "describes a network of 4 machines; describe them with --machine TOPO" in done.stderr
-    assert "describes a network, not machines with GPUs" in run("show", "topology.conf", cwd=tmp_path).stderr
+    assert "describes a network, not machines with GPUs" in run("place", "topology.conf", cwd=tmp_path).stderr
 
 
 def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) ->
 
 def test_place_takes_the_best_and_says_how_to_use_it() -> None:
     placed = succeed("place", "dgx1-v100", "--gpus", "3", "--sensitive")
-    assert placed.splitlines()[2].split()[:5] == ["0", "2", "3", "125", "57.858"]
+    assert placed.splitlines()[2].split()[:5] == ["0", "2", "3", "125", "57.9"]
     assert placed.splitlines()[-1] == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2,3"
 
 
@@ -218,7 +218,9 @@ def test_topologies_from_text_json_and_standard_input(tmp_path: Path) -> None:
     text.write_text(TOPO_M)
     described.write_text(tp.machines.get("minsky").to_json())
     for source, stdin in ((text, ""), ("-", TOPO_M)):
-        placed = succeed("place", source, "--gpus", "2", "--sensitive", "--gpu-model", "V100", stdin=stdin)
+        placed = succeed(
+            *("place", source, "--gpus", "2", "--sensitive", "--assume", "gpu_model=V100"), stdin=stdin
+        )
         assert placed.splitlines()[2].split()[:3] == ["0", "1", "50"]
     assert "minsky: GB/s" in succeed("show", described)
     assert "minsky: GB/s" in succeed("show", "-", stdin=described.read_text("utf-8"))
@@ -409,11 +411,19 @@ def test_papers_mapa_prints_its_rows_as_json(tmp_path: Path) -> None:
 def test_demo(tmp_path: Path) -> None:
     shown = succeed("demo", cwd=tmp_path)
     assert "cubemesh-16" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    bandwidth = {row[1]: row[6] for row in rows if row[:1] == ["dgx1-v100"] and len(row) == 9}
+    lowest, best = bandwidth["baseline"], bandwidth["mapa-preserve"]
+    first, second, third = shown.split("What to take home:\n")[1].splitlines()
+    assert f"a ring of four {lowest} GB/s, and mapa-preserve finds {best} GB/s." in first
+    makespan = {row[1]: float(row[-1]) for row in rows if row[:1] == ["torus2d-16"] and len(row) == 6}
+    assert f"{1 - makespan['mapa-preserve'] / makespan['baseline']:.0%} on torus2d-16" in second
+    assert "3 of 6 jobs get less than they ask for under fcfs, 0 under topo-aware-p" in third
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "comparison.png",
         "dgx1-v100.png",
-        "five-jobs.png",
         "gantt.png",
+        "six-jobs.png",
     ]
 
 
@@ -429,6 +439,7 @@ def odd(tmp_path: Path) -> Path:
     (tmp_path / "prose").write_text("It was a dark and stormy night.\n")
     (tmp_path / "cut.json").write_text('{"format": "topoplace.topology", ')
     (tmp_path / "jobs.csv").write_text("pattern,gpus,submit,run_time\nring,two,0,1\n")
+    (tmp_path / "header.csv").write_text("job_id,submit_s,num_gpus,duration_s\n")
     (tmp_path / "folder").mkdir()
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(1 << 40)  # takes no room on the disk, and no memory if it is not read
@@ -452,15 +463,14 @@ def odd(tmp_path: Path) -> Path:
         ("show prose", "prose: "),
         ("show cut.json", "cut.json: not JSON"),
         ("show -", "standard input: empty"),
-        ("show summit -o nowhere", "-o nowhere: no such directory"),
         ("show summit -o prose", "-o prose: not a directory"),
         ("place summit --busy 99", "--busy '99': GPU 99: the GPUs are 0..5"),
         ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
         ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
         ("place summit --busy a", "--busy 'a': not GPU numbers"),
-        ("place summit --gpus 0", "k = 0"),
+        ("place summit --gpus 0", "--gpus = 0 is not in 1.."),
         ("place summit --gpus 99999", "--gpus '99999': more than 4096"),
-        ("place summit --gpus=-3", "k = -3"),
+        ("place summit --gpus=-3", "--gpus = -3 is not in 1.."),
         ("place summit --gpus four", "--gpus 'four': not a number"),
         ("place summit --gpus 2x2", "--gpus '2x2': a ring takes one number"),
         ("place summit --pattern knot", "--pattern 'knot': not one of ring"),
@@ -468,6 +478,10 @@ def odd(tmp_path: Path) -> Path:
         ("place summit --top 0", "--top: 0 is not at least 1"),
         ("simulate summit --jobs jobs.csv", "jobs.csv: line 2: gpus = 'two', not a number"),
         ("simulate summit --jobs nothing.csv", "nothing.csv: No such file"),
+        ("simulate summit --jobs header.csv", "topoplace: header.csv: contains no job\n"),
+        ("discover --from prose --numa empty", "prose: "),
+        ("discover --from summit --numa empty", "topoplace: empty: empty\n"),
+        ("discover --from summit --measured empty", "topoplace: empty: empty\n"),
         ("simulate summit --num-jobs=-5", "--num-jobs: -5 is not at least 1"),
         ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
         ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
@@ -476,7 +490,7 @@ def odd(tmp_path: Path) -> Path:
         ("papers mapa --artifact folder", "folder: has no results-MACHINE-POLICY-JOBS.txt"),
         ("papers mapa --jobs jobs.csv", "--topology and --policy missing"),
         ("papers mapa --jobs jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
-        ("demo -o prose", "prose: File exists"),
+        ("demo -o prose", "-o prose: not a directory"),
         ("", "the following arguments are required: COMMAND"),
         ("dance", "invalid choice: 'dance'"),
     ],

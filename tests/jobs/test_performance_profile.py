@@ -221,8 +221,8 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
         assert "2 times alone, 1 beside" in out
         code, out, err = topoplace("show", tmp_path / name)
         assert (code, err) == (0, "")
-        assert re.search(r"a/1 +2 +13.8 +20 +- +1.449\n", out)
-        assert re.search(r"% longer on 2 GPUs, beside a job on 2\nname +b/1\na/1 +25.0\n", out)
+        assert re.search(r"a/1 +2 +13.8 +20 +- +1.45\n", out)
+        assert re.search(r"% longer on 2 GPUs, beside a job on 2\nname +b/1\na/1 +25\n", out)
     least = tmp_path / "least.csv"
     assert topoplace("build", "-", "-o", least, "--percentile", "0", stdin=RUNS.encode())[0] == 0
     rows = json.loads(topoplace("show", "-", "--json", stdin=gzip.compress(least.read_bytes()))[1])
@@ -241,7 +241,11 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
         (("show", "-"), b"\x1f\x8b" + b"x" * 30, "standard input: damaged gzip"),
         (("show", "-"), RUNS.encode(), "line 3: already measured in line 2"),
         (("build", "-", "-o", "p.txt"), RUNS.encode(), "-o p.txt: neither .csv nor .json"),
-        (("build", "-", "-o", "p.csv", "--percentile", "101"), RUNS.encode(), "topoplace: percentile = 101"),
+        (
+            ("build", "-", "-o", "p.csv", "--percentile", "101"),
+            RUNS.encode(),
+            "topoplace: --percentile = 101",
+        ),
         (("build", "-", "-o", "p.csv"), HEADER.encode() + b"solo,a,1,x,,,,,1\n", "line 2: gpus = 'x'"),
         (("build", "-", "-o", "p.csv"), HEADER.encode(), "standard input: no measurement"),
         (

@@ -369,7 +369,7 @@ def test_manifests_and_the_command(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("topoplace")), "papers", "sc17", "--quick", "--json"]
     more = ["--lists", str(tmp_path), "-o", str(tmp_path)]
     done = subprocess.run([*command, *more], capture_output=True, timeout=120, check=True)
-    assert len(list(tmp_path.glob("sc17-five-jobs-*.png"))) == 4
+    assert len(list(tmp_path.glob("sc17-six-jobs-*.png"))) == 4
     printed = {row["id"]: row for row in json.loads(done.stdout)}
     assert printed["1.23 published 100 wait"]["ours"] == printed["1.23 drawn 0 wait"]["ours"]
     (tmp_path / "p.json").write_text(authors_profile().to_json())

@@ -74,6 +74,18 @@ def test_tables_on_a_terminal(
     assert ("─" in shown) == has_rich
 
 
+@pytest.mark.parametrize("width", [20, 30, 40, 80])
+def test_a_narrow_terminal_cuts_no_name_and_breaks_no_number(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [("mapa-preserve", 12345.0, 1.5, 2.5), ("topo-aware *", 1.0, 123456.0, 3.5)]
+    tables.show(("policy", "makespan in seconds", "throughput speed-up", "x"), rows, "Title")
+    shown = capsys.readouterr().out.split()
+    assert {"mapa-preserve", "12345", "1.5", "123456", "3.5", "topo-aware"} <= set(shown)
+
+
 @pytest.mark.parametrize("has_rich", [True, False])
 def test_a_long_run_shows_a_bar_where_rich_is(has_rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))
 
@@ -29,3 +30,17 @@ def assert_command_refuses(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == done.stderr.count("\n") == 1
+
+
+class Called(NamedTuple):
+    """What a command did in the process of the test: its exit code, standard output and standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Call(Protocol):
+    """The fixture `call`: run the command in the process of the test, which may change what it imports and calls."""
+
+    def __call__(self, *arguments: object) -> Called: ...

@@ -38,7 +38,7 @@ def test_kinds_are_sorted_and_checked() -> None:
 
 def test_show_and_check_mark_them(capsys: pytest.CaptureFixture[str]) -> None:
     topology_text.show(GUESSED)
-    assert "50 (assumed)" in capsys.readouterr().out
+    assert "NVLINK x2 (GB/s assumed)" in capsys.readouterr().out
     topology_text.show(KNOWN)
     assert "assumed)" not in capsys.readouterr().out
     found = [finding for finding in GUESSED.check() if "speed" in finding.why and "links" in finding.why]

@@ -2,7 +2,8 @@
 
 After Ctrl-C the code is 130, and 141 if the reader of the output stopped reading. Each command is in a module of
 `commands`: `add` declares its arguments and the function that executes it. Only this function imports the library, so
-that `--help` stays quick. Commands share `options` (arguments), `reading` and `writing`.
+that `--help` stays quick. Commands share `options` (arguments), `reading`, `writing`, `flags` (messages that name
+options) and `study` (simulations).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
+    compare,
     demo,
     diff,
     discover,
@@ -70,6 +72,7 @@ def _parser() -> Parser:
         machines,
         place,
         simulate,
+        compare,
         profile,
         partition,
         flow,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,8 +24,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(message: str) -> str:
-    """Return `message` as one line of at most 400 characters; the rest is cut off."""
+    """Return `message` as one line of at most 400 printable characters: others are escaped, and the rest is cut off."""
     line = " ".join(message.split())
+    line = line if line.isprintable() else ascii(line)[1:-1]  # names may be untrusted
     return line if len(line) <= _MAX_MESSAGE_LENGTH else f"{line[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 
@@ -35,19 +37,26 @@ def command(commands: Any, name: str, summary: str, run: Run | None = None) -> a
     return parser
 
 
-def add_topology(parser: argparse.ArgumentParser) -> None:
-    """Add the argument TOPO, which names a topology, and the options about its text format."""
+def add_topology(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:
+    """Add the argument TOPO, which names a topology, and the options about its text format.
+
+    gpu_model: False leaves --gpu-model out, for a command in which it means a job's requirement.
+    """
     parser.add_argument(
         "topology",
         metavar="TOPO",
         help="a built-in machine, a file in any format that `topoplace discover` reads, or - for standard input",
     )
-    add_assumptions(parser)
+    add_assumptions(parser, gpu_model=gpu_model)
 
 
-def add_assumptions(parser: argparse.ArgumentParser) -> None:
-    """Add options that supply facts which some topology formats do not contain, such as the GPU model."""
-    parser.add_argument("--gpu-model", help="GPU model, such as V100, if the text does not name it")
+def add_assumptions(parser: argparse.ArgumentParser, *, gpu_model: bool = True) -> None:
+    """Add options that supply facts which some topology formats do not contain, such as the GPU model.
+
+    gpu_model: False leaves --gpu-model out; --assume gpu_model=MODEL remains.
+    """
+    if gpu_model:
+        parser.add_argument("--gpu-model", help="GPU model, such as V100, if the text does not name it")
     parser.add_argument(
         "--assume-no-nvlink",
         action="store_true",
@@ -58,8 +67,8 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="pass any other argument to the format's parser, such as node=gpu7, allow_dangling=true, "
-        "levels.rack=example.com/rack",
+        help="pass any other argument to the format's parser, such as gpu_model=V100, node=gpu7, "
+        "allow_dangling=true, levels.rack=example.com/rack",
     )
 
 
@@ -69,15 +78,19 @@ def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--gpus-per-node", 1, what)
 
 
-def add_count(parser: argparse.ArgumentParser, name: str, default: int, what: str) -> None:
-    """Add an option called `name` whose value is an integer N of at least 1; `what` is its help text."""
+def add_count(
+    parser: argparse.ArgumentParser, name: str, default: int, what: str, most: int = _MAX_COUNT
+) -> None:
+    """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text."""
     help_text = f"{what} (default: {default})"
-    parser.add_argument(name, type=count, default=default, metavar="N", help=help_text)
+    parser.add_argument(
+        name, type=lambda text: _whole(text, 1, most), default=default, metavar="N", help=help_text
+    )
 
 
 def add_timeout(parser: argparse.ArgumentParser, consequence: str) -> None:
     """Add the option --timeout; `consequence` is the start of its help text, such as "give up"."""
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help=f"{consequence} after SECONDS")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help=f"{consequence} after SECONDS")
 
 
 def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> None:
@@ -116,7 +129,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the option -o for the directory into which pictures are written."""
     parser.add_argument(
-        "-o", dest="output", metavar="DIR", type=Path, help="write pictures into this directory"
+        "-o",
+        dest="output",
+        metavar="DIR",
+        type=Path,
+        help="write pictures into this directory, created if missing",
     )
 
 
@@ -128,6 +145,16 @@ def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
 def count(text: str) -> int:
     """Convert an argument to an integer of 1 to 1,000,000; argparse.ArgumentTypeError for any other text."""
     return _whole(text, 1, _MAX_COUNT)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{value:g} is not a finite number of at least 0")
+    return value
 
 
 def _seed(text: str) -> int:

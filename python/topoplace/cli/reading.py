@@ -1,4 +1,4 @@
-"""Readers of the inputs that command-line arguments name: texts, topologies, job logs, profiles, output directories."""
+"""Readers of the inputs that command-line arguments name: texts, topologies, job logs, profiles."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from topoplace.cli import flags
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
@@ -29,13 +31,32 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 def topology(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the argument TOPO names: a built-in machine or a file."""
-    return described(arguments.topology, arguments)
+    return with_gpus(topology_or_network(arguments.topology, arguments), arguments.topology)
+
+
+def topology_or_network(source: str, arguments: argparse.Namespace) -> Any:
+    """Return what `source`, the only one of a command, names: a `Topology`, a `Fabric`, or another object.
+
+    ValueError if options supply facts about a built-in machine, which leaves nothing open.
+    """
+    for flag in ("--gpu-model", "--assume-no-nvlink", "--assume"):
+        if getattr(arguments, flag[2:].replace("-", "_"), None) and is_built_in(source):
+            raise ValueError(f"{flag}: {source} is a built-in machine, which leaves nothing open")
+    return described_object(source, arguments)
 
 
 def described(source: str, arguments: argparse.Namespace) -> Topology:
     """Return the topology that `source` names: a built-in machine, or a file whose format is recognised by its content.
 
-    ValueError suggests similar names if there is neither.
+    ValueError if the file describes something else, or there is neither; then it suggests similar names.
+    """
+    return with_gpus(described_object(source, arguments), source)
+
+
+def described_object(source: str, arguments: argparse.Namespace) -> Any:
+    """Return what `source` names: a built-in machine, or the content of a file, a `Topology`, `Fabric` or other object.
+
+    ValueError suggests similar names if there is neither a machine nor a file of this name.
     """
     from topoplace import machines
 
@@ -45,7 +66,7 @@ def described(source: str, arguments: argparse.Namespace) -> Topology:
         close = get_close_matches(source, machines.names(), n=2, cutoff=0.5)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"{source}: no such file, and no built-in machine{hint}")
-    return with_gpus(parsed(source, arguments), source)
+    return parsed(source, arguments)
 
 
 def log(text: str, arguments: argparse.Namespace) -> Workload | None:
@@ -80,7 +101,10 @@ def hosts(arguments: argparse.Namespace) -> HostResources:
     from topoplace.cluster.hosts import HostResources
 
     cpus, memory_gb = arguments.cpus, arguments.memory_gb
-    return HostResources(_NO_LIMIT if cpus is None else cpus, _NO_LIMIT if memory_gb is None else memory_gb)
+    with flags.named(cpus="--cpus", memory_gb="--memory-gb"):
+        return HostResources(
+            _NO_LIMIT if cpus is None else cpus, _NO_LIMIT if memory_gb is None else memory_gb
+        )
 
 
 def is_built_in(source: str) -> bool:
@@ -117,8 +141,8 @@ def with_gpus(found: Any, source: str) -> Topology:
 def parsed(source: str, arguments: argparse.Namespace, template: Topology | None = None) -> Any:
     """Parse a file in any known format, or standard input for `-`; return a `Topology`, `Fabric` or other object.
 
-    The format determines the type of the result. template: the machine that each host of a network file stands for;
-    ValueError if the file describes machines itself.
+    The format determines the type of the result. A topology is called after the file, unless the text names it.
+    template: the machine that each host of a network file stands for; ValueError if the file describes machines itself.
     """
     from topoplace import discovery
     from topoplace.discovery.text import decode
@@ -130,13 +154,22 @@ def parsed(source: str, arguments: argparse.Namespace, template: Topology | None
         for key in ("gpu_model", "assume_no_nvlink")
         if getattr(arguments, key, None)
     }
+    if (name := _name_of(source)) is not None:
+        options["name"] = name
     with errors_of(source):
         form = discovery.format_of(data)
-        options |= _assumed(getattr(arguments, "assume", []), form)
-        found = form.parse(data, **options, template=template)
+        assumed = _assumed(getattr(arguments, "assume", []), form)
+        given_by = {"gpu_model": "--gpu-model"} | {key: f"--assume {key}" for key in assumed}
+        with flags.named(**given_by):
+            found = form.parse(data, **{**options, **assumed}, template=template)
         if template is not None and isinstance(found, Topology) and "template" not in form.options:
             raise ValueError("describes machines itself; --machine goes with a file about the network")
         return found
+
+
+def _name_of(source: str) -> str | None:
+    """Return the name of the file `source` without directories and suffix; None for a pipe or a device."""
+    return os.fsencode(Path(source).stem).decode("utf-8", "replace") if os.path.isfile(source) else None
 
 
 def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
@@ -254,22 +287,6 @@ def text(source: str) -> str:
     if "\0" in decoded:
         raise ValueError(f"{where}: not a text file (byte {data.index(0)} is 0)")
     return decoded
-
-
-def output(directory: Path | None, name: str = "") -> Path | None:
-    """Return the path of the output file `name` in `directory`; None if `directory` is None.
-
-    ValueError if the directory does not exist or is not writable. Call this function before a long computation.
-    """
-    if directory is None:
-        return None
-    if not directory.is_dir():
-        raise ValueError(
-            f"-o {directory}: {'not a directory' if directory.exists() else 'no such directory'}"
-        )
-    if not os.access(directory, os.W_OK):
-        raise ValueError(f"-o {directory}: no permission to write")
-    return directory / name
 
 
 def _shown(source: str) -> str:

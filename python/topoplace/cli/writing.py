@@ -1,9 +1,10 @@
-"""Output functions that several commands share: JSON, paths of pictures, and shortened lists."""
+"""Output that several commands share: JSON, files and directories to write to, and shortened lists."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,65 @@ from typing import Any
 
 _MAX_SHOWN = 20
 """Maximum number of items of a list that a table shows; JSON output has all items."""
+_MAX_NAME_BYTES = 255
 
 
 def as_json(value: Any) -> None:
     """Print `value` as JSON; NaN and infinities, which JSON lacks, become null."""
     print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def directory(path: Path | None) -> Path | None:
+    """Create the directory `path` of the option -o for pictures, and its parents, and return it; None stays None.
+
+    Call this function before a long computation: it raises ValueError if no file can be created in `path`, and
+    ImportError if the package that draws pictures is not installed.
+    """
+    if path is None:
+        return None
+    from topoplace import _extras
+
+    _extras.need("matplotlib.figure", "-o (a picture)")
+    _create(path, "-o", path)
+    if not os.access(path, os.W_OK):
+        raise ValueError(f"-o {path}: no permission to write")
+    return path
+
+
+def picture(path: Path | None, name: str) -> Path | None:
+    """Return the path of the picture `name` in the directory `path`, which is created; None if `path` is None.
+
+    Raises the errors of `directory`.
+    """
+    created = directory(path)
+    return None if created is None else created / name
+
+
+def topology_picture(path: Path | None, name: str, num_gpus: int) -> Path | None:
+    """Return the path of the picture `name` of a topology in the directory `path`, which is created; None stays None.
+
+    Raises ValueError if `num_gpus` GPUs are too many for a picture, and the errors of `directory`.
+    """
+    from topoplace.report.topology_plot import MAX_GPUS
+
+    if path is not None and num_gpus > MAX_GPUS:
+        raise ValueError(f"-o: {num_gpus} GPUs are too many for a picture (at most {MAX_GPUS})")
+    return picture(path, name)
+
+
+def file(path: Path, flag: str = "-o") -> Path:
+    """Create the directory of the output file `path` if missing, and return `path`.
+
+    Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written.
+    """
+    _create(path.parent, flag, path)
+    if os.path.isdir(path):
+        raise ValueError(f"{flag} {path}: a directory; a file is needed")
+    if len(os.fsencode(path.name)) > _MAX_NAME_BYTES:
+        raise ValueError(f"{flag} {path}: the name has more than {_MAX_NAME_BYTES} bytes")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{flag} {path}: no permission to write")
+    return path
 
 
 def wrote(picture: Path, *, beside_json: bool) -> None:
@@ -27,6 +82,18 @@ def first_of(items: Sequence[object]) -> str:
     """Return the first 20 items, separated by commas, and the number of further items; "none" if there are no items."""
     more = f" and {len(items) - _MAX_SHOWN} more" if len(items) > _MAX_SHOWN else ""
     return (", ".join(map(str, items[:_MAX_SHOWN])) or "none") + more
+
+
+def _create(path: Path, flag: str, given: Path) -> None:
+    """Create the directory `path` and its parents; ValueError names the option, its value `given` and the reason."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        blocking = next(part for part in (path, *path.parents) if part.exists())
+        where = "" if blocking == given else f"{blocking} is "
+        raise ValueError(f"{flag} {given}: {where}not a directory") from None
+    except OSError as error:
+        raise ValueError(f"{flag} {given}: {error.strerror}") from None
 
 
 def _finite(value: Any) -> Any:

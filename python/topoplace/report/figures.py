@@ -5,29 +5,51 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from topoplace import _extras
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+COLOURS: Final = (
+    "#8c8c8c",
+    "#80b1d3",
+    "#fdb462",
+    "#1b7837",
+    "#bc80bd",
+    "#e31a1c",
+    "#4d4d4d",
+    "#b3de69",
+    "#1f4fa3",
+    "#f9a8c9",
+    "#8c510a",
+    "#f5e04a",
+)
+"""Colours that are easy to tell apart; policies are more than eight."""
+_HATCHES: Final = ("", "///", "...", "xxx")
+_LINE_STYLES: Final = ("-", "--", ":", "-.")
 
-def new(width: float, height: float, *, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+
+def new(
+    width: float, height: float, *, rows: int = 1, columns: int = 1, heights: Sequence[float] | None = None
+) -> tuple[Figure, Any]:
     """Create an empty figure of `width` by `height` inches with a grid of plots.
 
-    Returns the figure and its axes: one object for a single plot, else a two-dimensional array. ImportError if
-    matplotlib is missing.
+    heights: of the rows, relative to each other; None makes them equal. Returns the figure and its axes: one object for
+    a single plot, else a two-dimensional array. ImportError if matplotlib is missing.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'topoplace[plot]'") from None
+    _extras.need("matplotlib.figure", "drawing a picture")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     if rows == columns == 1:
         return figure, figure.add_subplot()
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    return figure, figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -40,3 +62,18 @@ def save(figure: Figure, path: str | Path) -> None:
 def literal(name: str) -> str:
     """Escape a name so that matplotlib shows it unchanged; a dollar sign would start a formula."""
     return name.replace("$", r"\$")
+
+
+def colour(i: int) -> str:
+    """Return the colour of series `i`; colours repeat after the last."""
+    return COLOURS[i % len(COLOURS)]
+
+
+def hatch(i: int) -> str:
+    """Return the hatch of series `i`, which tells apart series of the same colour."""
+    return _HATCHES[i // len(COLOURS) % len(_HATCHES)]
+
+
+def line_style(i: int) -> str:
+    """Return the line style of series `i`, which tells apart series of the same colour."""
+    return _LINE_STYLES[i // len(COLOURS) % len(_LINE_STYLES)]

@@ -6,6 +6,9 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 
+_LONGEST_NAME = 20
+"""Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
+
 Colours = Sequence[str | Sequence[str]]
 """For each row, the name of a colour (as in the package rich) or "", or a list of such names, one per cell."""
 
@@ -13,7 +16,7 @@ Colours = Sequence[str | Sequence[str]]
 def show(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", colours: Colours = ()
 ) -> None:
-    """Print a table with the given column heads. Floats have at most three decimals; columns of numbers align right.
+    """Print a table with the given column heads. Floats have three significant digits; numbers are right-aligned.
 
     colours: colours of rows or cells, used only on a terminal.
     """
@@ -23,7 +26,7 @@ def show(
         return
     widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     if title:
-        print(_plain(title))
+        print(plain(title))
     for row in [columns, *cells]:
         aligned = (
             cell.rjust(width) if right else cell.ljust(width)
@@ -46,24 +49,34 @@ def _show_rich(
         from rich.text import Text
     except ImportError:
         return False
-    table = Table(title=Text(_plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
-    for column, right in zip(columns, numeric, strict=True):
-        table.add_column(column, justify="right" if right else "left")
+    console = Console()
+    longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
+    if sum(min(length, _LONGEST_NAME) + 3 for length in longest) > console.width:
+        return False  # too narrow for a table: the terminal breaks lines of plain text, not numbers
+    table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
+    for column, length, right in zip(columns, longest, numeric, strict=True):
+        whole = not right and length <= _LONGEST_NAME
+        table.add_column(Text(column), justify="right" if right else "left", no_wrap=whole, overflow="fold")
     for i, row in enumerate(cells):
         colour = colours[i] if colours else ""
         shades = [colour] * len(row) if isinstance(colour, str) else colour
         table.add_row(*map(Text, row, shades))
-    Console().print(table)
+    console.print(table)
     return True
 
 
+def number(value: float) -> str:
+    """Return `value` with three significant digits, and a large one with all digits of its whole part; "-" for NaN."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if 99.95 <= abs(value) < 1e15 else f"{value + 0.0:.3g}"
+
+
 def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "-" if math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
-    return _plain(str(value))
+    return number(value) if isinstance(value, float) else plain(str(value))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return the text, escaped if it has characters that could control the terminal; names may be untrusted."""
     return text if text.isprintable() else ascii(text)[1:-1]
 

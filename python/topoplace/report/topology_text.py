@@ -67,17 +67,17 @@ def _label(link: Link) -> str:
     return "none" if link == NONE else link.kind.name + (f" x{link.lanes}" if link.lanes > 1 else "")
 
 
-def _speed(topology: Topology, link: Link) -> str:
-    """Return GB/s of a link, marked if it is assumed."""
-    return f"{link.gb_per_s:g}{' (assumed)' * (link.kind in topology.assumed)}"
-
-
 def _show_machine(topology: Topology) -> None:
     if topology.num_gpus <= _MAX_SHOWN:
         _show_pairs(topology)
     pairs = _pairs_by_link(topology)
     rows = [
-        (_label(link), count, _speed(topology, link), topology.distances.of(link) if link != NONE else "-")
+        (
+            _label(link) + " (GB/s assumed)" * (link.kind in topology.assumed),
+            count,
+            link.gb_per_s,
+            topology.distances.of(link) if link != NONE else "-",
+        )
         for link, count in pairs
     ]
     colours = [_COLOURS.get(link.kind, "") for link, _ in pairs]
@@ -90,20 +90,20 @@ def _show_machine(topology: Topology) -> None:
     for what, count in parts.items():
         print(f"{what}: {count}")
     if topology.nics:
-        print(f"network adapters: {', '.join(nic.name for nic in topology.nics)}")
+        print(tables.plain(f"network adapters: {', '.join(nic.name for nic in topology.nics)}"))
     if topology.partitions:
         print(f"only these sets of GPUs may be given to a job: {' '.join(map(str, topology.partitions))}")
     for gpu in topology.unhealthy_gpus:
-        print(f"unhealthy: {topology.gpus[gpu].name}")
+        print(tables.plain(f"unhealthy: {topology.gpus[gpu].name}"))
     for note in topology.notes:
-        print(f"note: {note}")
+        print(tables.plain(f"note: {note}"))
 
 
 def _show_pairs(topology: Topology) -> None:
     n = topology.num_gpus
     rows: list[tuple[object, ...]] = []
     for u in range(n):
-        cells = ["-" if u == v else f"{topology.bandwidth(u, v):g}" for v in range(n)]
+        cells = ["-" if u == v else tables.number(topology.bandwidth(u, v)) for v in range(n)]
         rows.append((f"GPU {u}", *cells))
     shades = [
         ["", *("" if u == v else _COLOURS.get(topology.link(u, v).kind, "") for v in range(n))]
@@ -119,7 +119,7 @@ def _show_fabric(topology: Topology) -> None:
         domains = Counter(level.domains)
         unknown = domains.pop(None, 0)
         gb_per_s = link.gb_per_s * level.oversubscription
-        sizes = f"{min(domains.values())}-{max(domains.values())}" if domains else "-"
+        sizes = "-".join(map(str, sorted({min(domains.values()), max(domains.values())}))) if domains else "-"
         rows.append(
             (
                 level.name,
@@ -133,8 +133,12 @@ def _show_fabric(topology: Topology) -> None:
         )
     title = f"{topology.name}: {topology.num_machines} machines, {topology.num_gpus} GPUs"
     columns = ("level", "domains", "machines each", "in none", "kind", "GB/s", "oversubscription")
-    tables.show(columns, rows, title)
+    if rows:
+        tables.show(columns, rows, title)
+    else:
+        print(tables.plain(title))
     machines = Counter(topology.template_of)
-    print(", ".join(f"{machines[i]} x {template.name}" for i, template in enumerate(topology.templates)))
+    names = [f"{machines[i]} x {template.name}" for i, template in enumerate(topology.templates)]
+    print(tables.plain(", ".join(names)))
     for note in topology.notes:
-        print(f"note: {note}")
+        print(tables.plain(f"note: {note}"))

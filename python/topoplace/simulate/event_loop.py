@@ -51,7 +51,7 @@ def simulate(
 
     hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none. performance:
     model of run times, `FixedTime()` by default. seed: seed of the random generator that the performance model may use.
-    progress: show a progress bar if the run takes over a second and the package rich is installed.
+    progress: show a progress bar on standard error if the run takes over a second and the package rich is installed.
 
     A job that the policy rejects, or does not start although it is first in the queue and no job is running, is
     recorded as rejected; the others continue. Raises ValueError if the policy's plan names a job that is not waiting or

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import _extras
 from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class Result:
 
     def to_pandas(self) -> pd.DataFrame:
         """Convert `jobs` to a pandas DataFrame in which each score is a column. Needs pandas."""
+        _extras.need("pandas", "to_pandas")
         import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
         plain = {name: self.jobs[name] for name in self.jobs.dtype.names or () if name != "scores"}
@@ -165,7 +167,10 @@ class Result:
         return pd.DataFrame({**plain, **{name: scores[name] for name in scores.dtype.names or ()}})
 
     def gantt(self, path: str | Path) -> None:
-        """Write a Gantt chart of jobs on GPUs to `path` (.png, .svg, .pdf). Needs matplotlib."""
+        """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
+
+        Needs matplotlib.
+        """
         from topoplace.report import plots
 
         plots.gantt(self, path)

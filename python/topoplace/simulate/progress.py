@@ -11,9 +11,9 @@ _UPDATES_PER_CHECK = 64
 
 
 class Progress:
-    """A progress bar that appears once a simulation has taken a second, if `enabled` and rich is installed.
+    """A progress bar on standard error that appears once a simulation has taken a second.
 
-    total: number of jobs to finish.
+    total: number of jobs to finish. enabled: False, or a missing package rich, shows nothing.
     """
 
     def __init__(self, total: int, *, enabled: bool) -> None:
@@ -38,11 +38,12 @@ class Progress:
 
     def _open(self) -> None:
         try:
+            from rich.console import Console
             from rich.progress import Progress as Bar
         except ImportError:
             self._enabled = False
             return
-        self._bar = Bar(transient=True)
+        self._bar = Bar(transient=True, console=Console(stderr=True))
         self._task = self._bar.add_task("simulating", total=self._total)
         self._bar.start()
 

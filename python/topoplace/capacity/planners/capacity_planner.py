@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from topoplace import _checks
+from topoplace import _checks, _extras
 from topoplace.capacity.planners.column_generation import ColumnGeneration
 from topoplace.capacity.planners.compact_model import CompactModel
 from topoplace.capacity.planners.conditioning import well_conditioned
@@ -65,6 +65,7 @@ class CapacityPlanner:
         Raises ImportError if HiGHS is needed and not installed.
         """
         _checks.instance(problem, Problem, "problem", ValueError)
+        _extras.need("highspy", "planning by a model")
         if not problem.num_jobs:
             return plan_of(problem, [], status="optimal")
         if self.formulation == "columns":

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from topoplace import _extras
+
 if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats
 
@@ -96,10 +98,9 @@ class Solution:
 
 def highs() -> Any:
     """Return a new HiGHS solver, silent and single-threaded; raise ImportError if HiGHS is not installed."""
-    try:
-        import highspy
-    except ImportError:
-        raise ImportError("planning by a model needs HiGHS: pip install 'topoplace[capacity]'") from None
+    _extras.need("highspy", "planning by a model")
+    import highspy
+
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
     for option, value in (("threads", 1), ("random_seed", 0), ("mip_feasibility_tolerance", 1e-9)):

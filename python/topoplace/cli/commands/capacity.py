@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +53,10 @@ def _run(arguments: argparse.Namespace) -> None:
 
     catalogue = _catalogue(arguments.catalogue)
     jobs = _jobs(arguments, catalogue)
-    planner = _planner(arguments)
-    problem = Problem.of(jobs, catalogue, arguments.nodes)
+    with flags.named(gap="--gap"):
+        planner = _planner(arguments)
+    with flags.named(num_nodes="--nodes"):
+        problem = Problem.of(jobs, catalogue, arguments.nodes)
     before = time.perf_counter()
     plan = planner.plan(problem)
     facts = _facts(plan, jobs, catalogue, planner.name, time.perf_counter() - before)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from topoplace.cli import options
+from topoplace.cli import options, writing
 
 
 def add(commands: Any) -> None:
@@ -18,6 +18,7 @@ def add(commands: Any) -> None:
         dest="output",
         type=Path,
         default=Path("out"),
+        metavar="DIR",
         help="write pictures into this directory, created if missing (default: out)",
     )
 
@@ -25,5 +26,6 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.papers.demo import run
 
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    run(arguments.output)
+    output = writing.directory(arguments.output)
+    assert output is not None  # it has a default
+    run(output)

@@ -95,7 +95,7 @@ def _found(arguments: argparse.Namespace) -> Topology:
         return _joined(arguments)
     (source,) = arguments.files
     if reading.is_built_in(source):
-        return reading.described(source, arguments)
+        return reading.with_gpus(reading.topology_or_network(source, arguments), source)
     found = reading.parsed(source, arguments, machine)
     if isinstance(found, Fabric):
         if machine is None:
@@ -128,15 +128,16 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
     from topoplace.discovery.measurements import p2p_and_nccl_tests
 
     if arguments.numa:
+        text = reading.content(arguments.numa)
         with reading.errors_of(arguments.numa):
-            topology = numactl.joined(topology, numactl.parse(reading.content(arguments.numa)))
+            topology = numactl.joined(topology, numactl.parse(text))
     if arguments.speeds:
-        topology = topology.with_link_speeds(arguments.speeds)
+        with reading.errors_of(f"--speeds {arguments.speeds}"):
+            topology = topology.with_link_speeds(arguments.speeds)
     if arguments.measured:
+        text = reading.content(arguments.measured)
         with reading.errors_of(arguments.measured):
-            topology = topology.with_link_speeds(
-                p2p_and_nccl_tests.parse(reading.content(arguments.measured))
-            )
+            topology = topology.with_link_speeds(p2p_and_nccl_tests.parse(text))
     return topology
 
 

@@ -33,6 +33,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace.text_formats import dimacs
 
     data = reading.unpacked(arguments.network)
+    output = writing.file(arguments.output) if arguments.output else None
     with reading.errors_of(arguments.network):
         file = dimacs.parse(data)
         before = time.perf_counter()
@@ -49,9 +50,8 @@ def _run(arguments: argparse.Namespace) -> int:
         )
         seconds = time.perf_counter() - before
     solved = found.status == "optimal"
-    if arguments.output and solved:
-        text = dimacs.format_solution(file.tail, file.head, found.flow, found.cost)
-        arguments.output.write_text(text)
+    if output and solved:
+        output.write_text(dimacs.format_solution(file.tail, file.head, found.flow, found.cost), "utf-8")
     _report(_facts(file, found, seconds), arguments)
     return 0 if solved else _NOT_SOLVED
 

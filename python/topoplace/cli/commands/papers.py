@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.papers.claims import Claim
+
+
+_MAX_NODES = 100_000
 
 
 def add(commands: Any) -> None:
@@ -43,7 +46,7 @@ def _paper(
 
 def _show_rows(arguments: argparse.Namespace, reproduce: Callable[..., Sequence[Claim]], **more: Any) -> None:
     """Call `reproduce` with the options that all papers share and with `more`, and print the claims it returns."""
-    output = reading.output(arguments.output)
+    output = writing.directory(arguments.output)
     rows = reproduce(quick=arguments.quick, seed=arguments.seed, output=output, **more)
     if arguments.json:
         writing.as_json([row.to_dict() for row in rows])
@@ -87,7 +90,8 @@ def _gpuaas(arguments: argparse.Namespace) -> None:
         times = reading.text(arguments.times)
         with reading.errors_of(arguments.times):
             published.tables_of(times)  # here, so that errors name the file
-    _show_rows(arguments, gpuaas.reproduce, nodes=arguments.nodes, times=times)
+    with flags.named(nodes="--nodes"):
+        _show_rows(arguments, gpuaas.reproduce, nodes=arguments.nodes, times=times)
 
 
 def _add_tsubame(papers: Any) -> None:
@@ -106,7 +110,7 @@ def _add_tsubame(papers: Any) -> None:
         help="use this log (Standard Workload Format, PBS accounting) instead of a generated one",
     )
     options.add_gpus_per_node(parser)
-    options.add_count(parser, "--nodes", 480, "number of nodes of the cluster")
+    options.add_count(parser, "--nodes", 480, "number of nodes of the cluster", _MAX_NODES)
 
 
 def _tsubame(arguments: argparse.Namespace) -> None:
@@ -205,18 +209,28 @@ def _mapa(arguments: argparse.Namespace) -> None:
 
 def _artifact_log(arguments: argparse.Namespace) -> None:
     from topoplace.papers import mapa
+    from topoplace.simulate import Workload
 
     missing = [f"--{name}" for name in ("jobs", "topology", "policy") if not getattr(arguments, name)]
     if missing:
         raise ValueError(
             f"{' and '.join(missing)} missing: the artifact's log needs --jobs, --topology and --policy"
         )
-    topology = mapa.machine_named(arguments.topology) or reading.text(arguments.topology)
-    log = mapa.run_artifact(reading.text(arguments.jobs), topology, arguments.policy)
-    if arguments.write == "-":
+    topology = mapa.machine_named(arguments.topology)
+    if topology is None:
+        topology = reading.text(arguments.topology)
+        with reading.errors_of(arguments.topology):
+            mapa.parse_topology(topology)  # here, so that errors name the file
+    jobs = reading.text(arguments.jobs)
+    with reading.errors_of(arguments.jobs):
+        Workload.from_mapa(jobs)
+    output = None if arguments.write == "-" else writing.file(Path(arguments.write), "--write")
+    with flags.named(policy="--policy"):
+        log = mapa.run_artifact(jobs, topology, arguments.policy)
+    if output is None:
         sys.stdout.write(log)
     else:
-        Path(arguments.write).write_text(log, encoding="utf-8")
+        output.write_text(log, encoding="utf-8")
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.kernels import Bipartition
@@ -55,24 +55,26 @@ def _run(arguments: argparse.Namespace) -> int:
     data = reading.unpacked(arguments.graph)
     with reading.errors_of(arguments.graph):
         file = metis.parse(data)
+    output = writing.file(arguments.output) if arguments.output else None
     before = time.perf_counter()
     try:
-        found = kernels.bipartition(
-            file.graph,
-            fraction=arguments.fraction,
-            imbalance=arguments.imbalance,
-            vertex_weights=file.vertex_weights,
-            starts=arguments.starts,
-            cycles=arguments.cycles,
-            seed=arguments.seed,
-            timeout=arguments.timeout,
-        )
+        with flags.named(fraction="--fraction", imbalance="--imbalance", cycles="--cycles"):
+            found = kernels.bipartition(
+                file.graph,
+                fraction=arguments.fraction,
+                imbalance=arguments.imbalance,
+                vertex_weights=file.vertex_weights,
+                starts=arguments.starts,
+                cycles=arguments.cycles,
+                seed=arguments.seed,
+                timeout=arguments.timeout,
+            )
     except (InfeasibleError, SearchTimeoutError) as error:
         print(f"not split: {error}")
         return _NOT_FOUND
     facts = _facts(file, found, time.perf_counter() - before)
-    if arguments.output:
-        arguments.output.write_text(metis.format_sides(found.side))
+    if output:
+        output.write_text(metis.format_sides(found.side), "utf-8")
     _report(facts, arguments)
     return 0
 

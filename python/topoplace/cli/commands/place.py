@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, gpu_list, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -18,12 +18,21 @@ if TYPE_CHECKING:
 _NOT_PLACED = 1
 _MAX_TASKS = 4096
 _SCORES = ("aggregated", "effective", "bottleneck", "preserved")
+_FLAGS = {
+    **dict.fromkeys(("k", "dims"), "--gpus"),
+    "gpu_model": "--gpu-model",
+    "gpu_memory_gb": "--gpu-memory-gb",
+    "single_machine": "--single-machine",
+    "anti_affinity": "--anti-affinity",
+    "min_utility": "--min-utility",
+}
+"""The option for each argument of a job graph."""
 
 
 def add(commands: Any) -> None:
     """Add `topoplace place` and its arguments to the command line."""
     parser = options.command(commands, "place", "choose GPUs for one job and say why", _run)
-    options.add_topology(parser)
+    options.add_topology(parser, gpu_model=False)
     parser.add_argument(
         "--pattern",
         default="ring",
@@ -34,20 +43,43 @@ def add(commands: Any) -> None:
         "--gpus", default="4", metavar="N", help="number of GPUs, or 2x4 for a mesh or torus (default: 4)"
     )
     parser.add_argument("--sensitive", action="store_true", help="the job runs slower on slower links")
+    _add_requirements(parser)
     options.add_policy(parser)
-    parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0,3")
+    parser.add_argument("--busy", default="", metavar="IDS", help="GPUs in use, such as 0-3,6")
     options.add_count(parser, "--top", 3, "number of candidates to show")
     options.add_json(parser)
     options.add_output(parser)
+
+
+def _add_requirements(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gpu-model",
+        dest="required_models",
+        metavar="MODEL[,MODEL]",
+        help="the job needs GPUs of this model, or one of these (--assume gpu_model=MODEL says what a text has)",
+    )
+    parser.add_argument("--gpu-memory-gb", type=float, metavar="X", help="the job needs X GB on each GPU")
+    parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
+    parser.add_argument(
+        "--anti-affinity", action="store_true", help="each GPU must be on a machine of its own"
+    )
+    parser.add_argument(
+        "--min-utility",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="least utility, 0 to 1, for policies of SC'17",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
 
     cluster = _cluster_with_busy(reading.topology(arguments), arguments.busy)
-    job = _job(arguments.pattern, arguments.gpus).with_(bandwidth_sensitive=arguments.sensitive)
-    policy = policies.get(arguments.policy)
-    picture = reading.output(arguments.output, "placement.png")
+    job = _job(arguments)
+    with flags.named(name="--policy"):
+        policy = policies.get(arguments.policy)
+    picture = writing.topology_picture(arguments.output, "placement.png", cluster.topology.num_gpus)
     explained = policy.explain(job, cluster, top=arguments.top)
     placed = None if explained.refusal else explained.candidates[0]
     if arguments.json:
@@ -66,7 +98,21 @@ def _run(arguments: argparse.Namespace) -> int:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def _job(pattern: str, gpus: str) -> JobGraph:
+def _job(arguments: argparse.Namespace) -> JobGraph:
+    """Return the job that the options describe, with its requirements."""
+    models = arguments.required_models
+    with flags.named(**_FLAGS):
+        return _pattern(arguments.pattern, arguments.gpus).with_(
+            bandwidth_sensitive=arguments.sensitive,
+            gpu_model=None if models is None else [model.strip() for model in models.split(",")],
+            gpu_memory_gb=arguments.gpu_memory_gb,
+            single_machine=arguments.single_machine,
+            anti_affinity=arguments.anti_affinity,
+            min_utility=arguments.min_utility,
+        )
+
+
+def _pattern(pattern: str, gpus: str) -> JobGraph:
     from topoplace.jobs.job_graph import PATTERNS, JobGraph
 
     try:
@@ -88,15 +134,7 @@ def _cluster_with_busy(topology: Topology, busy: str) -> Cluster:
     from topoplace.cluster.cluster import Cluster
 
     cluster = Cluster(topology)
-    try:
-        taken = [int(gpu) for gpu in busy.split(",")] if busy.strip() else []
-    except ValueError:
-        raise ValueError(f"--busy {busy!r}: not GPU numbers such as 0,3") from None
-    for i, gpu in enumerate(taken):
-        if not 0 <= gpu < topology.num_gpus:
-            raise ValueError(f"--busy {busy!r}: GPU {gpu}: the GPUs are 0..{topology.num_gpus - 1}")
-        if gpu in taken[:i]:
-            raise ValueError(f"--busy {busy!r}: GPU {gpu}: given twice")
+    taken = gpu_list.parse(busy, topology.num_gpus, "--busy")
     if taken:
         cluster.allocate("busy", taken)
     return cluster
@@ -126,24 +164,34 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
 
 
 def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Placement | None) -> None:
-    from topoplace.report import tables
-
-    candidates = explained.candidates
-    if candidates:
+    if explained.candidates:
         where = f"{cluster.topology.name}, {cluster.num_free} free, {explained.policy}"
-        tables.show(
-            ("GPUs by task", *_SCORES, "proven"),
-            [(" ".join(map(str, candidate.gpus)), *_score_cells(candidate)) for candidate in candidates],
-            f"{job.name} of {job.num_tasks} on {where} (GB/s)",
-        )
-    if any(candidate.scores.get("effective_bandwidth_extrapolated") for candidate in candidates):
-        print("effective: eq. 2 was fitted on 2 to 5 GPUs; it is neither used nor shown for this job")
+        _print_candidates(explained, f"{job.name} of {job.num_tasks} on {where}")
     if not explained.complete:
         print("the search for more candidates ended at its limit; there may be better ones after the first")
     if explained.refusal:
-        print(f"not placed: {explained.refusal.reason}")
+        print(f"not placed: {flags.in_words_of(_FLAGS, explained.refusal.reason)}")
+        if job.gpu_model and not any(gpu.model for gpu in cluster.topology.gpus):
+            print("no GPU's model is known; say which it is with --assume gpu_model=MODEL")
     if placed:
         _print_environment(placed)
+
+
+def _print_candidates(explained: Explanation, title: str) -> None:
+    """Print a table of the candidates, and why scores are missing in it."""
+    from topoplace.report import tables
+
+    candidates = explained.candidates
+    tables.show(
+        ("GPUs by task", *(f"{score} GB/s" for score in _SCORES), "proven"),
+        [(" ".join(map(str, candidate.gpus)), *_score_cells(candidate)) for candidate in candidates],
+        title,
+    )
+    if any(candidate.scores.get("effective_bandwidth_extrapolated") for candidate in candidates):
+        print("- in effective: eq. 2 was fitted on 2 to 5 GPUs; it is neither used nor shown for this job")
+    missing = [score for score in _SCORES if any(_score(score) not in one.scores for one in candidates)]
+    if missing:
+        print(f"- in {', '.join(missing)}: {explained.policy} does not compute it")
 
 
 def _print_environment(placed: Placement) -> None:
@@ -157,8 +205,12 @@ def _print_environment(placed: Placement) -> None:
         print(" ".join(variables))
 
 
+def _score(name: str) -> str:
+    return f"{name}_bandwidth"
+
+
 def _score_cells(placement: Placement) -> list[object]:
-    cells: list[object] = [placement.scores.get(f"{name}_bandwidth", "-") for name in _SCORES]
+    cells: list[object] = [placement.scores.get(_score(name), "-") for name in _SCORES]
     if placement.scores.get("effective_bandwidth_extrapolated"):
         cells[_SCORES.index("effective")] = "-"
-    return [*cells, "yes" if placement.optimal else "-"]
+    return [*cells, "yes" if placement.optimal else "no"]

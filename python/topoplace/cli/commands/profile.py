@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import JobKind, PerformanceProfile
@@ -54,12 +54,14 @@ def _build(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output
     if output.suffix not in (".csv", ".json"):
         raise ValueError(f"-o {output}: neither .csv nor .json")
+    writing.file(output)
     text = reading.text(arguments.measurements)
     with reading.errors_of(arguments.measurements):
         runs = list(read_measurements(text))
         if not any(run.seconds for run in runs):
             raise ValueError("no measurement")
-    profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
+    with flags.named(percentile="--percentile"):
+        profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
     output.write_text(profile.to_csv() if output.suffix == ".csv" else profile.to_json(), encoding="utf-8")
     print(f"wrote {output}: {profile!r}")
 
@@ -73,8 +75,8 @@ def _show(arguments: argparse.Namespace) -> None:
 
     keys = ("pack_s", "spread_s", "network_s", "spread_over_pack")
     rows = [[row["name"], row["gpus"], *(_shown(row[key]) for key in keys)] for row in _alone(profile)]
-    columns = ("name", "GPUs", "one socket", "two sockets", "two machines", "spread / pack")
-    tables.show(columns, rows, "seconds alone, by where the GPUs are")
+    columns = ("name", "GPUs", "one socket s", "two sockets s", "two machines s", "two sockets / one")
+    tables.show(columns, rows, "run time alone, by where the GPUs are")
     for num_gpus, other_gpus in sorted({(pair[1], pair[3]) for pair in profile.colocation}):
         print()
         _show_pairs(profile, num_gpus, other_gpus)
@@ -96,13 +98,13 @@ def _show_pairs(profile: PerformanceProfile, num_gpus: int, other_gpus: int) -> 
         [name, *(_percent(profile, (name, num_gpus, other, other_gpus)) for other in others)]
         for name in names
     ]
-    title = f"% longer on {num_gpus} GPU{'s'[: num_gpus > 1]}, beside a job on {other_gpus}"
+    title = f"run time in % longer on {num_gpus} GPU{'s'[: num_gpus > 1]}, beside a job on {other_gpus}"
     tables.show(["name", *others], rows, title)
 
 
-def _percent(profile: PerformanceProfile, pair: tuple[str, int, str, int]) -> str:
+def _percent(profile: PerformanceProfile, pair: tuple[str, int, str, int]) -> float | str:
     measured = pair in profile.colocation and pair[:2] in profile.kinds
-    return f"{(profile.slowdown(*pair) - 1) * 100:.1f}" if measured else "-"
+    return (profile.slowdown(*pair) - 1) * 100 if measured else "-"
 
 
 def _alone(profile: PerformanceProfile) -> Iterator[dict[str, Any]]:

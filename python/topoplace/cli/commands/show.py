@@ -1,17 +1,20 @@
-"""`topoplace show` prints the links of a topology by kind and speed, and draws it as a picture on request."""
+"""`topoplace show` prints the links of a topology by kind and speed, or a network as a tree; with -o it draws."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from topoplace.cli import options, reading, writing
+from topoplace.cli import flags, options, reading, writing
 
 
 def add(commands: Any) -> None:
     """Add `topoplace show` and its arguments to the command line."""
     show = options.command(
-        commands, "show", "print a topology's links by kind and speed; with -o draw it", _run
+        commands,
+        "show",
+        "print a topology's links by kind and speed, or a network as a tree; with -o draw it",
+        _run,
     )
     options.add_topology(show)
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
@@ -20,13 +23,23 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.report import topology_text
+    from topoplace.report import fabric_text, topology_text
+    from topoplace.topology.fabric import Fabric
 
-    topology = reading.topology(arguments)
-    if arguments.one:
-        topology = topology.machine(arguments.one)
+    found = reading.topology_or_network(arguments.topology, arguments)
+    if isinstance(found, Fabric):
+        for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
+            if given is not None:
+                raise ValueError(f"{flag}: {found.name} is a network alone; {flag} needs machines with GPUs")
+        fabric_text.show(found)
+        return
+    topology = reading.with_gpus(found, arguments.topology)
+    if arguments.one is not None:
+        with flags.named(name="--one"):
+            topology = topology.machine(arguments.one)
     extension = "svg" if arguments.svg else "png"
-    picture = reading.output(arguments.output, f"{_file_name(topology.name)}.{extension}")
+    name = f"{_file_name(topology.name)}.{extension}"
+    picture = writing.topology_picture(arguments.output, name, topology.num_gpus)
     topology_text.show(topology)
     if picture:
         from topoplace.report import plots

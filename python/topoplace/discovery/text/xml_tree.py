@@ -14,7 +14,7 @@ from typing import Any
 from xml.sax import SAXException, SAXParseException
 from xml.sax.handler import ContentHandler, feature_external_ges
 
-from topoplace import _checks
+from topoplace import _checks, _extras
 from topoplace.errors import TopologyError
 
 MAX_ELEMENTS = 100_000
@@ -62,12 +62,9 @@ def read(text: str, what: str) -> Element:
     what: the document's name in messages.
     Raises TopologyError naming the line of the first fault, and ModuleNotFoundError if defusedxml is not installed.
     """
-    try:
-        import defusedxml.sax
-    except ImportError:
-        raise ModuleNotFoundError(
-            f"reading {what} needs defusedxml: pip install 'topoplace[discovery]'"
-        ) from None
+    _extras.need("defusedxml.sax", f"reading {what}")
+    import defusedxml.sax
+
     parser: Any = defusedxml.sax.make_parser()
     parser.forbid_dtd = parser.forbid_external = False  # a DOCTYPE may name a file, which is never opened
     parser.setFeature(feature_external_ges, False)

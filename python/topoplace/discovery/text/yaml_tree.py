@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from topoplace import _checks
+from topoplace import _checks, _extras
 from topoplace.errors import TopologyError
 
 MAX_DEPTH = 64
@@ -166,12 +166,8 @@ def _plain(root: Value, what: str) -> Value:
 
 
 def _yaml(text: str, what: str) -> Iterator[Value]:
-    try:
-        yaml: Any = importlib.import_module("yaml")
-    except ImportError:
-        raise ModuleNotFoundError(
-            f"reading {what} needs PyYAML: pip install 'topoplace[discovery]'"
-        ) from None
+    _extras.need("yaml", f"reading {what}")
+    yaml: Any = importlib.import_module("yaml")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(what, len(text) // _MIN_CHARACTERS + _ALWAYS_VALUES)
     try:

@@ -82,7 +82,7 @@ def prototype(profile: PerformanceProfile) -> Iterator[Claim]:
 def draw(profile: PerformanceProfile, output: Path) -> None:
     """Draw fig. 8 for the published list of six jobs: one Gantt chart per policy, with a line per GPU."""
     for run in _runs(machines.get("minsky"), five_jobs(profile=profile), profile):
-        run.gantt(output / f"sc17-five-jobs-{run.policy}.png")
+        run.gantt(output / f"sc17-six-jobs-{run.policy}.png")
 
 
 def _speedups(name: str, runs: Sequence[Result]) -> Claim:

@@ -1,0 +1,157 @@
+"""What `topoplace simulate` and `topoplace compare` share: the options about jobs, and runs under equal conditions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from topoplace.cli import options, reading
+
+if TYPE_CHECKING:
+    from topoplace.jobs.performance_profile import PerformanceProfile
+    from topoplace.simulate import PerformanceModel, Result, Workload
+    from topoplace.topology.topology import Topology
+
+
+def add_workload(parser: argparse.ArgumentParser) -> None:
+    """Add the options about the jobs, their run times and the machines' resources, and those for JSON and pictures."""
+    parser.add_argument(
+        "--jobs",
+        metavar="FILE",
+        help="read jobs from FILE: CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), "
+        "MAPA's job lines or SC'17's manifests (default: MAPA's job mix)",
+    )
+    options.add_count(parser, "--num-jobs", 300, "number of jobs of the default mix")
+    options.add_gpus_per_node(parser)
+    options.add_hosts(parser)
+    parser.add_argument(
+        "--skip-bad-rows", action="store_true", help="skip rows of --jobs that cannot be read, and count them"
+    )
+    parser.add_argument(
+        "--without",
+        metavar="NAMES",
+        help="leave these requirements of jobs out, separated by commas, such as min_utility,cpus",
+    )
+    options.add_seed(parser, "the mix, the run times, and of what a log does not contain")
+    parser.add_argument(
+        "--performance",
+        choices=("mapa", "fixed", "profile", "remote-copies"),
+        help="model of run times (default: mapa; profile with --profile, remote-copies for logs)",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="use measured times, also in the policies of SC'17; see topoplace profile",
+    )
+    options.add_json(parser)
+    options.add_output(parser)
+
+
+def listed(names: str | None, flag: str) -> list[str]:
+    """Return the names in a list separated by commas, none for None; ValueError names the flag of an empty name."""
+    found = [] if names is None else [name.strip() for name in names.split(",")]
+    if not all(found):
+        raise ValueError(f"{flag} {names!r}: a name is empty")
+    return found
+
+
+class Study:
+    """The topology, jobs and run time model of one command, which are equal for all policies it compares."""
+
+    def __init__(self, topology: Topology, arguments: argparse.Namespace) -> None:
+        self.topology = topology
+        self.arguments = arguments
+        self.hosts = reading.hosts(arguments)
+        self.profile = reading.profile(arguments.profile) if arguments.profile else None
+        unwanted = listed(arguments.without, "--without")
+        workload = _workload(arguments, self.profile)
+        with reading.errors_of("--without"):
+            self.workload = workload.without(*unwanted)
+        self.is_log = any(self.workload.transfers)
+        """True if the jobs are from the log of a batch system."""
+        self.model = self._model(arguments.performance)
+
+    def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
+        """Simulate the jobs under each policy; return the results, and why policies that cannot run them are set aside.
+
+        ValueError with the first of these reasons if there is no result.
+        """
+        results: list[Result] = []
+        set_aside: dict[str, str] = {}
+        for name in names:
+            try:
+                result = self.run(name)
+            except ValueError as error:
+                set_aside[name] = str(error)
+                continue
+            reasons = result.rejections()
+            if sum(reasons.values()) == len(result.records) and "cannot be honoured" in next(
+                iter(reasons), ""
+            ):
+                set_aside[name] = next(iter(reasons))
+            else:
+                results.append(result)
+        if not results:
+            raise ValueError(next(iter(set_aside.values())))
+        return results, set_aside
+
+    def run(self, name: str) -> Result:
+        """Simulate the jobs under the policy called `name`; a policy of SC'17 also gets the performance profile."""
+        from topoplace import policies
+        from topoplace.simulate import simulate
+
+        policy = policies.get(name)
+        if self.profile and isinstance(policy, policies.UtilityPolicy):
+            policy = policies.get(name, profile=self.profile)
+        return simulate(
+            self.topology,
+            self.workload,
+            policy,
+            performance=self.model,
+            seed=self.arguments.seed,
+            progress=sys.stderr is not None and sys.stderr.isatty(),
+            hosts=self.hosts,
+        )
+
+    def _model(self, name: str | None) -> PerformanceModel:
+        from topoplace.simulate import FixedTime, MapaSlowdown, ProfiledTime, RemoteCopies
+
+        if name == "profile" and self.profile is None:
+            raise ValueError("--performance profile needs --profile FILE")
+        if self.profile and name in (None, "profile"):
+            return ProfiledTime(self.profile)
+        if name == "remote-copies" or (name is None and self.is_log):
+            return RemoteCopies()
+        return FixedTime() if name == "fixed" else MapaSlowdown()
+
+
+def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
+    from topoplace.simulate import Workload
+
+    if not arguments.jobs:
+        return Workload.mapa(arguments.num_jobs, arguments.seed)
+    text = reading.text(arguments.jobs)
+    with reading.errors_of(arguments.jobs):
+        read = _read_jobs(text, arguments, profile)
+    if read.report and (read.report.skipped or read.report.unused):
+        print(f"{arguments.jobs}: {read.report}", file=sys.stderr)
+    if not len(read):
+        raise ValueError(f"{arguments.jobs}: contains no job")
+    return read
+
+
+def _read_jobs(text: str, arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
+    from topoplace.simulate import Workload
+
+    skip = arguments.skip_bad_rows
+    if text.lstrip()[:1] in ("{", "["):
+        return Workload.from_manifests(text, profile, skip_bad_rows=skip)
+    if (log := reading.log(text, arguments)) is not None:
+        return log
+    if text.lstrip()[:1].isdigit():
+        return Workload.from_mapa(text)
+    if "job_id" in text.lstrip().split("\n", 1)[0]:
+        return Workload.from_trace(text, profile=profile, skip_bad_rows=skip)
+    return Workload.from_csv(text)

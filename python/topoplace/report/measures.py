@@ -1,0 +1,77 @@
+"""The key figures of `Result.summary` as people read them: label, unit, and why a figure may be missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from topoplace.simulate.metrics import QUANTILES
+
+_NONE_RAN: Final = "no job ran"
+_NO_UTILITY: Final = "the policy has no score of utility"
+_NONE_SENSITIVE: Final = "no bandwidth-sensitive job ran, or its placement has no such score"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A key figure.
+
+    factor: of the unit shown, such as 100 for %. missing: why a result may not have the figure. short: a label for the
+    head of a column.
+    """
+
+    label: str
+    unit: str = ""
+    factor: float = 1.0
+    missing: str = _NONE_RAN
+    short: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Return the head of a column: a short label, and the unit."""
+        return f"{self.short or self.label} {self.unit}".rstrip()
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "makespan": Measure("makespan", "s"),
+    "throughput": Measure("throughput", "jobs/h"),
+    "utilization": Measure("utilization", "%", 100.0),
+    "nvlink_use": Measure("NVLink use", "%", 100.0, "no tasks communicated"),
+    "mean_wait": Measure("mean wait", "s"),
+    "mean_slowdown": Measure("slowdown"),
+    "mean_slowdown_with_wait": Measure("slowdown incl. wait"),
+    "mean_utility": Measure("utility", missing=_NO_UTILITY),
+    "slo_violations": Measure("SLO violations", missing=_NO_UTILITY),
+    "rejected": Measure("rejected"),
+    **{
+        f"sensitive_run_time_{name}": Measure(
+            f"sensitive run time {name}", "s", missing=_NONE_SENSITIVE, short=f"sensitive {name}"
+        )
+        for name in QUANTILES
+    },
+    **{
+        f"sensitive_effective_bandwidth_{name}": Measure(
+            f"sensitive effective bandwidth {name}", "GB/s", missing=_NONE_SENSITIVE, short=f"EffBW {name}"
+        )
+        for name in QUANTILES
+    },
+    "speedup": Measure("throughput speed-up"),
+    "sensitive_p75_speedup": Measure("p75 speed-up", missing=_NONE_SENSITIVE),
+}
+"""The figures by their keys in `Result.summary` and `Result.compare`."""
+
+
+def shown(key: str, row: Mapping[str, Any]) -> Any:
+    """Return the figure `key` of a row of `Result.compare` in the unit shown; other columns as they are."""
+    return row[key] * MEASURES[key].factor if key in MEASURES else row[key]
+
+
+def reasons_for_dashes(keys: Iterable[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each reason why some of the figures `keys` are NaN in some row, with their labels."""
+    labels: dict[str, list[str]] = {}
+    for key in keys:
+        if key in MEASURES and any(math.isnan(row[key]) for row in rows):
+            labels.setdefault(MEASURES[key].missing, []).append(MEASURES[key].label)
+    return [f"- in {', '.join(names)}: {reason}" for reason, names in labels.items()]

@@ -1,0 +1,161 @@
+"""A wrong value of an option is refused in one line that names the option, or the file that the value names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from topoplace import cli
+
+# A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
+BASES = {
+    "discover": "discover --from topo.txt",
+    "show": "show topo.txt",
+    "diff": "diff topo.txt topo.txt",
+    "place": "place summit",
+    "place --assume": "place topo.txt",
+    "simulate": "simulate summit --num-jobs 2",
+    "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
+    "profile build": "profile build runs.csv -o profile.json",
+    "partition": "partition path.graph",
+    "flow": "flow two.min",
+    "capacity": "capacity jobs.csv times.csv",
+    "papers mapa": "papers mapa --quick",
+    "papers sc17": "papers sc17 --quick",
+    "papers drmaestro": "papers drmaestro --quick",
+    "papers gpuaas": "papers gpuaas --quick",
+    "papers tsubame": "papers tsubame --quick",
+    "demo": "demo",
+}
+
+NO_FILE = ("nowhere/none", "empty")
+COUNT = ("0", "-1", "x", "1.5", "nan", "10000000", "9" * 5000)
+SECONDS = ("-1", "nan", "inf", "x", "")
+LONG = "a" * 300
+DIRECTORY = ("topo.txt", "topo.txt/below", "/proc/none", LONG)
+MODEL = ("V10",)
+ASSUMED = ("x", "zz=1", "gpu_model=V10", "pcie_gb_per_s=-1")
+
+# Wrong values of each option; `command --option` stands before `--option`.
+WRONG = {
+    "--from": NO_FILE,
+    "--machine": (*NO_FILE, "topo.txt"),
+    "--numa": (*NO_FILE, "topo.txt"),
+    "--measured": (*NO_FILE, "topo.txt"),
+    "--speeds": ("x", "achievable"),
+    "--gpu-model": MODEL,
+    "place --gpu-model": ("", ",", "V100,"),
+    "--assume": ASSUMED,
+    "--one": ("x", ""),
+    "-o": DIRECTORY,
+    "profile build -o": ("profile.txt", "topo.txt/x.json", "folder.json"),
+    "partition -o": ("topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
+    "flow -o": ("topo.txt/x", "folder.json", LONG),
+    "--pattern": ("knot", ""),
+    "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
+    "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),
+    "--min-utility": ("-1", "2", "nan", "x"),
+    "--busy": ("6", "0-6", "3-0", "1,1", "0-2,2", "a", "1,", "-1", "1--2", "9" * 5000),
+    "--policy": ("best", ""),
+    "--policies": ("best", "", "baseline,"),
+    "--top": COUNT,
+    "--jobs": (*NO_FILE, "topo.txt"),
+    "--num-jobs": COUNT,
+    "--gpus-per-node": COUNT,
+    "--cpus": COUNT,
+    "--memory-gb": ("-1", "nan", "inf", "x", "1e30"),
+    "--without": ("speed", "", "cpus,"),
+    "--seed": ("-1", "x", "1.5"),
+    "--performance": ("x", "profile"),
+    "--profile": (*NO_FILE, "topo.txt"),
+    "--percentile": ("-1", "101", "nan", "x"),
+    "--fraction": ("-1", "2", "nan", "x"),
+    "--imbalance": ("-1", "nan", "inf", "x"),
+    "--starts": COUNT,
+    "--cycles": ("-1", "x", "1.5", "99999999999"),
+    "--timeout": SECONDS,
+    "--algorithm": ("x",),
+    "--catalogue": (*NO_FILE, "topo.txt"),
+    "capacity --nodes": (*COUNT, "1000000"),
+    "papers tsubame --nodes": (*COUNT, "1000000"),
+    "papers gpuaas --nodes": ("0", "7", "5,x", "", "5,1000000"),
+    "--planner": ("x",),
+    "--gap": ("-1", "2", "nan", "x"),
+    "--times": (*NO_FILE, "topo.txt"),
+    "--log": (*NO_FILE, "topo.txt"),
+    "--lists": ("nowhere/none", "topo.txt"),
+    "--artifact": ("nowhere/none", "topo.txt"),
+}
+# `papers mapa` writes the log of its artifact only if all these are given.
+ARTIFACT = "papers mapa --jobs lines.txt --topology dgx-v --policy greedy --write log.txt"
+ARTIFACT_WRONG = {
+    "--jobs": (*NO_FILE, "topo.txt"),
+    "--topology": (*NO_FILE, "topo.txt"),
+    "--policy": ("best",),
+    "--write": ("topo.txt/x", "folder.json"),
+}
+
+
+def options_of(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each command and option that takes a value."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from options_of(below, f"{command} {name}".strip())
+        elif action.option_strings and action.nargs != 0:
+            yield command, action.option_strings[-1]
+
+
+def cases() -> Iterator[tuple[str, str, str]]:
+    for command, option in options_of(cli._parser()):
+        if command == "papers mapa" and option in ARTIFACT_WRONG:
+            yield from ((ARTIFACT, option, value) for value in ARTIFACT_WRONG[option])
+            continue
+        for value in WRONG.get(f"{command} {option}", WRONG.get(option, ("an option without wrong values",))):
+            yield BASES.get(f"{command} {option}", BASES[command]), option, value
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: small valid inputs, a file without content, and a directory."""
+    texts = {
+        "topo.txt": "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
+        "empty": "",
+        "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
+        "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
+        "jobs.csv": "job_id,due,weight\nvgg,3,0.5\n",
+        "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n",
+        "runs.csv": "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
+        "solo,net,1,1,intra-socket,,,,100\n",
+        "lines.txt": "2,ring,0,30,0,a\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "folder.json").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("base", "option", "value"), list(cases()), ids=lambda text: text[:40] or "nothing")
+def test_the_option_or_its_file_is_named(here: Path, call: Call, base: str, option: str, value: str) -> None:
+    given = [f"{option}={value}"] if option.startswith("--") else [option, value]
+    done = call(*base.split(), *given)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1, done.err
+    assert len(done.err) < 600
+    file_named = value in (*NO_FILE, "topo.txt") and f"{value}: " in done.err
+    assert option in done.err or file_named, done.err
+
+
+@pytest.mark.parametrize("base", [*BASES.values(), ARTIFACT])
+def test_every_command_line_above_is_understood(base: str) -> None:
+    cli._parser().parse_args(base.split())
+
+
+def test_every_command_with_an_option_is_tried() -> None:
+    commands = {command for command, _ in options_of(cli._parser())}
+    assert commands == {base.split(" --")[0] for base in BASES}

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import Call
+from topoplace.cli import gpu_list
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4), st.booleans()), min_size=1), st.data())
+def test_ids_and_ranges_are_read_in_their_order(
+    entries: list[tuple[int, int, bool]], data: st.DataObject
+) -> None:
+    texts: list[str] = []
+    expected: list[int] = []
+    for first, more, as_range in entries:
+        gpus = list(range(first, first + more + 1)) if as_range else [first]
+        if set(gpus) & set(expected):
+            continue
+        expected += gpus
+        blank = data.draw(st.sampled_from(["", " "]))
+        texts.append(f"{blank}{first}-{first + more}" if as_range else f"{first}{blank}")
+    assert gpu_list.parse(",".join(texts), 45, "--busy") == expected
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_blank_text_lists_no_gpu(text: str) -> None:
+    assert gpu_list.parse(text, 8, "--busy") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("0-8", "GPU 8: the GPUs are 0..7"),
+        ("8", "GPU 8: the GPUs are 0..7"),
+        ("-1", "GPU -1: the GPUs are 0..7"),
+        ("0-999999999", "GPU 999999999: the GPUs are 0..7"),
+        ("5-2", "'5-2': a range ascends, such as 2-5"),
+        ("0-3,2", "GPU 2: given twice"),
+        ("1,,2", "not GPU numbers such as 0-3,6: ''"),
+        ("1,two", "not GPU numbers such as 0-3,6: 'two'"),
+        ("0-3-5", "not GPU numbers such as 0-3,6: '0-3-5'"),
+        ("٣", "not GPU numbers such as 0-3,6: '٣'"),
+    ],
+)
+def test_the_wrong_entry_is_named(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match="--busy") as caught:
+        gpu_list.parse(text, 8, "--busy")
+    assert str(caught.value) == f"--busy {text!r}: {reason}"
+
+
+def test_place_leaves_a_range_of_busy_gpus_alone(call: Call) -> None:
+    done = call("place", "dgx1-v100", "--busy", "0-2,5", "--gpus", "4")
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=3,4,7,6")

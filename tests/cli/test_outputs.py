@@ -1,0 +1,124 @@
+"""Where results are written: directories are created, and what is in the way or missing is named before the work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from command_line import Call
+
+GRAPH = "4 3\n2\n1 3\n2 4\n3\n"
+NETWORK = "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n"
+RUNS = "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\nsolo,net,1,1,intra-socket,,,,100\n"
+PICTURES = (
+    "show summit",
+    "show summit --svg",
+    "place summit --gpus 2",
+    "simulate summit --num-jobs 2",
+    "compare summit --num-jobs 2 --policies baseline,fcfs",
+    "papers mapa --quick",
+    "papers drmaestro --quick",
+    "papers gpuaas --quick",
+    "papers sc17 --quick",
+    "papers tsubame --quick",
+    "demo",
+)
+QUICK_PICTURES = PICTURES[:5]
+FILES = {
+    "partition path.graph -o": "sides.txt",
+    "flow two.min -o": "flow.txt",
+    "profile build runs.csv -o": "profile.json",
+    "papers mapa --jobs lines.txt --topology dgx-v --policy greedy --write": "log.txt",
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "path.graph").write_text(GRAPH)
+    (tmp_path / "two.min").write_text(NETWORK)
+    (tmp_path / "runs.csv").write_text(RUNS)
+    (tmp_path / "lines.txt").write_text("2,ring,0,30,0,a\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", QUICK_PICTURES)
+def test_directories_of_pictures_are_created(here: Path, call: Call, command: str) -> None:
+    done = call(*command.split(), "-o", "new/and/deep")
+    assert (done.code, done.err) == (0, "")
+    assert len(list((here / "new/and/deep").iterdir())) == 1
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_directories_of_files_are_created(here: Path, call: Call, command: str) -> None:
+    path = f"new/and/deep/{FILES[command]}"
+    done = call(*command.split(), path)
+    assert (done.code, done.err) == (0, "")
+    assert (here / path).read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", [f"{command} -o" for command in PICTURES] + list(FILES))
+@pytest.mark.parametrize("place", ["path.graph/below", "path.graph/far/below"])
+def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, place: str) -> None:
+    path = f"{place}/{FILES.get(command, '')}".rstrip("/")
+    flag = command.split()[-1]
+    done = call(*command.split(), path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"topoplace: {flag} {path}: path.graph is not a directory\n"
+
+
+@pytest.mark.parametrize("command", PICTURES)
+def test_a_missing_package_is_named_before_the_work(
+    here: Path, call: Call, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for work in ("topoplace.simulate.simulate", "topoplace.simulate.event_loop.simulate"):
+        monkeypatch.setattr(work, None)
+    done = call(*command.split(), "-o", "pictures")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "topoplace: -o (a picture) needs matplotlib: pip install 'topoplace[plot]'\n"
+    assert not (here / "pictures").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "place"])
+def test_too_many_gpus_for_a_picture_are_named_before_the_work(here: Path, call: Call, command: str) -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 33)
+    (here / "large.json").write_text(topology.to_json())
+    done = call(command, "large.json", "-o", "pictures")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "topoplace: -o: 264 GPUs are too many for a picture (at most 256)\n"
+    assert not (here / "pictures").exists()
+
+
+@pytest.mark.parametrize("planner", ["milp", "tight", "printed"])
+def test_a_missing_solver_is_named_before_the_work(
+    here: Path, call: Call, planner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "jobs.csv").write_text("job_id,due,weight\nvgg,3,0.5\n")
+    (here / "times.csv").write_text("job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n")
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    monkeypatch.setattr("topoplace.capacity.planners.capacity_planner.search_conditioned", None)
+    done = call("capacity", "jobs.csv", "times.csv", "--planner", planner)
+    remedy = "topoplace: planning by a model needs HiGHS: pip install 'topoplace[capacity]'\n"
+    assert (done.code, done.out, done.err) == (2, "", remedy)
+    monkeypatch.setattr("topoplace.papers.gpuaas.Study", None)
+    assert call("papers", "gpuaas", "--quick").err == remedy
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "message"),
+    [
+        ("defusedxml.sax", "nccl-c2c-2gpu.xml", "needs defusedxml: pip install 'topoplace[discovery]'"),
+        ("yaml", "volcano-hypernodes.yaml", "needs PyYAML: pip install 'topoplace[discovery]'"),
+    ],
+)
+def test_a_missing_reader_is_named(
+    call: Call, repository: Path, monkeypatch: pytest.MonkeyPatch, module: str, source: str, message: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    done = call("show", repository / "tests/data" / source)
+    assert done.code == 2
+    assert message in done.err

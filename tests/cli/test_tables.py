@@ -1,0 +1,225 @@
+"""What the tables of the command line show: units, three digits, no `nan`, why jobs were rejected, who is best."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from command_line import Call
+from topoplace.cli.commands import compare
+from topoplace.report import measures, tables
+
+PROFILE = (
+    "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
+    "solo,net,1,2,intra-socket,,,,100\nsolo,net,1,2,inter-socket,,,,130.4567\nsolo,net,1,1,intra-socket,,,,50\n"
+    "collocation,net,1,1,,net,1,1,60.4567\n"
+)
+LOG = "".join(
+    f"01/07/2013 09:3{i}:00;E;{i}.batch;queue=G ctime=1357549200 start=1357549800 end=135755{i}000 "
+    "Resource_List.select=1:ncpus=4:ngpus=2:mem=8gb Resource_List.walltime=01:00:00\n"
+    for i in (1, 2, 3)
+)
+COMMANDS = (
+    "machines",
+    "show dgx1-v100",
+    "show gb200-nvl72",
+    "place dgx1-v100 --busy 0,5",
+    "place dgx1-v100 --policy fcfs",
+    "place dgx1-v100 --gpus 7",
+    "simulate dgx1-v100 --num-jobs 9",
+    "simulate dgx1-v100 --jobs none.txt",
+    "simulate dgx1-v100 --jobs trace.csv --profile profile.csv",
+    "compare dgx1-v100 --num-jobs 9",
+    "compare dgx1-v100 --jobs none.txt",
+    "compare minsky --jobs log",
+    "compare minsky --jobs trace.csv --profile profile.csv",
+    "profile show profile.csv",
+    "capacity jobs.csv times.csv",
+    "capacity jobs.csv times.csv --planner fifo",
+    "partition path.graph",
+    "flow two.min",
+    "diff summit minsky",
+)
+UNITS = ("GB/s", "s", "h", "ms", "%", "$", "jobs/h")
+WITHOUT_UNIT = {
+    *("slowdown", "slowdown incl. wait", "utility", "throughput speed-up", "p75 speed-up"),
+    *("cut", "distance", "oversubscription", "two sockets / one", "SLO violations", "rejected"),
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    texts = {
+        "profile.csv": PROFILE,
+        "trace.csv": "job_id,submit_s,num_gpus,duration_s,model,batch\na,0,1,50,net,1\nb,3,2,100,net,1\n",
+        "log": LOG,
+        "none.txt": "99,ring,0,30,1,a\n",
+        "path.graph": "4 3\n2\n1 3\n2 4\n3\n",
+        "two.min": "p min 2 1\nn 1 1\nn 2 -1\na 1 2 0 1 5\n",
+        "jobs.csv": "job_id,due,weight\nvgg,3,0.5\n",
+        "times.csv": "job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sequence[str], list[Sequence[object]], str]]:
+    """The tables that the command shows: columns, rows and title."""
+    found: list[tuple[Sequence[str], list[Sequence[object]], str]] = []
+    show = tables.show
+
+    def record(columns: Sequence[str], rows: Any, title: str = "", colours: Any = ()) -> None:
+        rows = list(rows)
+        found.append((columns, rows, title))
+        show(columns, rows, title, colours)
+
+    monkeypatch.setattr(tables, "show", record)
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_numbers_have_units_and_three_digits(command: str, call: Call, shown: list[Any]) -> None:
+    done = call(*command.split())
+    assert shown
+    assert not re.search(r"\bnan\b|\binf\b", done.out)
+    digits = [number.replace(".", "").lstrip("0") for number in re.findall(r"(?<![\w.])\d+\.\d+", done.out)]
+    assert all(len(number) <= 3 for number in digits), digits
+    for columns, rows, title in shown:
+        for i, column in enumerate(columns):
+            floats = [row for row in rows if isinstance(row[i], float)]
+            if column == "value":  # each row has its unit behind the value or in its name
+                named = [f"{row[0]} {row[2] if len(row) > 2 else ''}".rstrip() for row in floats]
+                assert all(name.split()[-1] in UNITS or name in WITHOUT_UNIT for name in named), named
+            elif floats:
+                inside = set(re.findall(r"[\w/%$]+", title)) & set(UNITS)
+                assert column.split()[-1] in UNITS or column in WITHOUT_UNIT or inside, column
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (math.nan, "-"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (0.98765, "0.988"),
+        (12.345, "12.3"),
+        (99.94, "99.9"),
+        (99.96, "100"),
+        (655.757, "656"),
+        (29446.6, "29447"),
+        (-3.14159, "-3.14"),
+        (0.000012345, "1.23e-05"),
+        (1e20, "1e+20"),
+        (math.inf, "inf"),
+    ],
+)
+def test_three_digits(value: float, text: str) -> None:
+    assert tables.number(value) == text
+
+
+def test_numbers_are_aligned_to_the_right(call: Call) -> None:
+    lines = call("show", "dgx1-v100").out.splitlines()
+    header = next(line for line in lines if line.startswith("link"))
+    rows = lines[lines.index(header) + 1 :]
+    for column in ("pairs", "GB/s", "distance"):
+        end = header.index(column) + len(column)
+        assert all(row[end - 1].isdigit() and row[end : end + 1].strip() == "" for row in rows), column
+
+
+def test_a_dash_is_explained_once_below_the_table(call: Call) -> None:
+    out = call("compare", "dgx1-v100", "--jobs", "none.txt", "--policies", "baseline,fcfs").out
+    assert "- in utilization, mean wait, throughput speed-up: no job ran\n" in out
+    assert out.count("no job ran\n") == 1
+    assert "- in preserved: fcfs does not compute it" in call("place", "summit", "--policy", "fcfs").out
+    assert "- in utility, SLO violations: the policy has no score of utility" in (
+        call("simulate", "summit", "--num-jobs", "2").out
+    )
+    for key in tp.simulate(
+        tp.machines.get("summit"), tp.simulate.Workload([], [], []), tp.policies.get("baseline")
+    ).summary():
+        assert measures.MEASURES[key].missing
+
+
+def row(name: str, makespan: float, wait: float, rejected: float = 0.0) -> dict[str, Any]:
+    return {"policy": name, "makespan": makespan, "mean_wait": wait, "rejected": rejected}
+
+
+@pytest.mark.parametrize(
+    ("rows", "best"),
+    [
+        ([row("a", 10, 1)], set()),
+        ([row("a", 10, 1), row("b", 9, 5)], {1}),
+        ([row("a", 100.9, 1), row("b", 100, 5)], {0}),
+        ([row("a", 102, 1), row("b", 100, 5)], {1}),
+        ([row("a", 10, 1, 3), row("b", 20, 5)], {1}),
+        ([row("a", 10, 2), row("b", 10, 2), row("c", 11, 0)], {0, 1}),
+        ([row("a", 0, math.nan, 1), row("b", 0, math.nan, 1)], set()),
+    ],
+)
+def test_the_best_policy(rows: list[dict[str, Any]], best: set[int]) -> None:
+    assert compare._best(rows) == best
+
+
+def test_compare_marks_the_best_and_says_how(call: Call) -> None:
+    done = call("compare", "torus2d-16", "--num-jobs", "60")
+    marked = [line.split()[0] for line in done.out.splitlines() if re.match(r"\S+ \* ", line)]
+    rows = json.loads(call("compare", "torus2d-16", "--num-jobs", "60", "--json").out)
+    shortest = min(row["makespan"] for row in rows)
+    assert marked
+    assert all(row["makespan"] <= 1.01 * shortest for row in rows if row["policy"] in marked)
+    assert "* best: lowest makespan; of those within 1 %, lowest mean wait\n" in done.out
+    assert "speed-up: over baseline\n" in done.out
+    assert "*" not in call("compare", "summit", "--num-jobs", "9", "--policies", "fcfs").out
+
+
+def test_rejected_jobs_are_counted_with_the_reason(here: Path, call: Call) -> None:
+    (here / "jobs.txt").write_text("2,ring,0,30,0,a\n99,ring,0,40,1,b\n98,ring,0,40,1,b\n")
+    done = call("compare", "summit", "--jobs", "jobs.txt", "--policies", "baseline,fcfs")
+    for size in (98, 99):
+        reason = f"never fits: needs {size} GPUs, the topology has 6"
+        assert f"rejected 1 under all policies: {reason}\n" in done.out
+        for command in ("simulate", "compare"):
+            (found,) = [json.loads(call(command, "summit", "--jobs", "jobs.txt", "--json").out)][:1]
+            for one in found if isinstance(found, list) else [found]:
+                assert one["rejected"] == 2
+                assert one["rejections"][reason] == 1
+        assert f"rejected 1: {reason}\n" in call("simulate", "summit", "--jobs", "jobs.txt").out
+    assert "* best: fewest jobs rejected, then lowest makespan" in done.out
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare --policies baseline"])
+def test_a_long_run_adds_nothing_to_its_table(
+    command: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topoplace.simulate.progress._DELAY_SECONDS", -1.0)
+    done = call(*command.split(), "summit", "--num-jobs", "200")
+    assert done.out.startswith("200 jobs on summit")
+    assert done.err == ""
+
+
+def test_names_in_messages_cannot_control_the_terminal(here: Path, call: Call) -> None:
+    (here / "trace.csv").write_text(
+        "job_id,submit_s,num_gpus,duration_s,gpu_type\na,0,1,10,\x1b[31mred\nb,0,1,10,\n"
+    )
+    out = call("simulate", "summit", "--jobs", "trace.csv").out
+    assert "needs 1 \\x1b[31mred GPU" in out
+    assert "\x1b" not in out + call("show", "\x1b[31mred").err
+
+
+def test_rejections_of_some_policies_name_them(here: Path, call: Call) -> None:
+    (here / "trace.csv").write_text(
+        "job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,1,10,0\n"
+    )
+    out = call("compare", "summit", "--jobs", "trace.csv", "--policies", "baseline,topo-aware").out
+    assert "rejected 1 under baseline: min_utility = 0.1 cannot be honoured" in out

@@ -1,0 +1,38 @@
+"""Optional packages: what is missing is named with the extra that installs it, and every extra exists."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import topoplace as tp
+from topoplace import _extras
+
+
+@pytest.mark.parametrize("module", _extras._PACKAGES)
+def test_the_extra_that_installs_it_is_named(
+    module: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]
+    package, extra = _extras._PACKAGES[module]
+    assert extra in project["optional-dependencies"]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        _extras.need(module, "this")
+    assert str(caught.value) == f"this needs {package}: pip install 'topoplace[{extra}]'"
+
+
+def test_conversions_name_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = tp.machines.get("minsky")
+    run = tp.simulate(topology, tp.simulate.Workload.mapa(1), tp.policies.get("baseline"))
+    for module in ("networkx", "pandas"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(
+        ImportError, match=r"^to_networkx needs networkx: pip install 'topoplace\[networkx\]'$"
+    ):
+        topology.to_networkx()
+    with pytest.raises(ImportError, match=r"^to_pandas needs pandas: pip install 'topoplace\[pandas\]'$"):
+        run.to_pandas()
