@@ -65,13 +65,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     speeds = [device.pcie_gb_per_s for device in devices]
     default = min((speed for speed in speeds if speed), default=PCIE3_X16_GB_PER_S)
     notes = [] if all(speeds) else [f"The PCIe speed of some GPUs is not told: {default:g} GB/s is assumed."]
-    guessed = sorted(
-        {device.gpu.model or "" for device in devices if device.remote and not device.lane_is_known}
-    )
-    if guessed:
-        notes.append(
-            f"The speed of NVLinks of {', '.join(guessed)} is not known: {_USUAL_LANE:g} GB/s is assumed."
-        )
+    assumed = tuple(_assumed(devices, notes))
     switches, uplinks = _switches(devices, first, len(gpus))
     switched = {gpu for gpu, _, _ in uplinks}
     links: dict[tuple[int, int], Link] = {}
@@ -89,8 +83,17 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
         components=tuple(Component(ComponentKind.NVSWITCH, f"NVSwitch {address}") for address in switches),
         component_links=tuple(uplinks),
         notes=tuple(notes),
-        assumed=(LinkKind.NVLINK,) if guessed else (),
+        assumed=assumed,
     )
+
+
+def _assumed(devices: Sequence[_Device], notes: list[str]) -> Iterator[LinkKind]:
+    """Yield the kind of NVLinks if the speed of some is assumed, and note the models of their GPUs."""
+    unknown = {device.gpu.model or "" for device in devices if device.remote and not device.lane_is_known}
+    if unknown:
+        models = ", ".join(sorted(unknown))
+        notes.append(f"The speed of NVLinks of {models} is not known: {_USUAL_LANE:g} GB/s is assumed.")
+        yield LinkKind.NVLINK
 
 
 def _placed(devices: Sequence[_Device]) -> tuple[list[Gpu], dict[int, int]]:
