@@ -51,6 +51,16 @@ def test_fences_of_code_blocks_become_empty_lines(fence: str) -> None:
     assert discovery.read(f"{fence}\nName=gpu Count=2\n```\n").num_gpus == 2
 
 
+@pytest.mark.parametrize(
+    "front",
+    ["2026-11-22T10:48:03.1234567Z ", "2026-11-22 10:48:03,123 ", "2026-11-22T10:48:03+01:00\t", "0: "],
+)
+def test_what_logs_put_in_front_of_every_line_is_taken_away(front: str) -> None:
+    logged = "".join(f"{front}{line}".rstrip(" ") for line in TEXT.splitlines(keepends=True))
+    assert discovery.read(logged) == discovery.read(TEXT)
+    assert decode.decoded(f"{front}one\n\nother") == f"{front}one\n\nother"  # not in front of all
+
+
 def test_a_quoted_text_loses_its_marks() -> None:
     quoted = "".join(
         f"> {line}" if line.strip() else ">\n" for line in ("```\n" + TEXT + "\n```\n").splitlines(True)

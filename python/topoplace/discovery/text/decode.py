@@ -14,8 +14,16 @@ MAX_BYTES = 64 << 20
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*(?=\r?$)", re.MULTILINE)
-_QUOTE = re.compile(r"^> ?", re.MULTILINE)
-_UNQUOTED = re.compile(r"^[^>\r\n]", re.MULTILINE)
+_IN_FRONT = (
+    r"> ?",  # a quotation
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?(?:[ \t]|(?=\r?$))",  # a time
+    r"0: ?",  # the only task of srun --label
+)
+_LINES_IN_FRONT = tuple(
+    (re.compile(f"^(?!{front})[^\r\n]", re.MULTILINE), re.compile(f"^{front}", re.MULTILINE))
+    for front in _IN_FRONT
+)
+"""Finds a line without it, and takes it away."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']*')")
 
@@ -24,7 +32,8 @@ def decoded(data: object, what: str = "text") -> str:
     """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else.
 
     Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
-    block of Markdown become empty, and a text quoted by ">" in every line loses these.
+    block of Markdown become empty. What begins every line is taken away: the ">" of a quotation, a time in ISO 8601, or
+    the label 0 of `srun --label`.
     """
     if isinstance(data, str):
         text = data.removeprefix("\ufeff")
@@ -40,8 +49,9 @@ def decoded(data: object, what: str = "text") -> str:
         raise TopologyError(
             f"{what} is binary: character {text.index(chr(0))} is 0 (save UTF-16 with a byte order mark, or as UTF-8)"
         )
-    if text.startswith(">") and not _UNQUOTED.search(text):
-        text = _QUOTE.sub("", text)
+    for other_line, front in _LINES_IN_FRONT:
+        if front.match(text) and not other_line.search(text):
+            text = front.sub("", text)
     return _FENCE.sub("", text) if "```" in text or "~~~" in text else text
 
 
