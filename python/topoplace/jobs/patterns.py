@@ -67,8 +67,10 @@ def _tree(k: int) -> tuple[Ints, Ints]:
 
 
 def _clique(k: int) -> tuple[Ints, Ints]:
-    a, b = np.triu_indices(k, 1)
-    return a, b
+    tasks = np.arange(k)
+    first = tasks * (2 * k - tasks - 1) // 2  # the number of edges before those from each task
+    a = np.repeat(tasks, tasks[::-1])
+    return a, np.arange(len(a)) - (first - tasks - 1)[a]
 
 
 def _allreduce(k: int) -> tuple[Ints, Ints]:
