@@ -28,10 +28,10 @@ REPLACEMENTS = {
     **{"0": "1", "1": "0", "2": "3", "true": "false", "false": "true", "min": "max", "max": "min"},
     **{"any_of": "all_of", "all_of": "any_of", "continue;": ";", "return;": ";", "break;": ";", "!": ""},
 }
-# What is left alone: comments, texts, directives, assertions, templates' parameters.
+# What is left alone: comments, texts, directives, assertions, parameters of templates, what an error says.
 SILENT = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^\s*\#(?:[^\n]*\\\n)*[^\n]*
-    |(?:TOPOPLACE_ASSERT|static_assert|REQUIRE)\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)
+    |\w*(?:ASSERT|assert)\w*\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)
     |\btemplate\s*<[^\n]*|\b(?:throw|requires|concept|using)\b[^;]*;""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )

@@ -229,6 +229,14 @@ TEST(a_rollback_restores_host_resources_and_drained_machines) {
     CHECK_EQ(state.num_free(), 3);
 }
 
+TEST(a_rollback_tells_which_machine_is_no_longer_drained) {
+    ClusterState state = with_hosts();
+    const auto mark = state.begin();
+    state.set_drained(1, Gpus{}, true);
+    state.rollback(mark);
+    CHECK(state.touched() == Gpus{2});
+}
+
 TEST(notes_stay_with_their_jobs) {
     ClusterState state = with_hosts();
     const auto note = std::make_shared<const int>(7);
