@@ -90,7 +90,9 @@ class Copy:
     def take_extension(self, folder: Path) -> None:
         """Let the copy's Python tests import the extension in `folder`."""
         extension = next(folder.glob("_core*.so"))
-        shutil.copyfile(extension, self.root / "python" / "topoplace" / extension.name)
+        target = self.root / "python" / "topoplace" / extension.name
+        target.unlink(missing_ok=True)  # whoever has loaded the old file keeps it
+        shutil.copyfile(extension, target)
 
     def run(self, command: Sequence[str], limit_s: float = 3600) -> str:
         """Return what `command` does to a fault in the copy: "survived", "killed" or "timeout"."""

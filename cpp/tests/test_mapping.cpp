@@ -158,6 +158,26 @@ TEST(equal_vertices_cost_no_search) {
     for (std::int32_t a = 0; a < 12; ++a) CHECK_EQ(found.target_of[std::size_t(a)], a);
 }
 
+TEST(a_first_fit_that_reaches_the_bound_is_not_searched) {
+    const auto found =
+        mapping::map_graph(mapping::Source(ring(12)), mapping::Target(40, nested(40, {}, 1)), {});
+    CHECK(found.optimal && found.complete && found.cost == 12.0);
+    CHECK(found.descents == 0 && found.exchanges == 0 && found.nodes == 0);
+}
+
+TEST(the_bound_for_a_large_target_is_the_least_distance_and_the_lowest_prices) {
+    const std::int32_t size = 1200;
+    std::vector<double> prices(size, 8);
+    prices[3] = prices[700] = 2;
+    mapping::MapParams params;
+    params.target_cost = prices;
+    const mapping::Target target(size, nested(size, {{4, 3}}, 9));
+    const auto found = mapping::map_graph(mapping::Source(ring(6)), target, params);
+    CHECK_EQ(found.bound, 6 * 3 + 2 * 2 + 4 * 8.0);
+    params.target_cost = {};
+    CHECK_EQ(mapping::map_graph(mapping::Source(ring(6)), target, params).bound, 6 * 3.0);
+}
+
 TEST(work_stops_at_its_limit_with_a_true_bound) {
     topoplace::Random random(5);
     std::vector<double> distance(20 * 20, 0);

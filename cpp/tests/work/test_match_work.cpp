@@ -56,8 +56,9 @@ std::uint64_t nodes_for(match::Objective objective, const match::BestParams& par
         20, percent);
 }
 
-// Scores fall with the links of class 0 and grow with those of class 2.
-std::uint64_t nodes_by_link_counts() {
+// Scores fall with the links of class 0 and grow with those of class 2, of which there are `rare` in a
+// hundred.
+std::uint64_t nodes_by_link_counts(std::int32_t rare, std::int32_t percent) {
     return nodes_on_random_targets(
         [&](const match::Pattern& pattern, const match::Target& target) {
             Random random(2);
@@ -65,7 +66,7 @@ std::uint64_t nodes_by_link_counts() {
             for (std::int32_t u = 0; u < 20; ++u) {
                 for (std::int32_t v = 0; v < u; ++v)
                     classes[std::size_t(u * 20 + v)] = classes[std::size_t(v * 20 + u)] =
-                        std::uint8_t(random.below(3));
+                        std::uint8_t(random.below(100) < rare ? 2 : random.below(2));
             }
             const auto num_edges = std::int32_t(pattern.num_edges());
             const auto counts = match::LinkCountScore::count_vectors(num_edges, 3);
@@ -75,7 +76,7 @@ std::uint64_t nodes_by_link_counts() {
             const match::LinkCountScore score(target, classes, 3, num_edges, scores);
             return match::best_subgraph(pattern, target, everyone(20), score, {});
         },
-        20);
+        20, percent);
 }
 
 match::EnumerateParams counting(match::Distinct distinct, bool induced = false) {
@@ -110,7 +111,10 @@ TEST(bounds_prune_searches_for_the_best) {
     CHECK_WORK(nodes_for(match::Objective::bottleneck, params), 4111);
     CHECK_WORK(nodes_for(match::Objective::bottleneck_sum, params), 4544);
     CHECK_WORK(nodes_for(match::Objective::sum, params, 40), 4267);
-    CHECK_WORK(nodes_by_link_counts(), 2040);
+    CHECK_WORK(nodes_by_link_counts(33, 100), 6084);
+    CHECK_WORK(nodes_by_link_counts(5, 100), 7304);
+    CHECK_WORK(nodes_by_link_counts(5, 30), 5362);
+    CHECK_WORK(nodes_by_link_counts(1, 50), 7092);
     params.min_weight = 4;
     CHECK_WORK(nodes_for(match::Objective::sum, params), 3662);
     params.min_weight = 0;
@@ -170,4 +174,31 @@ TEST(counting_visits_no_more_than_it_must) {
     CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::images)), 18358);
     CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::vertex_sets)), 183834);
     CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::mappings, true)), 8162);
+}
+
+// Wherever a search is stopped, what it claims is true: an optimal score, and ties broken to the end.
+TEST(a_search_stopped_at_any_node_claims_nothing_false) {
+    Random random(3);
+    for (std::int32_t round = 0; round < 15; ++round) {
+        const match::Target target(random_graph(random, 9, 80, 1 + round % 3));
+        const match::Pattern pattern(patterns()[std::size_t(round % 5)]);
+        for (const auto objective : {match::Objective::sum, match::Objective::bottleneck}) {
+            const auto whole = match::best_subgraph(pattern, target, everyone(9), objective, {});
+            for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
+                match::BestParams params;
+                params.stop.max_nodes = limit;
+                const auto early = match::best_subgraph(pattern, target, everyone(9), objective, params);
+                CHECK(!early.found || early.bound >= whole.score);
+                CHECK(!early.optimal || early.score == whole.score);
+                CHECK(!early.complete || early.vertices == whole.vertices);
+            }
+        }
+        const auto whole = match::best_remainder(pattern, target, everyone(9), {});
+        for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
+            match::RemainderParams params;
+            params.stop.max_nodes = limit;
+            const auto early = match::best_remainder(pattern, target, everyone(9), params);
+            CHECK(!early.optimal || early.vertices == whole.vertices);
+        }
+    }
 }
