@@ -56,9 +56,9 @@ std::uint64_t nodes_for(match::Objective objective, const match::BestParams& par
         20, percent);
 }
 
-// Scores fall with the links of class 0 and grow with those of class 2, of which there are `rare` in a
-// hundred.
-std::uint64_t nodes_by_link_counts(std::int32_t rare, std::int32_t percent) {
+// Scores fall with the links of class 0 and grow with those of class 2: of `rare` in a hundred links, and of
+// all links of the first `hubs` vertices.
+std::uint64_t nodes_by_link_counts(std::int32_t rare, std::int32_t percent, std::int32_t hubs = 0) {
     return nodes_on_random_targets(
         [&](const match::Pattern& pattern, const match::Target& target) {
             Random random(2);
@@ -66,7 +66,7 @@ std::uint64_t nodes_by_link_counts(std::int32_t rare, std::int32_t percent) {
             for (std::int32_t u = 0; u < 20; ++u) {
                 for (std::int32_t v = 0; v < u; ++v)
                     classes[std::size_t(u * 20 + v)] = classes[std::size_t(v * 20 + u)] =
-                        std::uint8_t(random.below(100) < rare ? 2 : random.below(2));
+                        std::uint8_t(v < hubs || random.below(100) < rare ? 2 : random.below(2));
             }
             const auto num_edges = std::int32_t(pattern.num_edges());
             const auto counts = match::LinkCountScore::count_vectors(num_edges, 3);
@@ -115,6 +115,8 @@ TEST(bounds_prune_searches_for_the_best) {
     CHECK_WORK(nodes_by_link_counts(5, 100), 7304);
     CHECK_WORK(nodes_by_link_counts(5, 30), 5362);
     CHECK_WORK(nodes_by_link_counts(1, 50), 7092);
+    CHECK_WORK(nodes_by_link_counts(0, 100, 1), 9776);
+    CHECK_WORK(nodes_by_link_counts(0, 50, 2), 5067);
     params.min_weight = 4;
     CHECK_WORK(nodes_for(match::Objective::sum, params), 3662);
     params.min_weight = 0;
