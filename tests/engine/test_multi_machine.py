@@ -28,6 +28,7 @@ def offers(sizes: list[int]) -> list[MachineOffer]:
         ([3, 3, 3, 3], "baba", [0, 2]),
         ([3, 3, 3, 3], "abab", [0, 2]),
         ([2, 2, 2, 6], "aaab", [0, 3]),  # the fewest machines before the nearest
+        ([4, 3, 2, 1], "aaaa", [0, 2]),  # the rest on the smallest machine that suffices
     ],
 )
 def test_the_fewest_machines_then_the_nearest_then_the_fullest(
