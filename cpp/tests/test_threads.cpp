@@ -76,6 +76,12 @@ TEST(threads_share_a_pattern_and_a_target) {
             return match::best_subgraph(pattern, target, everyone(12), objective, at_once).vertices;
         });
     }
+    const std::vector<std::int32_t> required{3, 7};
+    at_once.required = required;
+    check_threads(fresh, [&](const Shared& shared) {
+        const auto& [pattern, target] = shared;
+        return match::best_subgraph(pattern, target, everyone(12), match::Objective::sum, at_once).vertices;
+    });
     check_threads(fresh, [](const Shared& shared) {
         const auto& [pattern, target] = shared;
         return match::best_remainder(pattern, target, everyone(12), {}).vertices;
