@@ -197,6 +197,28 @@ TEST(work_stops_at_its_limit_with_a_true_bound) {
     CHECK(late.optimal && early.bound <= late.cost && late.cost <= early.cost);
 }
 
+TEST(bounds_of_costs_that_round_are_true) {
+    topoplace::Random random(6);
+    const auto fraction = [&] { return double(random.next() >> 11) / double(std::uint64_t{1} << 53); };
+    for (std::int32_t round = 0; round < 20; ++round) {
+        std::vector<Edge> edges;
+        for (std::int32_t u = 0; u < 20; ++u) {
+            for (std::int32_t v = 0; v < u; ++v) edges.push_back({u, v, fraction() + 1e-9});
+        }
+        std::vector<double> distance(40 * 40, 0);
+        for (std::int32_t u = 0; u < 40; ++u) {
+            for (std::int32_t v = 0; v < u; ++v)
+                distance[std::size_t(u * 40 + v)] = distance[std::size_t(v * 40 + u)] = fraction();
+        }
+        mapping::MapParams params;
+        params.method = mapping::Method::exact;
+        params.stop.max_nodes = 200;
+        const auto found =
+            mapping::map_graph(mapping::Source(Graph(20, edges)), mapping::Target(40, distance), params);
+        CHECK(found.found && found.bound > 0 && found.bound <= found.cost);
+    }
+}
+
 TEST(what_is_out_of_range_is_refused_by_name) {
     const mapping::Source source(ring(3));
     mapping::MapParams params;
