@@ -128,6 +128,20 @@ TEST(a_verifier_says_what_is_wrong) {
              "(0, 2) is no edge, but is mapped to the edge (0, 2)");
 }
 
+TEST(a_required_vertex_that_is_not_free_leaves_no_embedding) {
+    const match::Pattern pattern(ring(3));
+    const match::Target target(complete(6));
+    const Vertices free{0, 1, 2, 3}, required{1, 5};
+    match::BestParams params;
+    params.required = required;
+    for (const auto objective :
+         {match::Objective::sum, match::Objective::bottleneck, match::Objective::bottleneck_sum}) {
+        const auto found = match::best_subgraph(pattern, target, free, objective, params);
+        CHECK(!found.found);
+    }
+    CHECK(!match::best_remainder(pattern, target, free, {.required = required}).found);
+}
+
 TEST(link_counts_that_cannot_be_tabulated_are_refused) {
     const auto refused = [](std::int32_t edges, std::int32_t classes) {
         try {

@@ -53,7 +53,7 @@ class Assignment {
         double sum = 0;
         for (std::size_t column = 0; column < columns_; ++column) {
             const std::size_t row = row_of_[column];
-            if (column_price_[column] > 0) return false;
+            if (column_price_[column] > rounding) return false;
             if (row == kNoLine) continue;
             if (assigned[row] || std::abs(reduced(row, column)) > rounding) return false;
             assigned[row] = true;
@@ -131,7 +131,7 @@ class Assignment {
     std::span<const double> costs_;
     std::size_t columns_ = 0;
     std::vector<double> row_price_;
-    std::vector<double> column_price_;  // never above 0
+    std::vector<double> column_price_;  // never above 0, roundings aside
     std::vector<std::size_t> row_of_;   // by column
     std::vector<double> slack_;         // by column, the length of the shortest path to it
     std::vector<std::size_t> from_;     // by column, the one before it on that path
