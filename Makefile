@@ -21,7 +21,7 @@ BASE ?= main
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
-		printf '  make %-14s %s\n' "$$name" "$$text"; done
+		printf '  make %-17s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures go to out/
 	topoplace demo
