@@ -39,13 +39,12 @@ def counted(job: tp.JobGraph, cpus: int, memory_mb: int) -> int:
     return count
 
 
-@given(
-    jobs_with_host_needs(),
-    st.lists(st.tuples(st.integers(0, 18), st.integers(0, 7100)), min_size=1, max_size=4),
-)
+@given(jobs_with_host_needs(), st.lists(st.tuples(st.integers(0, 18), st.integers(0, 7100)), max_size=4))
 def test_as_many_tasks_as_counted_one_by_one(job: tp.JobGraph, free: list[tuple[int, int]]) -> None:
-    whole = sum(megabytes(share.memory_gb) for share in host_shares(job, [0] * job.num_tasks, ONE_MACHINE))
-    free = [*free, (job.cpus or 0, whole), (job.cpus or 0, max(whole - 1, 0))]
+    cpus = job.cpus or 0
+    memory = sum(megabytes(share.memory_gb) for share in host_shares(job, [0] * job.num_tasks, ONE_MACHINE))
+    # What the whole job needs, and a little less of either.
+    free += [(max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 3) for short in (0, 1, 500)]
     found = tasks_hosted(job, np.array(free, dtype=np.int64))
     assert found.tolist() == [counted(job, *amounts) for amounts in free]
 
