@@ -34,6 +34,7 @@ UNHOOK = """import sys
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
 """
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "--hypothesis-seed=0", "-p", "no:cacheprovider"]
+KERNEL_TESTS = [*PYTEST, "tests/kernels"]
 # The tests of Python files. Those that set a trace function of their own cannot be traced.
 SUITE = [
     *(
@@ -166,6 +167,9 @@ class CppTests:
         defined = [f"-D{name}={value}" for name, value in options.items()]
         subprocess.run(["cmake", "--preset", "dev", *defined], cwd=copy.root, check=True)
         subprocess.run(["cmake", "--build", "--preset", "dev", "-j1"], cwd=copy.root, check=True)
+        copy.take_extension(self.build)
+        if python and copy.run(KERNEL_TESTS) != "survived":
+            sys.exit(f"tests/kernels fail without a fault: see {copy.root}")
         for kernel in sorted(path.name for path in (copy.root / "cpp" / "src").iterdir()):
             begin = time.monotonic()
             if copy.run(self.ctest(kernel)) != "survived":
@@ -190,7 +194,7 @@ class CppTests:
         if verdict == "survived" and self.python:
             copy.run(["cmake", "--build", str(self.build), "-j1", "--target", "_core"])
             copy.take_extension(self.build)
-            verdict = copy.run([*PYTEST, "tests/kernels"], 1200)
+            verdict = copy.run(KERNEL_TESTS, 1200)
         return verdict
 
 

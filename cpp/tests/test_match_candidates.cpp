@@ -78,3 +78,13 @@ TEST(only_candidates_are_used) {
         }
     }
 }
+
+TEST(one_vertex_has_its_candidates) {
+    const match::Pattern pattern(Graph(1, {}));
+    const match::Target target(Graph(3, {}));
+    const std::vector<std::uint8_t> candidates{1, 0, 1};
+    match::EnumerateParams params;
+    params.candidates = candidates;
+    CHECK((match::enumerate_subgraphs(pattern, target, params).vertices == Mapping{0, 2}));
+    CHECK_EQ(match::count_subgraphs(pattern, target, params).count, 2);
+}
