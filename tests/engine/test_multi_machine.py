@@ -60,3 +60,8 @@ def test_a_machine_out_of_reach_does_not_make_a_split_infinitely_dear() -> None:
     least, most = communication_range(TopoAware(), view.request(ring), view)
     assert least == topology.distance(0, 1) + 2 * topology.distance(0, 2)
     assert most == 3 * topology.distance(0, 2)
+
+
+def test_a_job_that_fits_no_machine_has_no_costs_on_one() -> None:
+    view = ClusterView(tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2)))
+    assert view.request(tp.JobGraph.ring(5)).communication_range == (0.0, 0.0)

@@ -50,3 +50,9 @@ def test_a_plan_names_each_outcome_in_order() -> None:
     assert plan.start == (("starts", STARTS),)
     assert plan.defer == (("deferred", DEFERRED),)
     assert plan.reject == (("never", NEVER),)
+
+
+@pytest.mark.parametrize("postponed", [-1, 2**62 + 1])
+def test_a_number_of_postponements_that_cannot_be_is_refused(postponed: int) -> None:
+    with pytest.raises(ValueError, match=f"postponed = {postponed}"):
+        QueuedJob("a", tp.JobGraph.ring(1), postponed=postponed)
