@@ -248,7 +248,7 @@ def test_all_gpus_count_where_a_machine_hosts_the_whole_job() -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("busy", [(), (1, 2), (0, 5, 6, 9)])
+@pytest.mark.parametrize("busy", [(), (1, 2), (2,), (2, 6, 10), (0, 5, 6, 9)])
 def test_anti_affinity_means_nothing_to_a_single_task(name: str, busy: tuple[int, ...]) -> None:
     cluster, policy, job = tp.Cluster(TOPOLOGY), tp.policies.get(name), tp.JobGraph.ring(1)
     if busy:
