@@ -152,3 +152,16 @@ TEST(descents_alone_and_refinement_alone_are_good) {
     CHECK_COST(of_patterns(torus(8), params).cost, 4712);
     CHECK_WORK(of_patterns(torus(8), params).exchanges, 1891);
 }
+
+TEST(cheap_vertices_are_worth_some_distance) {
+    std::vector<double> prices;
+    for (std::int32_t v = 0; v < 96; ++v) prices.push_back(v * 7 % 5 == 0 ? 0.0 : v % 3);
+    mapping::MapParams params;
+    params.target_cost = prices;
+    const Sum kicked = of_patterns(nested(96, {{32, 4}, {8, 2}, {4, 1}}), params);
+    CHECK_COST(kicked.cost, 4696);
+    CHECK_WORK(kicked.exchanges, 2198);
+    params.kicks = 0;
+    params.proof_nodes = 0;
+    CHECK_COST(of_patterns(nested(96, {{32, 4}, {8, 2}, {4, 1}}), params).cost, 4706);
+}
