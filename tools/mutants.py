@@ -71,8 +71,13 @@ class Copy:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in git("ls-files", "--cached", "--others", "--exclude-standard"):
+        names = git("ls-files", "--cached", "--others", "--exclude-standard")
+        for name in names:
             self.restore(Path(name))
+        for folder in ("python", "tests", "cpp"):
+            for path in (root / folder).rglob("*.[pch]*"):
+                if path.is_file() and str(path.relative_to(root)) not in names:
+                    path.unlink()  # it is gone since the last run
         (root / "python" / "sitecustomize.py").write_text(UNHOOK)
         self.environment = {
             "TOPOPLACE_SHARED": str(REPOSITORY.parent / "shared"),
