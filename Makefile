@@ -6,6 +6,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 FUZZ_SECONDS ?= 60
+MUTANTS ?= python/topoplace/policies python/topoplace/engine python/topoplace/cluster --count 20
 FUZZ_PARSERS ?= hwloc_xml system_xml topo_matrix kubernetes_labels kfd gres topology_conf
 
 CPP_SOURCES := $(shell find cpp -name '*.[ch]pp')
@@ -14,13 +15,13 @@ PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
 
-.PHONY: help demo test check lint cpp-test sanitize tidy fuzz fuzz-parsers bench bars stubs format hooks clean always
+.PHONY: help demo test check lint cpp-test sanitize thread-sanitizer mutants tidy fuzz fuzz-parsers bench bars stubs format hooks clean always
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
-		printf '  make %-14s %s\n' "$$name" "$$text"; done
+		printf '  make %-17s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures go to out/
 	topoplace demo
@@ -90,6 +91,15 @@ sanitize: $(VENV)/.dependencies  ## the C++ tests under AddressSanitizer and Und
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers
 	ctest --preset sanitizers --exclude-regex package
+
+thread-sanitizer: $(VENV)/.dependencies  ## kernels asked by several threads, under ThreadSanitizer
+	cmake --preset thread --log-level=WARNING
+	cmake --build --preset thread
+	ctest --preset thread
+
+mutants: $(VENV)/.extension $(VENV)/.dependencies  ## small faults, and which the tests find; MUTANTS="cpp/src/flow --count 50"
+	$(PIP) --group mutants
+	python tools/mutants.py $(MUTANTS)
 
 tidy: $(VENV)/.dependencies  ## clang-tidy on the C++ library
 	$(PIP) --group tidy

@@ -229,6 +229,21 @@ TEST(a_rollback_restores_host_resources_and_drained_machines) {
     CHECK_EQ(state.num_free(), 3);
 }
 
+TEST(machines_of_unknown_size_take_any_process) {
+    ClusterState state(4, {{0, 2}, {}});
+    CHECK(state.allocate("a", Gpus{0}, {{{1, 1000, 1000}}, {}}).status == AllocationStatus::ok);
+    CHECK(state.allocate("b", Gpus{1}, {{{1, 1000, 1000}}, {}}).status == AllocationStatus::ok);
+    CHECK(state.release("a").status == AllocationStatus::ok);
+}
+
+TEST(a_rollback_tells_which_machine_is_no_longer_drained) {
+    ClusterState state = with_hosts();
+    const auto mark = state.begin();
+    state.set_drained(1, Gpus{}, true);
+    state.rollback(mark);
+    CHECK(state.touched() == Gpus{2});
+}
+
 TEST(notes_stay_with_their_jobs) {
     ClusterState state = with_hosts();
     const auto note = std::make_shared<const int>(7);

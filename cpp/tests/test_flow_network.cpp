@@ -2,6 +2,7 @@
 #include <chrono>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -172,6 +173,31 @@ TEST(a_limited_node_that_becomes_an_exit_competes_with_the_others) {
         }
         CHECK(kept.right());
     }
+}
+
+TEST(changes_of_what_is_not_there_are_refused_by_name) {
+    Kept kept;
+    const std::int32_t sink = kept.node(-1), gone = kept.node(0);
+    const std::int32_t arc = kept.arc(kept.node(1), sink, 1, 3), other = kept.arc(gone, sink, 1, 3);
+    kept.network.remove_nodes(Rows{gone});
+    const auto refusal = [](const auto& change) -> std::string {
+        try {
+            change();
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+        return "";
+    };
+    CHECK_EQ(refusal([&] { kept.network.remove_arcs(Rows{other}); }), "arcs[0] = 1: there is no such arc");
+    CHECK_EQ(refusal([&] { kept.network.remove_arcs(Rows{arc, arc}); }), "arcs[1] = 0: given twice");
+    CHECK_EQ(refusal([&] { kept.network.remove_nodes(Rows{sink, sink}); }), "nodes[1] = 0: given twice");
+    CHECK(refusal([&] { kept.network.set_supply(Rows{gone}, Values{0}); }).starts_with("nodes[0] = 1: "));
+    CHECK(refusal([&] { kept.network.set_capacity(Rows{arc}, Values{}); }).starts_with("capacity has 0 "));
+    CHECK(
+        refusal([&] { kept.network.set_capacity(Rows{arc}, Values{1, 1}); }).starts_with("capacity has 2 "));
+    CHECK(refusal([&] { kept.network.set_cost(Rows{arc}, Values{}); }).starts_with("cost has 0 "));
+    CHECK(refusal([&] { kept.network.set_supply(Rows{sink}, Values{}); }).starts_with("supply has 0 "));
+    CHECK(kept.right());
 }
 
 TEST(a_demand_without_opposite_is_refused) {

@@ -158,6 +158,26 @@ TEST(equal_vertices_cost_no_search) {
     for (std::int32_t a = 0; a < 12; ++a) CHECK_EQ(found.target_of[std::size_t(a)], a);
 }
 
+TEST(a_first_fit_that_reaches_the_bound_is_not_searched) {
+    const auto found =
+        mapping::map_graph(mapping::Source(ring(12)), mapping::Target(40, nested(40, {}, 1)), {});
+    CHECK(found.optimal && found.complete && found.cost == 12.0);
+    CHECK(found.descents == 0 && found.exchanges == 0 && found.nodes == 0);
+}
+
+TEST(the_bound_for_a_large_target_is_the_least_distance_and_the_lowest_prices) {
+    const std::int32_t size = 1200;
+    std::vector<double> prices(size, 8);
+    prices[3] = prices[700] = 2;
+    mapping::MapParams params;
+    params.target_cost = prices;
+    const mapping::Target target(size, nested(size, {{4, 3}}, 9));
+    const auto found = mapping::map_graph(mapping::Source(ring(6)), target, params);
+    CHECK_EQ(found.bound, 6 * 3 + 2 * 2 + 4 * 8.0);
+    params.target_cost = {};
+    CHECK_EQ(mapping::map_graph(mapping::Source(ring(6)), target, params).bound, 6 * 3.0);
+}
+
 TEST(work_stops_at_its_limit_with_a_true_bound) {
     topoplace::Random random(5);
     std::vector<double> distance(20 * 20, 0);
@@ -175,6 +195,28 @@ TEST(work_stops_at_its_limit_with_a_true_bound) {
     params.stop.max_nodes = 2'000'000;
     const auto late = mapping::map_graph(source, target, params);
     CHECK(late.optimal && early.bound <= late.cost && late.cost <= early.cost);
+}
+
+TEST(bounds_of_costs_that_round_are_true) {
+    topoplace::Random random(6);
+    const auto fraction = [&] { return double(random.next() >> 11) / double(std::uint64_t{1} << 53); };
+    for (std::int32_t round = 0; round < 20; ++round) {
+        std::vector<Edge> edges;
+        for (std::int32_t u = 0; u < 20; ++u) {
+            for (std::int32_t v = 0; v < u; ++v) edges.push_back({u, v, fraction() + 1e-9});
+        }
+        std::vector<double> distance(40 * 40, 0);
+        for (std::int32_t u = 0; u < 40; ++u) {
+            for (std::int32_t v = 0; v < u; ++v)
+                distance[std::size_t(u * 40 + v)] = distance[std::size_t(v * 40 + u)] = fraction();
+        }
+        mapping::MapParams params;
+        params.method = mapping::Method::exact;
+        params.stop.max_nodes = 200;
+        const auto found =
+            mapping::map_graph(mapping::Source(Graph(20, edges)), mapping::Target(40, distance), params);
+        CHECK(found.found && found.bound > 0 && found.bound <= found.cost);
+    }
 }
 
 TEST(what_is_out_of_range_is_refused_by_name) {

@@ -1,6 +1,7 @@
 // What only C++ can set: the effort after which a search turns to local search and to the target's
 // symmetries.
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -125,4 +126,30 @@ TEST(a_verifier_says_what_is_wrong) {
     const Graph triangle(3, std::vector<Edge>{{0, 1}, {1, 2}, {0, 2}});
     CHECK_EQ(match::verify_embedding(path, triangle, Vertices{0, 1, 2}, true).value_or("none"),
              "(0, 2) is no edge, but is mapped to the edge (0, 2)");
+}
+
+TEST(a_required_vertex_that_is_not_free_leaves_no_embedding) {
+    const match::Pattern pattern(ring(3));
+    const match::Target target(complete(6));
+    const Vertices free{0, 1, 2, 3}, required{1, 5};
+    match::BestParams params;
+    params.required = required;
+    for (const auto objective :
+         {match::Objective::sum, match::Objective::bottleneck, match::Objective::bottleneck_sum}) {
+        const auto found = match::best_subgraph(pattern, target, free, objective, params);
+        CHECK(!found.found);
+    }
+    CHECK(!match::best_remainder(pattern, target, free, {.required = required}).found);
+}
+
+TEST(link_counts_that_cannot_be_tabulated_are_refused) {
+    const auto refused = [](std::int32_t edges, std::int32_t classes) {
+        try {
+            return match::LinkCountScore::count_vectors(edges, classes).empty();
+        } catch (const std::invalid_argument&) {
+            return true;
+        }
+    };
+    CHECK(!refused(0, 1) && !refused(3, 3) && !refused(65535, 1));
+    CHECK(refused(-1, 2) && refused(65536, 1) && refused(3, 0) && refused(3, 9) && refused(20000, 3));
 }

@@ -187,6 +187,19 @@ TEST(what_is_out_of_range_is_refused_by_name) {
     CHECK_EQ(refusal(graph, params), "fixed[2] = 2 is not -1, 0 or 1");
 }
 
+TEST(the_largest_vertex_weights_can_be_split) {
+    const Graph pair(2, std::vector<Edge>{{0, 1}});
+    partition::BipartitionParams params;
+    std::array<std::int64_t, 2> weights{std::int64_t{1} << 52, std::int64_t{1} << 52};
+    params.vertex_weights = weights;
+    CHECK_EQ(refusal(pair, params), "");
+    CHECK_EQ(partition::bipartition(pair, params).cut, 1.0);
+    ++weights[0];
+    CHECK(refusal(pair, params).starts_with("the sum of vertex_weights = 9007199254740993"));
+    weights = {-1, 1};
+    CHECK_EQ(refusal(pair, params), "vertex_weights[0] = -1 is not in 0..2^53");
+}
+
 TEST(a_verifier_says_what_is_wrong) {
     const Graph path(4, std::vector<Edge>{{0, 1}, {1, 2}, {2, 3}});
     partition::BipartitionParams params;

@@ -28,6 +28,7 @@ def offers(sizes: list[int]) -> list[MachineOffer]:
         ([3, 3, 3, 3], "baba", [0, 2]),
         ([3, 3, 3, 3], "abab", [0, 2]),
         ([2, 2, 2, 6], "aaab", [0, 3]),  # the fewest machines before the nearest
+        ([4, 3, 2, 1], "aaaa", [0, 2]),  # the rest on the smallest machine that suffices
     ],
 )
 def test_the_fewest_machines_then_the_nearest_then_the_fullest(
@@ -59,3 +60,8 @@ def test_a_machine_out_of_reach_does_not_make_a_split_infinitely_dear() -> None:
     least, most = communication_range(TopoAware(), view.request(ring), view)
     assert least == topology.distance(0, 1) + 2 * topology.distance(0, 2)
     assert most == 3 * topology.distance(0, 2)
+
+
+def test_a_job_that_fits_no_machine_has_no_costs_on_one() -> None:
+    view = ClusterView(tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2)))
+    assert view.request(tp.JobGraph.ring(5)).communication_range == (0.0, 0.0)

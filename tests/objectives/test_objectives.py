@@ -163,3 +163,10 @@ def test_weights_of_the_utility_are_shares_of_one(weights: tuple[float, float, f
 
 def test_weights_may_be_off_by_rounding() -> None:
     assert tp.objectives.Utility(0.1 + 0.2, 0.3, 0.4).communication == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("gpus", [(-1, 0), (0, -1), (8, 0), (0, 8)])
+def test_gpus_that_are_not_there_are_named_wherever_they_stand(gpus: tuple[int, int]) -> None:
+    wrong = next(i for i, gpu in enumerate(gpus) if gpu != 0)
+    with pytest.raises(ValueError, match=re.escape(f"gpus[{wrong}] = {gpus[wrong]} is not in 0..7")):
+        aggregated_bandwidth(tp.JobGraph.ring(2), gpus, tp.machines.get("dgx1-v100"))

@@ -125,7 +125,7 @@ def test_equation_11_to_13() -> None:
     assert costs.place(np.array([1.0, 2.0]), 2.0).tolist() == [SCALE, 2 * SCALE]
     waits = costs.wait(np.array([4.0, 4.0, 0.0]))
     assert waits.tolist() == [502 * SCALE + 2, 502 * SCALE + 1, 500 * SCALE]
-    for wrong in ({"goal": 0.5}, {"importance": 0.0}, {"impatience": -1.0}):
+    for wrong in ({"goal": 0.5}, {"importance": 0.0}, {"importance": 10.5}, {"impatience": -1.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Costs(**wrong)
 

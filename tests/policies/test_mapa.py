@@ -352,3 +352,16 @@ def test_a_search_without_end_stops_at_the_same_place_every_time():
     assert placements[0] == placements[1]
     assert len(placements[0].gpus) == 12
     assert not placements[0].optimal
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_nodes": 0}, {"max_nodes": 2**60}, {"max_nodes": 2**63}, {"timeout": 0.0}]
+)
+def test_limits_that_cannot_be_are_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(limits))):
+        tp.policies.get("mapa-greedy", **limits)
+
+
+def test_the_largest_limit_can_be_used() -> None:
+    policy = tp.policies.get("mapa-greedy", max_nodes=(2**63 - 1) // 8)
+    assert policy.place(tp.JobGraph.ring(2), tp.Cluster(tp.machines.get("minsky")))

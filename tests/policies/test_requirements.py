@@ -245,3 +245,14 @@ def test_all_gpus_count_where_a_machine_hosts_the_whole_job() -> None:
     assert placement is not None
     assert placement.gpus == (0, 3)
     assert placement.optimal
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("busy", [(), (1, 2), (2,), (2, 6, 10), (0, 5, 6, 9)])
+def test_anti_affinity_means_nothing_to_a_single_task(name: str, busy: tuple[int, ...]) -> None:
+    cluster, policy, job = tp.Cluster(TOPOLOGY), tp.policies.get(name), tp.JobGraph.ring(1)
+    if busy:
+        cluster.allocate("busy", busy)
+    alone, apart = (policy.place(one, cluster) for one in (job, job.with_(anti_affinity=True)))
+    assert (apart and (apart.gpus, apart.scores)) == (alone and (alone.gpus, alone.scores))
+    assert alone or name == "g-queue"  # which gives a job whole machines

@@ -39,17 +39,21 @@ class Assignment {
     }
 
   private:
-    // Every row has a column of its own; prices are a dual solution, tight where rows are assigned. Roundings
-    // aside: relative to the largest cost.
-    bool is_optimal(double total) const {
+    // What sums and differences of costs may lose, prices and lengths of paths near 0 included.
+    double rounding() const {
         double largest = 0;
         for (const double cost : costs_) largest = std::max(largest, std::abs(cost));
-        const double rounding = 1e-9 * largest;
+        return 1e-9 * largest;
+    }
+    // Every row has a column of its own; prices are a dual solution, tight where rows are assigned. Roundings
+    // aside.
+    bool is_optimal(double total) const {
+        const double rounding = this->rounding();
         std::vector<bool> assigned(row_price_.size(), false);
         double sum = 0;
         for (std::size_t column = 0; column < columns_; ++column) {
             const std::size_t row = row_of_[column];
-            if (column_price_[column] > 0) return false;
+            if (column_price_[column] > rounding) return false;
             if (row == kNoLine) continue;
             if (assigned[row] || std::abs(reduced(row, column)) > rounding) return false;
             assigned[row] = true;
@@ -83,7 +87,7 @@ class Assignment {
         do {
             scan(row, column, length);
             column = nearest();
-            TOPOPLACE_ASSERT(column != kNoLine && slack_[column] >= length - 1e-9 * std::abs(length));
+            TOPOPLACE_ASSERT(column != kNoLine && slack_[column] >= length - rounding());
             length = slack_[column];
             seen_[column] = 1;
             reached_.push_back(column);
@@ -127,7 +131,7 @@ class Assignment {
     std::span<const double> costs_;
     std::size_t columns_ = 0;
     std::vector<double> row_price_;
-    std::vector<double> column_price_;  // never above 0
+    std::vector<double> column_price_;  // never above 0, roundings aside
     std::vector<std::size_t> row_of_;   // by column
     std::vector<double> slack_;         // by column, the length of the shortest path to it
     std::vector<std::size_t> from_;     // by column, the one before it on that path

@@ -65,6 +65,7 @@ class Canonical {
   private:
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
+        if ((required_ - usable_).any()) return false;
         bound_ = search_.root_bound(pattern_.plan(meter_), usable_, kNoScore + 1);
         if (bound_ == kNoScore) return false;
         const bool found = required_.any() ? anchored(Search::Goal::best, required_.lowest(), usable_,

@@ -23,6 +23,7 @@ from topoplace.simulate import (
     Workload,
     simulate,
 )
+from topoplace.simulate.performance.remote_copies import Traffic
 
 SENT = Transfers(network_gb=20.0, network_connections=1000, gpu_gb=10.0, gpu_connections=2000)
 TOPOLOGY = thin_nodes(4)
@@ -49,6 +50,12 @@ def test_copies_take_what_equation_1_says() -> None:
     assert speeds.remote_copies(22.0, 100_000, 10.0) == pytest.approx(347.0 + 22 / 10 * 1.09)
     assert speeds.local_copies(171.0) == 1.0
     assert speeds.messages(22.0, 1000, 5.0) == pytest.approx(1.2 + 4.4)
+
+
+def test_messages_wait_for_the_machine_with_the_most_flows() -> None:
+    traffic = Traffic(entry(job_of(3, 1)), placed((0, 3, 6), [0, 1, 2]), TransferSpeeds())
+    alone, crowded = traffic.seconds({0: 1, 1: 1, 2: 1}), traffic.seconds({0: 1, 1: 1, 2: 4})
+    assert alone < crowded == traffic.seconds({0: 4, 1: 1, 2: 1}) == traffic.seconds({0: 4, 1: 4, 2: 4})
 
 
 def test_local_gpus_on_links_of_their_own_take_the_base_time() -> None:

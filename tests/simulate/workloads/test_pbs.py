@@ -180,3 +180,13 @@ def test_queues_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     printed = capsys.readouterr().out
     assert "rejected" in printed
     assert "sensitive" not in printed
+
+
+def test_resources_that_say_nothing_of_gpus_are_left_out() -> None:
+    select = "2:ncpus=4:mpiprocs=4:ngpus=1:scratch=ssd:fast"
+    (job,) = Workload.from_pbs(record(Resource_List__nodes="", Resource_List__select=select)).jobs
+    assert job == tp.JobGraph.independent(2).with_(processes=2, cpus=8)
+
+
+def test_a_log_without_jobs_is_empty() -> None:
+    assert len(Workload.from_pbs("01/02/2013 10:00:00;S;1;queue=a\n")) == 0

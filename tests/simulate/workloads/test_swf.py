@@ -171,3 +171,8 @@ def test_the_command_knows_the_format_and_what_machines_have(
     few = ["--cpus", "4", "--memory-gb", "1", "--gpus-per-node", "2"]
     assert main(["simulate", "dgx1-v100", "--jobs", str(log), "--policy", "drmaestro", "--json", *few]) == 0
     assert json.loads(capsys.readouterr().out)["rejected"] > 0
+
+
+def test_a_header_of_fewer_than_no_nodes_is_refused() -> None:
+    with pytest.raises(ValueError, match="line 1: MaxNodes = '-2'"):
+        Workload.from_swf("; MaxNodes: -2\n" + line())

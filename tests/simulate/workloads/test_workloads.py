@@ -269,3 +269,20 @@ def test_the_published_five_jobs(shared: Path) -> None:
     assert read.base_time == pytest.approx(ours.base_time)
     for theirs, job in zip(read.jobs, ours.jobs, strict=True):
         assert theirs.with_(cpus=None, memory_gb=None) == job
+
+
+def test_mapas_times_reach_both_ends_of_their_published_range() -> None:
+    workload = Workload.mapa(6000)
+    times: dict[str, list[float]] = {}
+    for job, time in zip(workload.jobs, workload.base_time.tolist(), strict=True):
+        times.setdefault(job.profile or job.name, []).append(time)
+    ranges = {(int(min(of_network)), int(max(of_network))) for of_network in times.values()}
+    assert ranges == {(338, 410), (341, 415), (458, 549), (490, 593), (337, 410), (272, 328)}
+
+
+@pytest.mark.parametrize("number", [-1, 2**24 + 1])
+def test_a_number_of_jobs_that_cannot_be_generated_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match=f"num_jobs = {number}"):
+        Workload.mapa(number)
+    with pytest.raises(ValueError, match=f"num_jobs = {number}"):
+        Workload.poisson(number, 1.0, 1.0, [1])

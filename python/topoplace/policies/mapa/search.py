@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topoplace.policies.mapa.artifact_order import TieBreak
 
 _SEARCHES_PER_DECISION = 8
+_MAX_NODES = (2**63 - 1) // _SEARCHES_PER_DECISION
 # A node of a search costs by the size of the graph: few GPUs of many are searched in a graph of their own.
 _FEW_GPUS = 128
 _MANY_GPUS = 512
@@ -59,7 +60,7 @@ class MapaPolicy(SearchPolicy):
             _checks.positive(timeout, "timeout", ValueError)
         self.tie_break = tie_break
         if max_nodes is not None:
-            max_nodes = _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=2**63 - 1)
+            max_nodes = _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=_MAX_NODES)
         self.timeout = timeout
         self.max_nodes = max_nodes
         self.model = EffectiveBandwidth()

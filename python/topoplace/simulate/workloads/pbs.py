@@ -51,9 +51,9 @@ class _Record(NamedTuple):
 class _Node(NamedTuple):
     """The resources that a job requests on one node."""
 
-    cpus: int = 0
-    gpus: int = 0
-    memory_gb: float = 0.0
+    cpus: int
+    gpus: int
+    memory_gb: float
 
 
 def recognised(text: str) -> bool:

@@ -1,0 +1,203 @@
+// Steps of each algorithm for flows of least cost, and of searches after a change, on fixed networks.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "oracles/flow_oracle.hpp"
+#include "topoplace/flow_network.hpp"
+#include "work/work.hpp"
+
+namespace flow = topoplace::flow;
+using flow::Algorithm;
+using namespace work;
+
+namespace {
+
+// `rows` nodes in a column, all joined with a few of the next column; what enters on the left leaves on the
+// right.
+oracle::Network columns(std::int32_t rows, std::int32_t width, std::int32_t dearest) {
+    Random random(1);
+    oracle::Network network;
+    network.num_nodes = rows * width;
+    network.supply.assign(std::size_t(rows * width), 0);
+    for (std::int32_t v = 0; v < rows * (width - 1); ++v) {
+        const std::int32_t next = (v / rows + 1) * rows;
+        network.add(v, next + v % rows, flow::kInfinite, 2 * dearest);
+        for (int i = 0; i < 4; ++i)
+            network.add(v, next + random.below(rows), 1 + random.below(6), random.below(dearest));
+    }
+    for (std::int32_t row = 0; row < rows; ++row) {
+        network.supply[std::size_t(row)] = 1 + random.below(5);
+        network.supply[std::size_t(rows * (width - 1) + row)] = -network.supply[std::size_t(row)];
+    }
+    return network;
+}
+
+// Any node to any other, some arcs at a profit.
+oracle::Network tangle(std::int32_t nodes, std::int32_t arcs) {
+    Random random(2);
+    oracle::Network network;
+    network.num_nodes = nodes;
+    network.supply.assign(std::size_t(nodes), 0);
+    for (std::int32_t v = 0; v < nodes; ++v) network.add(v, (v + 1) % nodes, flow::kInfinite, 900);
+    for (std::int32_t a = 0; a < arcs; ++a) {
+        const std::int32_t lower = random.below(20) == 0 ? 1 : 0;
+        network.add(random.below(nodes), random.below(nodes), lower + random.below(20),
+                    random.below(1000) - 80, lower);
+    }
+    for (std::int32_t v = 0; v + 1 < nodes; v += 2) {
+        const std::int32_t units = random.below(9);
+        network.supply[std::size_t(v)] = units;
+        network.supply[std::size_t((v + nodes / 2) / 2 * 2 + 1) % std::size_t(nodes)] -= units;
+    }
+    return network;
+}
+
+std::uint64_t steps(const oracle::Network& network, Algorithm algorithm) {
+    flow::FlowParams params;
+    params.algorithm = algorithm;
+    params.structure = false;
+    const auto found = flow::min_cost_flow(network.view(), params);
+    CHECK(found.status == flow::Status::optimal && found.algorithm == algorithm);
+    CHECK(!flow::verify_flow(network.view(), found.flow, found.potential, found.cost));
+    return found.steps;
+}
+
+using Rows = std::vector<std::int32_t>;
+using Values = std::vector<std::int64_t>;
+
+// Tasks that may go to some machines, to any machine of a rack, or wait; kept while they come and go.
+class Scheduler {
+  public:
+    Scheduler(std::int32_t racks, std::int32_t machines, std::int64_t slots) : machines_(machines) {
+        sink_ = node(0);
+        waiting_ = node(0);
+        arc(waiting_, sink_, flow::kInfinite, 0);
+        for (std::int32_t r = 0; r < racks; ++r) {
+            racks_.push_back(node(0));
+            for (std::int32_t m = 0; m < machines; ++m) {
+                all_.push_back(node(0));
+                exits_.push_back(arc(all_.back(), sink_, slots, random_.below(20)));
+                arc(racks_.back(), all_.back(), slots, 0);
+            }
+        }
+    }
+    void submit(std::int32_t count) {
+        for (std::int32_t i = 0; i < count; ++i) {
+            tasks_.push_back(node(1));
+            arc(tasks_.back(), racks_[std::size_t(random_.below(std::int32_t(racks_.size())))], 1,
+                40 + random_.below(60));
+            for (int k = 0; k < 3; ++k)
+                arc(tasks_.back(), all_[std::size_t(random_.below(std::int32_t(all_.size())))], 1,
+                    random_.below(100));
+            arc(tasks_.back(), waiting_, 1, 150 + random_.below(100));
+        }
+        demand();
+    }
+    void end(std::int32_t count) {
+        for (std::int32_t i = 0; i < count; ++i) {
+            std::swap(tasks_[std::size_t(random_.below(std::int32_t(tasks_.size())))], tasks_.back());
+            network_.remove_nodes(Rows{tasks_.back()});
+            tasks_.pop_back();
+        }
+        demand();
+    }
+    // Some machines lose a slot, others get dearer.
+    void disturb(std::int32_t count) {
+        for (std::int32_t i = 0; i < count; ++i) {
+            const std::int32_t exit = exits_[std::size_t(random_.below(std::int32_t(exits_.size())))];
+            if (i % 2 == 0) network_.set_capacity(Rows{exit}, Values{random_.below(5)});
+            if (i % 2 == 1) network_.set_cost(Rows{exit}, Values{random_.below(40)});
+        }
+    }
+    std::uint64_t steps(bool structure = true) {
+        flow::FlowParams params;
+        params.structure = structure;
+        const auto found = network_.solve(params);
+        CHECK(!flow::verify_flow(network_.network(), found.flow, found.potential, found.cost));
+        return found.steps;
+    }
+    std::uint64_t steps_from_nothing(bool structure = true) const {
+        flow::FlowParams params;
+        params.structure = structure;
+        return flow::min_cost_flow(network_.network(), params).steps;
+    }
+
+  private:
+    std::int32_t node(std::int64_t supply) { return network_.add_nodes(Values{supply}).front(); }
+    std::int32_t arc(std::int32_t tail, std::int32_t head, std::int64_t capacity, std::int64_t cost) {
+        return network_.add_arcs(Rows{tail}, Rows{head}, Values{capacity}, Values{cost}).front();
+    }
+    void demand() { network_.set_supply(Rows{sink_}, Values{-std::int64_t(tasks_.size())}); }
+
+    flow::FlowNetwork network_;
+    Random random_{3};
+    std::int32_t machines_ = 0, sink_ = 0, waiting_ = 0;
+    Rows racks_, all_, exits_, tasks_;
+};
+
+}  // namespace
+
+TEST(columns_are_solved_in_few_steps) {
+    const oracle::Network network = columns(40, 8, 1000);
+    CHECK_WORK(steps(network, Algorithm::cost_scaling), 14978);
+    CHECK_WORK(steps(network, Algorithm::network_simplex), 1153);
+    CHECK_WORK(steps(network, Algorithm::successive_shortest_path), 21686);
+    CHECK_WORK(steps(network, Algorithm::cycle_canceling), 325197);
+}
+
+TEST(tangles_are_solved_in_few_steps) {
+    const oracle::Network network = tangle(300, 2500);
+    CHECK_WORK(steps(network, Algorithm::cost_scaling), 17314);
+    CHECK_WORK(steps(network, Algorithm::network_simplex), 1093);
+    CHECK_WORK(steps(network, Algorithm::successive_shortest_path), 18913);
+    CHECK_WORK(steps(network, Algorithm::cycle_canceling), 353315);
+}
+
+TEST(a_start_near_the_optimum_saves_steps) {
+    oracle::Network network = columns(40, 8, 1000);
+    const auto before = flow::min_cost_flow(network.view(), {});
+    for (std::size_t a = 0; a < network.cost.size(); a += 400) network.cost[a] = 0;
+    flow::FlowParams params;
+    params.structure = false;
+    params.start_flow = before.flow;
+    params.start_potential = before.potential;
+    const auto found = flow::min_cost_flow(network.view(), params);
+    CHECK(!flow::verify_flow(network.view(), found.flow, found.potential, found.cost));
+    CHECK_WORK(found.steps, 9103);
+}
+
+TEST(a_scheduling_graph_is_searched_as_far_as_a_change_travels) {
+    // The racks of 2,000 tasks are hubs that many enter.
+    for (const auto& [racks, slots, tasks, first, come, gone, changed] :
+         {std::tuple{5, 3, 250, 195, 23752, 15073, 8683},
+          {5, 3, 500, 342, 34947, 15416, 11440},
+          {3, 20, 2000, 377, 183, 139, 824}}) {
+        Scheduler scheduler(racks, 20, slots);
+        scheduler.submit(tasks);
+        CHECK_WORK(scheduler.steps_from_nothing(), first);
+        CHECK_WORK(scheduler.steps(), first);
+        std::uint64_t sums[3] = {0, 0, 0};
+        for (int round = 0; round < 5; ++round) {
+            scheduler.submit(20);
+            sums[0] += scheduler.steps();
+            scheduler.end(20);
+            sums[1] += scheduler.steps();
+            scheduler.disturb(10);
+            sums[2] += scheduler.steps();
+        }
+        CHECK_WORK(sums[0], come);
+        CHECK_WORK(sums[1], gone);
+        CHECK_WORK(sums[2], changed);
+    }
+}
+
+TEST(a_kept_network_of_any_kind_starts_where_it_was) {
+    Scheduler scheduler(5, 20, 3);
+    scheduler.submit(400);
+    CHECK_WORK(scheduler.steps_from_nothing(false), 1425);
+    CHECK_WORK(scheduler.steps(false), 1425);
+    scheduler.submit(10);
+    scheduler.end(10);
+    CHECK_WORK(scheduler.steps(false), 8480);
+}

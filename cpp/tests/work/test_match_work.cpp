@@ -1,0 +1,206 @@
+// Nodes that subgraph searches visit on fixed targets: bounds of each objective, local search, symmetries.
+#include <numeric>
+
+#include "topoplace/match.hpp"
+#include "work/work.hpp"
+
+namespace match = topoplace::match;
+using namespace work;
+
+namespace {
+
+using Vertices = std::vector<std::int32_t>;
+
+const std::vector<Graph>& patterns() {
+    static const std::vector<Graph> all{ring(5), ring(7), star(6), grid(2, 3), grid(1, 6)};
+    return all;
+}
+
+Vertices everyone(std::int32_t size) {
+    Vertices all(static_cast<std::size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+// Machines of four, whose links are strong; a GPU of one machine and its twin in the next are linked better
+// than others.
+Graph machines(std::int32_t count) {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < 4 * count; ++u) {
+        for (std::int32_t v = u + 1; v < 4 * count; ++v)
+            edges.push_back({u, v,
+                             u / 4 == v / 4   ? ((u ^ v) == 3 ? 25.0 : 50.0)
+                             : u % 4 == v % 4 ? 12.0
+                                              : 8.0});
+    }
+    return {4 * count, edges};
+}
+
+template <class Search>
+std::uint64_t nodes_on_random_targets(Search&& search, std::int32_t size, std::int32_t percent = 100) {
+    Random random(1);
+    std::uint64_t nodes = 0;
+    for (int round = 0; round < 4; ++round) {
+        const match::Target target(random_graph(random, size, percent, 9));
+        for (const Graph& pattern : patterns()) nodes += search(match::Pattern(pattern), target).nodes;
+    }
+    return nodes;
+}
+
+std::uint64_t nodes_for(match::Objective objective, const match::BestParams& params,
+                        std::int32_t percent = 100) {
+    return nodes_on_random_targets(
+        [&](const match::Pattern& pattern, const match::Target& target) {
+            return match::best_subgraph(pattern, target, everyone(20), objective, params);
+        },
+        20, percent);
+}
+
+// Scores fall with the links of class 0 and grow with those of class 2: of `rare` in a hundred links, and of
+// all links of the first `hubs` vertices.
+std::uint64_t nodes_by_link_counts(std::int32_t rare, std::int32_t percent, std::int32_t hubs = 0) {
+    return nodes_on_random_targets(
+        [&](const match::Pattern& pattern, const match::Target& target) {
+            Random random(2);
+            std::vector<std::uint8_t> classes(20 * 20);
+            for (std::int32_t u = 0; u < 20; ++u) {
+                for (std::int32_t v = 0; v < u; ++v)
+                    classes[std::size_t(u * 20 + v)] = classes[std::size_t(v * 20 + u)] =
+                        std::uint8_t(v < hubs || random.below(100) < rare ? 2 : random.below(2));
+            }
+            const auto num_edges = std::int32_t(pattern.num_edges());
+            const auto counts = match::LinkCountScore::count_vectors(num_edges, 3);
+            std::vector<double> scores;
+            for (std::size_t row = 0; row < counts.size(); row += 3)
+                scores.push_back(4.0 * counts[row + 2] - 3.0 * counts[row] + random.below(3));
+            const match::LinkCountScore score(target, classes, 3, num_edges, scores);
+            return match::best_subgraph(pattern, target, everyone(20), score, {});
+        },
+        20, percent);
+}
+
+match::EnumerateParams counting(match::Distinct distinct, bool induced = false) {
+    match::EnumerateParams params;
+    params.distinct = distinct;
+    params.induced = induced;
+    params.min_weight = 3;
+    return params;
+}
+
+std::uint64_t nodes_to_count(const match::EnumerateParams& params) {
+    return nodes_on_random_targets(
+        [&](const match::Pattern& pattern, const match::Target& target) {
+            return match::count_subgraphs(pattern, target, params);
+        },
+        12, 50);
+}
+
+std::uint64_t nodes_to_enumerate(const match::EnumerateParams& params) {
+    return nodes_on_random_targets(
+        [&](const match::Pattern& pattern, const match::Target& target) {
+            return match::enumerate_subgraphs(pattern, target, params);
+        },
+        12, 50);
+}
+
+}  // namespace
+
+TEST(bounds_prune_searches_for_the_best) {
+    match::BestParams params;
+    CHECK_WORK(nodes_for(match::Objective::sum, params), 3662);
+    CHECK_WORK(nodes_for(match::Objective::bottleneck, params), 4111);
+    CHECK_WORK(nodes_for(match::Objective::bottleneck_sum, params), 4544);
+    CHECK_WORK(nodes_for(match::Objective::sum, params, 40), 4267);
+    CHECK_WORK(nodes_by_link_counts(33, 100), 6084);
+    CHECK_WORK(nodes_by_link_counts(5, 100), 7304);
+    CHECK_WORK(nodes_by_link_counts(5, 30), 5362);
+    CHECK_WORK(nodes_by_link_counts(1, 50), 7092);
+    CHECK_WORK(nodes_by_link_counts(0, 100, 1), 9776);
+    CHECK_WORK(nodes_by_link_counts(0, 50, 2), 5067);
+    params.min_weight = 4;
+    CHECK_WORK(nodes_for(match::Objective::sum, params), 3662);
+    params.min_weight = 0;
+    const Vertices required{3, 9};
+    params.required = required;
+    CHECK_WORK(nodes_for(match::Objective::sum, params), 6379);
+    CHECK_WORK(nodes_for(match::Objective::bottleneck, params), 3992);
+}
+
+TEST(local_search_and_symmetries_save_work) {
+    match::BestParams alone;
+    alone.polish_after = alone.symmetry_after = match::kNoLimit;
+    CHECK_WORK(nodes_for(match::Objective::sum, alone), 3662);
+    match::BestParams at_once;
+    at_once.polish_after = at_once.symmetry_after = 0;
+    const match::Target target(machines(6));
+    for (const auto& [params, sum, bottleneck] :
+         {std::tuple{alone, 8571, 9089}, {match::BestParams{}, 5901, 6419}, {at_once, 1868, 2037}}) {
+        std::uint64_t nodes[2] = {0, 0};
+        for (const Graph& pattern : patterns()) {
+            const match::Pattern p(pattern);
+            nodes[0] += match::best_subgraph(p, target, everyone(24), match::Objective::sum, params).nodes;
+            nodes[1] +=
+                match::best_subgraph(p, target, everyone(24), match::Objective::bottleneck_sum, params).nodes;
+        }
+        CHECK_WORK(nodes[0], sum);
+        CHECK_WORK(nodes[1], bottleneck);
+    }
+}
+
+TEST(bounds_prune_searches_for_the_best_remainder) {
+    const auto nodes = [](const match::RemainderParams& params) {
+        return nodes_on_random_targets(
+            [&](const match::Pattern& pattern, const match::Target& target) {
+                return match::best_remainder(pattern, target, everyone(12), params);
+            },
+            14, 80);
+    };
+    CHECK_WORK(nodes({}), 5080);
+    const Vertices required{2, 5};
+    const Vertices kept{12, 13};
+    CHECK_WORK(nodes({.required = required}), 2461);
+    CHECK_WORK(nodes({.kept = kept}), 4164);
+    const match::Target target(machines(5));
+    std::uint64_t symmetric = 0;
+    for (const Graph& pattern : patterns())
+        symmetric += match::best_remainder(match::Pattern(pattern), target, everyone(20), {}).nodes;
+    CHECK_WORK(symmetric, 10730);
+}
+
+TEST(counting_visits_no_more_than_it_must) {
+    CHECK_WORK(nodes_to_count(counting(match::Distinct::mappings)), 9179);
+    CHECK_WORK(nodes_to_count(counting(match::Distinct::images)), 9179);
+    CHECK_WORK(nodes_to_count(counting(match::Distinct::vertex_sets)), 183834);
+    CHECK_WORK(nodes_to_count(counting(match::Distinct::images, true)), 3389);
+    CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::mappings)), 34608);
+    CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::images)), 18358);
+    CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::vertex_sets)), 183834);
+    CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::mappings, true)), 8162);
+}
+
+// Wherever a search is stopped, what it claims is true: an optimal score, and ties broken to the end.
+TEST(a_search_stopped_at_any_node_claims_nothing_false) {
+    Random random(3);
+    for (std::int32_t round = 0; round < 15; ++round) {
+        const match::Target target(random_graph(random, 9, 80, 1 + round % 3));
+        const match::Pattern pattern(patterns()[std::size_t(round % 5)]);
+        for (const auto objective : {match::Objective::sum, match::Objective::bottleneck}) {
+            const auto whole = match::best_subgraph(pattern, target, everyone(9), objective, {});
+            for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
+                match::BestParams params;
+                params.stop.max_nodes = limit;
+                const auto early = match::best_subgraph(pattern, target, everyone(9), objective, params);
+                CHECK(!early.found || early.bound >= whole.score);
+                CHECK(!early.optimal || early.score == whole.score);
+                CHECK(!early.complete || early.vertices == whole.vertices);
+            }
+        }
+        const auto whole = match::best_remainder(pattern, target, everyone(9), {});
+        for (std::uint64_t limit = 1; limit <= whole.nodes; ++limit) {
+            match::RemainderParams params;
+            params.stop.max_nodes = limit;
+            const auto early = match::best_remainder(pattern, target, everyone(9), params);
+            CHECK(!early.optimal || early.vertices == whole.vertices);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+"""How many tasks a machine's free CPUs and memory serve, against counting them one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.cluster.host_shares import host_shares, tasks_hosted
+from topoplace.cluster.hosts import HostResources, megabytes
+
+MEMORY = st.sampled_from([None, 0.004, 1.0, 2.5, 7.0])
+
+
+@st.composite
+def jobs_with_host_needs(draw: st.DrawFn) -> tp.JobGraph:
+    size = draw(st.integers(1, 7))
+    cpus, memory_gb = draw(st.integers(0, 17)) or None, draw(MEMORY)
+    processes = draw(st.integers(1, size))
+    return tp.JobGraph.ring(size).with_(cpus=cpus, memory_gb=memory_gb, processes=processes)
+
+
+def counted(job: tp.JobGraph, cpus: int, memory_mb: int) -> int:
+    """All tasks if the whole job fits as its processes; else single tasks, those with a CPU more first."""
+    processes = job.num_tasks if job.num_tasks % job.processes else job.processes
+    whole_mb = processes * megabytes((job.memory_gb or 0.0) / processes)
+    if (job.cpus or 0) <= cpus and whole_mb <= memory_mb:
+        return job.num_tasks
+    each, more = divmod(job.cpus or 0, job.num_tasks)
+    each_mb = megabytes((job.memory_gb or 0.0) / job.num_tasks)
+    count = 0
+    while count < job.num_tasks - 1:
+        cpus, memory_mb = cpus - each - (count < more), memory_mb - each_mb
+        if cpus < 0 or memory_mb < 0:
+            break
+        count += 1
+    return count
+
+
+@given(jobs_with_host_needs(), st.lists(st.tuples(st.integers(0, 18), st.integers(0, 7100)), max_size=4))
+def test_as_many_tasks_as_counted_one_by_one(job: tp.JobGraph, free: list[tuple[int, int]]) -> None:
+    cpus = job.cpus or 0
+    memory = sum(megabytes(share.memory_gb) for share in host_shares(job, [0] * job.num_tasks, ONE_MACHINE))
+    # What the whole job needs, and a little less of either.
+    free += [(max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 3) for short in (0, 1, 500)]
+    found = tasks_hosted(job, np.array(free, dtype=np.int64))
+    assert found.tolist() == [counted(job, *amounts) for amounts in free]
+
+
+ONE_MACHINE = tp.Topology.from_links(1, [])
+
+
+def test_a_job_of_cpus_alone_needs_no_free_memory() -> None:
+    cluster = tp.Cluster(ONE_MACHINE, HostResources(cpus=4, memory_gb=0.0))
+    placement = tp.policies.get("baseline").place(tp.JobGraph.ring(1).with_(cpus=4), cluster)
+    assert isinstance(placement, tp.Placement)
+    assert [(share.cpus, share.memory_gb) for share in placement.hosts] == [(4, 0.0)]
+
+
+def test_the_first_strange_name_is_reported() -> None:
+    hosts = {name: HostResources(1, 1.0) for name in ("machine0", "zeta", "alpha", "mid", "beta", "omega")}
+    with pytest.raises(tp.AllocationError, match="hosts: 'alpha' is not a machine"):
+        tp.Cluster(ONE_MACHINE, hosts)
+
+
+@pytest.mark.parametrize("machine", ["a", "b"])
+def test_a_drained_machine_is_restored(machine: str) -> None:
+    topology = tp.Topology.from_links(2, [], machines=["a", "b"])
+    cluster = tp.Cluster(topology, HostResources(4, 8.0))
+    cluster.drain(machine)
+    restored = tp.Cluster.restore(cluster.snapshot())
+    assert list(restored.hosts.drained) == ["ab".index(machine)]
+    assert restored.snapshot() == cluster.snapshot()

@@ -1,0 +1,39 @@
+"""Machines grouped into classes: numbers on the machine, and distances across machines."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.engine.machine_class import MachineClasses, members
+from topoplace.testing.strategies import cluster_topologies, topologies
+
+
+@given(st.one_of(topologies(), cluster_topologies()), st.randoms(use_true_random=False))
+def test_gpus_by_machine_are_those_of_the_machine(topology: tp.Topology, random) -> None:
+    gpus = random.sample(range(topology.num_gpus), random.randint(1, topology.num_gpus))
+    classes = MachineClasses(topology)
+    masks = classes.by_machine(gpus)
+    found = {machine: {classes.gpus_of[machine][i] for i in members(mask)} for machine, mask in masks.items()}
+    machines = {int(topology.machine_of[gpu]) for gpu in gpus}
+    assert found == {m: {gpu for gpu in gpus if topology.machine_of[gpu] == m} for m in machines}
+
+
+@given(st.one_of(topologies(), cluster_topologies()), st.randoms(use_true_random=False))
+def test_distances_are_the_topologys_on_a_machine_and_one_value_between_two(
+    topology: tp.Topology, random
+) -> None:
+    gpus = random.sample(range(topology.num_gpus), min(topology.num_gpus, 5))
+    found = MachineClasses(topology).distances(gpus, topology)
+    first = {}
+    for gpu in gpus:
+        first.setdefault(int(topology.machine_of[gpu]), gpu)
+    for i, u in enumerate(gpus):
+        for j, v in enumerate(gpus):
+            ends = (int(topology.machine_of[u]), int(topology.machine_of[v]))
+            expected = (
+                topology.distance(u, v) if ends[0] == ends[1] else topology.distance(*map(first.get, ends))
+            )
+            assert np.isclose(found[i, j], expected) or (np.isinf(found[i, j]) and np.isinf(expected))

@@ -1,0 +1,39 @@
+"""The progress bar of long simulations."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from topoplace.simulate import progress
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_DELAY_SECONDS", -1.0)
+
+
+def shown(*, enabled: bool) -> bool:
+    """Whether a simulation of many jobs shows a bar."""
+    bar = progress.Progress(1000, enabled=enabled)
+    for done in range(200):
+        bar.update(done)
+    found = bar._bar is not None
+    with bar:
+        pass
+    return found
+
+
+def test_a_bar_is_shown_where_it_is_asked_for() -> None:
+    pytest.importorskip("rich")
+    assert shown(enabled=True)
+    assert not shown(enabled=False)
+
+
+def test_without_rich_there_is_no_bar_and_no_second_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    bar = progress.Progress(1000, enabled=True)
+    bar._open()
+    assert not bar._enabled
+    assert not shown(enabled=True)
