@@ -95,12 +95,12 @@ TEST(searches_end_after_few_dear_nodes) {
     params.stop = over();
     const auto best = match::best_subgraph(pattern, target, everyone(600), match::Objective::sum, params);
     CHECK(!best.optimal);
-    CHECK(best.nodes < 200);
+    CHECK(best.nodes < 3 * WorkMeter::kNodesPerLook / 2);  // at the first look
     match::EnumerateParams count;
     count.stop = over();
     const auto counted = match::count_subgraphs(match::Pattern(ring(5)), target, count);
     CHECK(!counted.complete);
-    CHECK(counted.nodes < 200);
+    CHECK(counted.nodes < 3 * WorkMeter::kNodesPerLook / 2);
 }
 
 TEST(what_is_prepared_does_not_count_for_a_limit_on_nodes) {
