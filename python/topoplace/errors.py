@@ -1,8 +1,23 @@
-"""The exception classes of topoplace. The message about an invalid argument names the argument, index and value."""
+"""The exception classes of topoplace, deprecation warnings, and the error for a missing optional package.
+
+The message about an invalid argument names the argument, index and value.
+"""
 
 from __future__ import annotations
 
+import importlib
 import warnings
+from typing import Final
+
+# Module to import -> (name of the package in messages, extra of topoplace that installs it).
+_OPTIONAL_PACKAGES: Final = {
+    "defusedxml.sax": ("defusedxml", "discovery"),
+    "highspy": ("HiGHS", "capacity"),
+    "matplotlib.figure": ("matplotlib", "plot"),
+    "networkx": ("networkx", "networkx"),
+    "pandas": ("pandas", "pandas"),
+    "yaml": ("PyYAML", "discovery"),
+}
 
 
 class TopoplaceError(Exception):
@@ -49,3 +64,18 @@ def warn_deprecated(old: str, new: str, *, frames_between: int = 0) -> None:
     frames_between: calls between that code and the function that calls this one, 0 if it calls it directly.
     """
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3 + frames_between)
+
+
+def require_package(module: str, what: str) -> None:
+    """Import `module`, an optional package; ModuleNotFoundError says that `what` needs it and how to install it.
+
+    Called before the work that uses a package: a run of minutes must not end in a missing package.
+    module: one of "defusedxml.sax", "highspy", "matplotlib.figure", "networkx", "pandas", "yaml". what: the function or
+    option that uses it.
+    """
+    package, extra = _OPTIONAL_PACKAGES[module]
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        message = f"{what} needs {package}: pip install 'topoplace[{extra}]'"
+        raise ModuleNotFoundError(message) from None

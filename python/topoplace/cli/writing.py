@@ -28,9 +28,9 @@ def directory(path: Path | None) -> Path | None:
     """
     if path is None:
         return None
-    from topoplace import _extras
+    from topoplace.errors import require_package
 
-    _extras.need("matplotlib.figure", "-o (a picture)")
+    require_package("matplotlib.figure", "-o (a picture)")
     _create(path, "-o", path)
     if not os.access(path, os.W_OK):
         raise ValueError(f"-o {path}: no permission to write")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import _extras
+from topoplace.errors import require_package
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def new(
     heights: of the rows, relative to each other; None makes them equal. Returns the figure and its axes: one object for
     a single plot, else a two-dimensional array. ImportError if matplotlib is missing.
     """
-    _extras.need("matplotlib.figure", "drawing a picture")
+    require_package("matplotlib.figure", "drawing a picture")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

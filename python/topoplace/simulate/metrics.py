@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _extras
+from topoplace.errors import require_package
 from topoplace.topology.links.link import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Result:
 
     def to_pandas(self) -> pd.DataFrame:
         """Convert `jobs` to a pandas DataFrame in which each score is a column. Needs pandas."""
-        _extras.need("pandas", "to_pandas")
+        require_package("pandas", "to_pandas")
         import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
         plain = {name: self.jobs[name] for name in self.jobs.dtype.names or () if name != "scores"}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from topoplace import _checks, _extras
-from topoplace.errors import TopologyError
+from topoplace import _checks
+from topoplace.errors import TopologyError, require_package
 from topoplace.topology import devices
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import NONE, LinkKind
@@ -39,7 +39,7 @@ def written(topology: Topology) -> nx.Graph[int]:
     """Return a networkx graph with an edge for each pair of GPUs that has a path; see `Topology.to_networkx`."""
     if topology.num_gpus > MAX_GPUS:
         raise TopologyError(f"{topology.num_gpus} GPUs are too many for networkx (at most {MAX_GPUS})")
-    _extras.need("networkx", "to_networkx")
+    require_package("networkx", "to_networkx")
     import networkx as nx
 
     g: nx.Graph[int] = nx.Graph(name=topology.name, default=topology.default, network=topology.network)

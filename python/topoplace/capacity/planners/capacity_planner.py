@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from topoplace import _checks, _extras
+from topoplace import _checks
 from topoplace.capacity.planners.column_generation import ColumnGeneration
 from topoplace.capacity.planners.compact_model import CompactModel
 from topoplace.capacity.planners.conditioning import well_conditioned
@@ -16,6 +16,7 @@ from topoplace.capacity.planners.local_search import SearchPlanner, in_dollars, 
 from topoplace.capacity.planners.paper_model import PaperModel
 from topoplace.capacity.problem.plan import Plan, plan_of
 from topoplace.capacity.problem.problem import Problem
+from topoplace.errors import require_package
 
 FORMULATIONS: Final = ("columns", "tight", "printed")
 
@@ -65,7 +66,7 @@ class CapacityPlanner:
         Raises ImportError if HiGHS is needed and not installed.
         """
         _checks.instance(problem, Problem, "problem", ValueError)
-        _extras.need("highspy", "planning by a model")
+        require_package("highspy", "planning by a model")
         if not problem.num_jobs:
             return plan_of(problem, [], status="optimal")
         if self.formulation == "columns":

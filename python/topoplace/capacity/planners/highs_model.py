@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from topoplace import _extras
+from topoplace.errors import require_package
 
 if TYPE_CHECKING:
     from topoplace.capacity.problem.problem import Floats
@@ -98,7 +98,7 @@ class Solution:
 
 def highs() -> Any:
     """Return a new HiGHS solver, silent and single-threaded; raise ImportError if HiGHS is not installed."""
-    _extras.need("highspy", "planning by a model")
+    require_package("highspy", "planning by a model")
     import highspy
 
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]

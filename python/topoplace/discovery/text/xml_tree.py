@@ -14,8 +14,8 @@ from typing import Any
 from xml.sax import SAXException, SAXParseException
 from xml.sax.handler import ContentHandler, feature_external_ges
 
-from topoplace import _checks, _extras
-from topoplace.errors import TopologyError
+from topoplace import _checks
+from topoplace.errors import TopologyError, require_package
 
 MAX_ELEMENTS = 100_000
 MAX_DEPTH = 64
@@ -62,7 +62,7 @@ def read(text: str, what: str) -> Element:
     what: the document's name in messages.
     Raises TopologyError naming the line of the first fault, and ModuleNotFoundError if defusedxml is not installed.
     """
-    _extras.need("defusedxml.sax", f"reading {what}")
+    require_package("defusedxml.sax", f"reading {what}")
     import defusedxml.sax
 
     parser: Any = defusedxml.sax.make_parser()

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from topoplace import _checks, _extras
-from topoplace.errors import TopologyError
+from topoplace import _checks
+from topoplace.errors import TopologyError, require_package
 
 MAX_DEPTH = 64
 # Denser text than this would take much more memory than its length.
@@ -166,7 +166,7 @@ def _plain(root: Value, what: str) -> Value:
 
 
 def _yaml(text: str, what: str) -> Iterator[Value]:
-    _extras.need("yaml", f"reading {what}")
+    require_package("yaml", f"reading {what}")
     yaml: Any = importlib.import_module("yaml")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(what, len(text) // _MIN_CHARACTERS + _ALWAYS_VALUES)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from topoplace import _checks, _extras
+from topoplace import _checks
+from topoplace.errors import require_package
 from topoplace.papers.claims import Claim
 from topoplace.papers.gpuaas import rows
 from topoplace.papers.gpuaas.published import tables_of
@@ -44,7 +45,7 @@ def reproduce(
         _checks.integer(size, f"nodes[{i}]", ValueError, low=5, high=1000)
         if size % 5:
             raise ValueError(f"nodes[{i}] = {size} is not a multiple of 5, the nodes of a controller")
-    _extras.need("highspy", "planning by a model")
+    require_package("highspy", "planning by a model")
     tables = None if times is None else tables_of(times)
     study = Study(sizes, range(seed, seed + _SEEDS), tables, timeout=0.5 if quick else 10.0)
     if output:

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
-from topoplace import _extras
+from topoplace import errors
 
 
-@pytest.mark.parametrize("module", _extras._PACKAGES)
+@pytest.mark.parametrize("module", errors._OPTIONAL_PACKAGES)
 def test_the_extra_that_installs_it_is_named(
     module: str, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]
-    package, extra = _extras._PACKAGES[module]
+    package, extra = errors._OPTIONAL_PACKAGES[module]
     assert extra in project["optional-dependencies"]
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError) as caught:
-        _extras.need(module, "this")
+        errors.require_package(module, "this")
     assert str(caught.value) == f"this needs {package}: pip install 'topoplace[{extra}]'"
 
 
