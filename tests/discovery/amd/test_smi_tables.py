@@ -90,7 +90,7 @@ def test_all_tables_of_amd_smi(repository: Path) -> None:
         ("0000:0c:00.0", "0000:0c:00.0"),
         ("0000:22:00.0", "0000:22:00.0"),
     ]
-    assert topology.notes == ()
+    assert topology.notes == ("A topology has no place for cache coherency of links: left out.",)
 
 
 def test_drivers_that_tell_no_bandwidth_do_not_hide_links(repository: Path) -> None:
@@ -104,7 +104,7 @@ def test_no_peer_access_is_noted(repository: Path) -> None:
     closed = text.replace("ENABLED      ENABLED\n", "ENABLED      DISABLED\n", 1).replace(
         "0000:22:00.0 ENABLED      ENABLED", "0000:22:00.0 DISABLED     ENABLED"
     )
-    assert smi_tables.parse(closed).notes == ("1 of 1 pairs have no peer access.",)
+    assert "1 of 1 pairs have no peer access." in smi_tables.parse(closed).notes
 
 
 def test_types_alone_are_taken_as_direct_links_with_a_note() -> None:
@@ -191,3 +191,10 @@ def test_json_of_rocm_smi() -> None:
     assert [(gpu.name, gpu.numa_node) for gpu in topology.gpus] == [("GPU0", 0), ("GPU1", 0), ("GPU2", 1)]
     kinds = [topology.link(u, v).kind for u, v in ((0, 1), (0, 2), (1, 2))]
     assert kinds == [tp.LinkKind.XGMI, tp.LinkKind.SYSTEM, tp.LinkKind.SYSTEM]
+
+
+def test_fields_of_json_without_a_place_are_noted(repository: Path) -> None:
+    text = (repository / "tests/data/amd-smi-topology-3gpu.json").read_text("utf-8")
+    more = text.replace('"num_hops"', '"coherent": "NC", "atomics": "64,32", "num_hops"')
+    note = "A topology has no place for cache coherency, atomics of links: left out."
+    assert smi_tables.parse(more).notes == (*smi_tables.parse(text).notes, note)

@@ -47,6 +47,15 @@ _CELLS = {
     "bandwidth": re.compile(r"[0-9]{1,9}-[0-9]{1,9}|N/A"),
     "access": re.compile(r"ENABLED|DISABLED|True|False|N/A"),
 }
+_WITHOUT_PLACE = {
+    "cache coherency": re.compile(
+        r'^CACHE COHER[AE]NCY TABLE:|"(?:coherent|cache_coher[ae]ncy)"\s*:', re.MULTILINE
+    ),
+    "atomics": re.compile(r'^ATOMICS TABLE:|"atomics"\s*:', re.MULTILINE),
+    "DMA": re.compile(r'^DMA TABLE:|"dma"\s*:', re.MULTILINE),
+    "directions": re.compile(r'^BI-DIRECTIONAL TABLE:|"bi_dir"\s*:', re.MULTILINE),
+}
+"""What amd-smi prints of links and a topology does not hold."""
 _DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 # "GPU[0]", and "GPU 0" in old versions.
 _NUMA = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
@@ -85,6 +94,8 @@ def parse(
     gpus = tuple(_gpus(names, [numa.get(device) for device in names], gpu_model, machine))
     links, notes, told = _links(names, tables, speed, pcie_gb_per_s)
     assumed = () if told else (LinkKind.XGMI,)
+    if unused := [what for what, pattern in _WITHOUT_PLACE.items() if pattern.search(text)]:
+        notes.append(f"A topology has no place for {', '.join(unused)} of links: left out.")
     return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes), assumed=assumed)
 
 
