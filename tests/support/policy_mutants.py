@@ -248,13 +248,14 @@ class ChangesItsMind(Correct):
 
 
 class HashesNames(Correct):
-    """It begins with a machine whose name Python happens to hash first."""
+    """It begins with a GPU whose name Python happens to hash first."""
 
     def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
         topology, free = cluster.topology, set(cluster.free_gpus())
         if job.requirements or topology.partitions:
             return placement
-        order = [gpu for name in set(topology.machine_names) for gpu in topology.gpus_of[name] if gpu in free]
+        numbers = {(gpu.machine, gpu.name): i for i, gpu in enumerate(topology.gpus)}
+        order = [numbers[name] for name in {*numbers} if numbers[name] in free]
         return on(placement, order[: job.num_tasks])
 
 
