@@ -28,9 +28,12 @@ class HostShare:
     memory_gb: float = 0.0
 
     def __post_init__(self) -> None:
-        _checks.integer(self.machine, "machine", AllocationError, low=0, high=_LIMIT)
-        _checks.integer(self.cpus, "cpus", AllocationError, low=0, high=_LIMIT)
-        _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
+        for name in ("machine", "cpus"):
+            number = _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_LIMIT)
+            object.__setattr__(self, name, number)
+        memory_gb = _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
+        if type(self.memory_gb) is not int:  # which JSON keeps as it is
+            object.__setattr__(self, "memory_gb", memory_gb)
 
 
 @dataclass(frozen=True, slots=True)

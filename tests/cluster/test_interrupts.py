@@ -104,12 +104,15 @@ def _check(cluster: tp.Cluster, states: set[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def interrupted_at(line: int) -> Iterator[list[int]]:
-    """Raise `Interrupted` at the `line`-th line of the library that is run; yield the number of lines so far."""
+def interrupted_at(line: int, within: str = "topoplace") -> Iterator[list[int]]:
+    """Raise `Interrupted` at the `line`-th line of the library that is run; yield the number of lines so far.
+
+    within: counts lines only of files whose path contains this.
+    """
     count = [0]
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        if "topoplace" not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
+        if within not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
             return None
         if event == "line":
             count[0] += 1
@@ -144,6 +147,35 @@ def test_an_interrupt_at_any_line_leaves_the_state_before_or_after(
         _check(cluster, states)
         line += 1
     assert line > 10
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("name", ["topo-aware", "fcfs", "drmaestro", "r-queue"])
+def test_an_interrupted_decision_leaves_views_that_follow_later_changes(name: str, is_first: bool) -> None:
+    """Whether it is the first decision on the cluster, which makes the views, or a later one."""
+    line, done = 1, False
+    while not done:
+        cluster, policy = tp.Cluster(TOPOLOGY, hosts=HOST), tp.policies.get(name)
+        if not is_first:
+            policy.place(RING, cluster)
+            cluster.allocate("held", [0])
+        try:
+            with interrupted_at(line, within="engine"):
+                policy.place(RING, cluster)
+            done = True
+        except Interrupted:
+            pass
+        _check_decision(policy, cluster)
+        cluster.allocate("first", [1, 2, 3])
+        _check_decision(policy, cluster)
+        cluster.release("first")
+        _check_decision(policy, cluster)
+        line += 1
+    assert line > 20
+
+
+def _check_decision(policy: tp.Policy, cluster: tp.Cluster) -> None:
+    assert policy.place(RING, cluster) == tp.policies.get(policy.name).place(RING, cluster.copy())
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")

@@ -40,8 +40,11 @@ class HostResources:
 
     def __post_init__(self) -> None:
         for name in ("cpus", "drives"):
-            _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_LIMIT)
-        _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
+            number = _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_LIMIT)
+            object.__setattr__(self, name, number)
+        memory_gb = _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
+        if type(self.memory_gb) is not int:  # which JSON keeps as it is
+            object.__setattr__(self, "memory_gb", memory_gb)
         if self.pool is not None:
             _checks.text(self.pool, "pool", AllocationError)
 

@@ -178,6 +178,8 @@ class FreeColumns:
         gpus, machines = cluster.topology.num_gpus, columns.num_machines
         self.stale: set[int] = set(range(gpus))
         """The GPUs whose state may have changed since they were last read."""
+        self._half_read = False
+        """True while GPUs are read; an interrupt leaves it True, and all are read again."""
         self._is_held = bytearray(gpus)
         self._num_held = np.zeros(machines, dtype=np.int64)
         pool_of = cluster.hosts.pool_of().astype(np.int64)
@@ -223,10 +225,12 @@ class FreeColumns:
 
     def _read_gpus(self) -> None:
         """Update the counts of free and held GPUs for the GPUs that changed since the last call."""
+        if self._half_read:
+            self._forget_gpus()
         gpus = np.array(sorted(self.stale), dtype=np.int64)
-        self.stale.clear()
         if not len(gpus):
             return
+        self._half_read = True
         columns, free = self._free.columns, self._free
         now_free, owners = self._cluster.occupants(gpus.tolist())
         change = _flagged(free.is_free, gpus, now_free)
@@ -236,6 +240,17 @@ class FreeColumns:
         np.add.at(free.gpus.reshape(-1), columns.place_of[gpus], change)
         change = _flagged(self._is_held, gpus, tuple(chain.from_iterable(owners.values())))
         np.add.at(self._num_held, columns.machine_of[gpus], change)
+        self.stale.clear()
+        self._half_read = False
+
+    def _forget_gpus(self) -> None:
+        free, gpus = self._free, len(self._is_held)
+        self.stale.update(range(gpus))
+        free.is_free[:] = self._is_held[:] = bytes(gpus)
+        free.gpus[:] = 0
+        free.num_free = 0
+        self._num_held[:] = 0
+        self._half_read = False
 
 
 def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int8]:

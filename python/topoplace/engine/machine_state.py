@@ -197,10 +197,11 @@ class ClusterView:
         are added to its `stale` from then on.
         """
         if key not in self._tables:
-            table = self._tables[key] = build()
+            table = build()
             if isinstance(table, MachineWatcher):
                 table.stale.update(range(self.classes.num_machines))
                 self._watchers.append(table.stale)
+            self._tables[key] = table  # last: an interrupt leaves no table that changes do not reach
         found: Built = self._tables[key]
         return found
 

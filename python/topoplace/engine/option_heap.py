@@ -56,6 +56,8 @@ class OptionHeap(MachineWatcher):
         self._seen: Memo[MachineKind, Options] = Memo()
         self._options: list[Options] = [()] * view.classes.num_machines
         self._heap: list[tuple[tuple[float, ...], int]] = []
+        self._is_whole = True
+        """False while entries are taken out; an interrupt leaves it False, and the heap is made again."""
 
     def options(self, machine: int) -> Options:
         """Return the ways to place the request on `machine` in its present state, best first."""
@@ -68,6 +70,7 @@ class OptionHeap(MachineWatcher):
         Ties go to the machine with the lowest number.
         """
         self._refresh()
+        self._is_whole = False
         found: tuple[tuple[tuple[float, ...], int], Option] | None = None
         passed: list[tuple[tuple[float, ...], int]] = []
         while self._heap and (found is None or self._heap[0] < found[0]):
@@ -82,25 +85,26 @@ class OptionHeap(MachineWatcher):
                 found = ((good.order, machine), good)
         for entry in passed:
             heapq.heappush(self._heap, entry)
+        self._is_whole = True
         return None if found is None else (found[0][1], found[1])
 
     def _refresh(self) -> None:
         stale, kind_of, known, seen = self.stale, self._view.kind, self._options, self._seen
         needs_hosts = self._request.needs_hosts
-        while stale:
-            machine = stale.pop()
+        for machine in tuple(stale):
             kind = kind_of(machine)
             if not needs_hosts:
                 kind = kind.without_hosts  # one for more machines
             options = seen.get(kind)
             if options is None:
                 options = seen[kind] = self._evaluate(kind.machine_class, kind.state)
-            if options is known[machine]:
-                continue
-            known[machine] = options
-            if options:
-                heapq.heappush(self._heap, (options[0].order, machine))
-        if len(self._heap) > 64 + 4 * len(self._options):
+            if options is not known[machine]:
+                if options:
+                    heapq.heappush(self._heap, (options[0].order, machine))
+                known[machine] = options
+            stale.discard(machine)  # last: an interrupt leaves it to be evaluated
+        if not self._is_whole or len(self._heap) > 64 + 4 * len(self._options):
             current = enumerate(self._options)
-            self._heap = [(options[0].order, machine) for machine, options in current if options]
-            heapq.heapify(self._heap)
+            heap = [(options[0].order, machine) for machine, options in current if options]
+            heapq.heapify(heap)
+            self._heap, self._is_whole = heap, True
