@@ -133,10 +133,15 @@ def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
     return items
 
 
-def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
-    """Return `value` as a new float64 array of any shape; refuse bools, strings and anything else not a number."""
+def refuse_masked(value: object, what: str, error: Error) -> None:
+    """Refuse an array with masked entries, which `numpy.asarray` takes for numbers."""
     if np.ma.is_masked(value):
         raise error(f"{what} is an array with masked entries; numbers are needed")
+
+
+def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
+    """Return `value` as a new float64 array of any shape; refuse bools, strings and anything else not a number."""
+    refuse_masked(value, what, error)
     try:
         array = np.asarray(value)
     except (ValueError, RecursionError):

@@ -4,6 +4,7 @@ import contextlib
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -407,3 +408,11 @@ def test_one_of_many_processes_that_asks_too_much_is_named() -> None:
     shares = tuple(tp.HostShare(m) for m in range(5))
     with pytest.raises(tp.AllocationError, match=r"hosts\[4\]: machine 'machine4' is drained"):
         cluster.allocate("many", tp.Placement(gpus, topology=topology, hosts=shares))
+
+
+def test_numbers_of_numpy_are_kept_as_numbers_of_python() -> None:
+    hosts = tp.HostResources(np.int32(8), np.float32(1.5), np.int64(1))
+    cluster = tp.Cluster(tp.machines.get("minsky"), hosts=hosts)
+    share = tp.HostShare(np.int64(0), np.int16(2), np.float64(0.5))
+    cluster.allocate("job", tp.Placement((0,), topology=cluster.topology, hosts=(share,)))
+    assert tp.Cluster.restore(cluster.snapshot()).snapshot() == cluster.snapshot()

@@ -14,6 +14,7 @@ from topoplace import kernels, objectives
 
 DGX = tp.machines.get("dgx1-v100")
 RING = tp.JobGraph.ring(3)
+MASKED = np.ma.masked_equal([1, -1], -1)
 
 
 def deep() -> list[Any]:
@@ -87,6 +88,17 @@ REFUSED: list[tuple[Callable[[], object], type[ValueError], str]] = [
     ),
     (lambda: kernels.map_graph([[0, -1], [-1, 0]], DGX.graph), ValueError, r"source\[0, 1\] = -1"),
     (lambda: kernels.LinkCountScore(np.zeros((3, 3), int), 5), ValueError, "function = 5 is not a function"),
+    *(
+        (call, ValueError, f"{name} is an array with masked entries")
+        for name, call in (
+            ("supply", lambda: kernels.min_cost_flow(2, [0], [1], [5], [1], MASKED)),
+            ("capacity", lambda: kernels.min_cost_flow(2, [0, 0], [1, 1], MASKED, [1, 1], [1, -1])),
+            ("cost", lambda: kernels.min_cost_flow(2, [0, 0], [1, 1], [5, 5], MASKED, [1, -1])),
+            ("supply", lambda: kernels.FlowNetwork().add_nodes(MASKED)),
+            ("link_class", lambda: kernels.LinkCountScore(np.ma.masked_equal([[0, 1], [1, 0]], 1), len)),
+            ("side", lambda: kernels.verify_bipartition([(0, 1)], MASKED, 1.0)),
+        )
+    ),
     (
         lambda: kernels.Graph(np.ma.masked_equal([[0, 1], [1, 0]], 1)),
         ValueError,

@@ -197,11 +197,14 @@ class ClusterView:
         are added to its `stale` from then on.
         """
         if key not in self._tables:
-            table = build()
-            if isinstance(table, MachineWatcher):
-                table.stale.update(range(self.classes.num_machines))
-                self._watchers.append(table.stale)
-            self._tables[key] = table  # last: an interrupt leaves no table that changes do not reach
+            try:
+                table = self._tables[key] = build()
+                if isinstance(table, MachineWatcher):
+                    table.stale.update(range(self.classes.num_machines))
+                    self._watchers.append(table.stale)
+            except BaseException:  # an interrupt: changes would not reach the table
+                self._tables.pop(key, None)
+                raise
         found: Built = self._tables[key]
         return found
 

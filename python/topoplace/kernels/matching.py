@@ -65,6 +65,7 @@ class LinkCountScore:
     def __init__(
         self, link_class: ArrayLike, function: Callable[[NDArray[np.int64]], NDArray[np.float64]]
     ) -> None:
+        _checks.refuse_masked(link_class, "link_class", ValueError)
         classes = np.asarray(link_class)
         if classes.ndim != 2 or classes.shape[0] != classes.shape[1]:
             raise ValueError(f"link_class has shape {classes.shape}; expected (n, n)")
@@ -320,6 +321,7 @@ def _enumeration(
 
 
 def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray[np.uint8]:
+    _checks.refuse_masked(candidates, "candidates", ValueError)
     array = np.asarray(candidates)
     shape = (pattern.num_vertices, target.num_vertices)
     if array.shape != shape:

@@ -242,6 +242,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
     """Return `capacity` as an array in which floats of at least 2**63, including infinity, became `INFINITE`."""
+    _checks.refuse_masked(capacity, "capacity", ValueError)
     array = np.asarray(capacity)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
@@ -261,6 +262,7 @@ def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -
 
     ValueError if `values` has another number of dimensions, or a value is not an integer in the range of `dtype`.
     """
+    _checks.refuse_masked(values, name, ValueError)
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; must have one dimension")
