@@ -33,10 +33,12 @@ def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = 
 
     There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine.
     These sets may have fewer GPUs than the job has tasks. For `anti_affinity`, the set has only the lowest free GPU of
-    each machine, because all GPUs of a machine have equal links to other machines. GPUs that can only be allocated in
-    fixed partitions form one set per free partition of the job's size, or else one set of partitions of several
-    machines. If the free CPUs and memory of a machine do not suffice for the whole job, only as many of its lowest GPUs
-    are in a set as tasks they suffice for. A job without tasks has no set.
+    each machine. This finds the best choice if all GPUs of a machine have equal links to other machines; with rails, or
+    links of single GPUs to other machines, better or even the only possible choices may be missed. GPUs that can
+    only be allocated in fixed partitions form one set per free partition of the job's size, or else one set of
+    partitions of several machines, never together with GPUs outside partitions. If the free CPUs and memory of a
+    machine do not suffice for the whole job, only as many of its lowest GPUs are in a set as tasks they suffice for.
+    A job without tasks has no set.
 
     most_memory_gb: limit on the memory of each GPU, GB. ValueError if `job` or `cluster` is of another class.
     """
