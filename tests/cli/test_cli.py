@@ -367,6 +367,33 @@ def test_capacity_names_the_row_that_is_wrong(tmp_path: Path) -> None:
     assert done.stderr == f"topoplace: jobs.csv, times.csv: {fault}\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("show minsky --svg", "--svg needs -o, the directory of the picture"),
+        ("simulate minsky --skip-bad-rows", "--skip-bad-rows needs --jobs, whose rows it skips"),
+        (
+            "capacity jobs.csv times.csv --planner edf --timeout 1",
+            "--timeout is not for the planner edf, which decides at once",
+        ),
+        (
+            "capacity jobs.csv times.csv --planner search --gap .1",
+            "--gap is for the planners milp, tight, printed, not for search",
+        ),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(tmp_path: Path, command: str, message: str) -> None:
+    (tmp_path / "jobs.csv").write_text(DUE)
+    (tmp_path / "times.csv").write_text(TIMES)
+    done = run(*command.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"topoplace: {message}\n")
+
+
+def test_formats_are_listed_as_json(tmp_path: Path) -> None:
+    formats = succeed("discover", "--formats", cwd=tmp_path).splitlines()
+    assert json.loads(succeed("discover", "--formats", "--json", cwd=tmp_path)) == formats
+
+
 def test_partition_reads_gzip(tmp_path: Path) -> None:
     plain, packed = tmp_path / "path.graph", tmp_path / "path.graph.gz"
     plain.write_text("4 3\n2\n1 3\n2 4\n3\n")

@@ -88,6 +88,11 @@ REFUSED: list[tuple[Callable[[], object], type[ValueError], str]] = [
     ),
     (lambda: kernels.map_graph([[0, -1], [-1, 0]], DGX.graph), ValueError, r"source\[0, 1\] = -1"),
     (lambda: kernels.LinkCountScore(np.zeros((3, 3), int), 5), ValueError, "function = 5 is not a function"),
+    (
+        lambda: kernels.best_subgraph(RING.graph, DGX.graph, budget=5),
+        ValueError,
+        "budget = 5 is not a WorkBudget",
+    ),
     *(
         (call, ValueError, f"{name} is an array with masked entries")
         for name, call in (

@@ -131,6 +131,8 @@ def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None)
     from topoplace.simulate import Workload
 
     if not arguments.jobs:
+        if arguments.skip_bad_rows:
+            raise ValueError("--skip-bad-rows needs --jobs, whose rows it skips")
         return Workload.mapa(arguments.num_jobs, arguments.seed)
     text = reading.text(arguments.jobs)
     with reading.errors_of(arguments.jobs):

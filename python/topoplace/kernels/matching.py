@@ -281,6 +281,7 @@ def _node_limit(max_nodes: int | None, budget: WorkBudget | None) -> int | None:
     most = node_limit(max_nodes)
     if budget is None:
         return most
+    _checks.instance(budget, WorkBudget, "budget", ValueError)
     if budget.spent:
         raise SearchTimeoutError("no embedding found; the budget of nodes is spent", None)
     return budget.limit(most)

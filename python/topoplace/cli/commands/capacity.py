@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from topoplace.capacity import CapacityJob, Catalogue, Plan, Planner
 
 PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
+_MODELS = ("milp", "tight", "printed")
+"""The planners that prove how good a plan is."""
+_GAP = 0.05
 
 
 def add(commands: Any) -> None:
@@ -41,8 +44,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--gap",
         type=float,
-        default=0.05,
-        help="stop a model once this relative gap is proven (default: %(default)s)",
+        help=f"stop a model ({', '.join(_MODELS)}) once this relative gap is proven (default: {_GAP:g})",
     )
     options.add_timeout(parser, "take the best plan so far")
     options.add_json(parser)
@@ -87,13 +89,18 @@ def _planner(arguments: argparse.Namespace) -> Planner:
     from topoplace.capacity import CapacityPlanner, FirstPrinciplePlanner, SearchPlanner, SharePlanner
 
     name = arguments.planner
+    if arguments.gap is not None and name not in _MODELS:
+        raise ValueError(f"--gap is for the planners {', '.join(_MODELS)}, not for {name}")
     if name == "search":
         return SearchPlanner(timeout=arguments.timeout)
     if name == "shares":
         return SharePlanner(timeout=arguments.timeout)
-    if name in ("milp", "tight", "printed"):
+    if name in _MODELS:
         formulation = "columns" if name == "milp" else name
-        return CapacityPlanner(formulation, gap=arguments.gap, timeout=arguments.timeout)
+        gap = _GAP if arguments.gap is None else arguments.gap
+        return CapacityPlanner(formulation, gap=gap, timeout=arguments.timeout)
+    if arguments.timeout is not None:
+        raise ValueError(f"--timeout is not for the planner {name}, which decides at once")
     return FirstPrinciplePlanner(name)
 
 

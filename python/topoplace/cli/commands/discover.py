@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import options, reading
+from topoplace.cli import options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
@@ -62,7 +62,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.formats:
         from topoplace import discovery
 
-        print("\n".join(found.name for found in discovery.FORMATS))
+        names = [found.name for found in discovery.FORMATS]
+        if arguments.json:
+            writing.as_json(names)
+        else:
+            print("\n".join(names))
         return 0
     topology = _refined(_found(arguments), arguments)
     findings = topology.check() if arguments.check else ()

@@ -26,6 +26,8 @@ def _run(arguments: argparse.Namespace) -> None:
     from topoplace.report import fabric_text, topology_text
     from topoplace.topology.fabric import Fabric
 
+    if arguments.svg and arguments.output is None:
+        raise ValueError("--svg needs -o, the directory of the picture")
     found = reading.topology_or_network(arguments.topology, arguments)
     if isinstance(found, Fabric):
         for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
