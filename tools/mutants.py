@@ -97,7 +97,7 @@ class Copy:
         """Let the copy's Python tests import the extension in `folder`."""
         extension = next(folder.glob("_core*.so"))
         target = self.root / "python" / "topoplace" / extension.name
-        target.unlink(missing_ok=True)  # whoever has loaded the old file keeps it
+        target.unlink(missing_ok=True)  # processes that loaded the old file keep it
         shutil.copyfile(extension, target)
 
     def run(self, command: Sequence[str], limit_s: float = 3600) -> str:

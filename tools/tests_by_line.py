@@ -23,7 +23,7 @@ seconds: dict[str, float] = {}
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Record the lines that a test executes, its fixtures' included, under its name."""
-    recorder.start()  # for each test anew: some set a trace function of their own
+    recorder.start()  # again for each test, as some set their own trace function
     recorder.switch_context(item.nodeid)
     begin = time.perf_counter()
     try:

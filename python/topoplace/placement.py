@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
 from topoplace.errors import AllocationError, warn_deprecated
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 _LIMIT = 1 << 30
 
 
+def keep_amounts(record: Any, *whole: str) -> None:
+    """Check the integers named `whole` and the memory of a new record, and keep them as numbers of Python."""
+    for name in whole:
+        number = _checks.integer(getattr(record, name), name, AllocationError, low=0, high=_LIMIT)
+        object.__setattr__(record, name, number)
+    memory_gb = _checks.real(record.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
+    if type(record.memory_gb) is not int:  # which JSON keeps as it is
+        object.__setattr__(record, "memory_gb", memory_gb)
+
+
 @dataclass(frozen=True, slots=True)
 class HostShare:
     """The machine on which one process of a job runs, and the CPUs and memory (GB) that the process takes there."""
@@ -28,12 +38,7 @@ class HostShare:
     memory_gb: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("machine", "cpus"):
-            number = _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_LIMIT)
-            object.__setattr__(self, name, number)
-        memory_gb = _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
-        if type(self.memory_gb) is not int:  # which JSON keeps as it is
-            object.__setattr__(self, "memory_gb", memory_gb)
+        keep_amounts(self, "machine", "cpus")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from topoplace import _checks
 from topoplace.cluster.job_notes import HOSTS, JobNotes
 from topoplace.errors import AllocationError
-from topoplace.placement import HostShare
+from topoplace.placement import HostShare, keep_amounts
 
 if TYPE_CHECKING:
     from topoplace._core import ClusterState
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("CPUs", "MB of memory", "drives")
 """The columns of `Hosts.free`. Memory is counted in whole MB, so that allocating and releasing is exact."""
-_LIMIT: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,7 @@ class HostResources:
     each of these GPUs is local to all of them."""
 
     def __post_init__(self) -> None:
-        for name in ("cpus", "drives"):
-            number = _checks.integer(getattr(self, name), name, AllocationError, low=0, high=_LIMIT)
-            object.__setattr__(self, name, number)
-        memory_gb = _checks.real(self.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
-        if type(self.memory_gb) is not int:  # which JSON keeps as it is
-            object.__setattr__(self, "memory_gb", memory_gb)
+        keep_amounts(self, "cpus", "drives")
         if self.pool is not None:
             _checks.text(self.pool, "pool", AllocationError)
 
