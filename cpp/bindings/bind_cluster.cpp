@@ -155,15 +155,16 @@ ClusterState restore(const py::bytes& snapshot, std::int32_t num_gpus, std::vect
 std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const std::string& job,
                                                    const std::vector<std::int32_t>& gpus,
                                                    const Processes& processes,
-                                                   std::vector<std::int32_t> drives, const py::object& kept) {
+                                                   std::vector<std::int32_t> drives, const py::object& kept,
+                                                   std::int64_t kind) {
     const AllocationResult result =
-        state.allocate(job, gpus, host_needs(processes, std::move(drives)), note_of(kept));
+        state.allocate(job, gpus, host_needs(processes, std::move(drives)), note_of(kept), kind);
     return {name(result.status), result.position};
 }
 
 std::string_view attach(ClusterState& state, const std::string& job, const Processes& processes,
-                        std::vector<std::int32_t> drives, const py::object& kept) {
-    return name(state.attach(job, host_needs(processes, std::move(drives)), note_of(kept)).status);
+                        std::vector<std::int32_t> drives, const py::object& kept, std::int64_t kind) {
+    return name(state.attach(job, host_needs(processes, std::move(drives)), note_of(kept), kind).status);
 }
 
 // The context manager of a block whose changes are undone, always or where it ends with an exception.
@@ -235,9 +236,11 @@ void register_cluster(py::module_& module) {
             "GPUs that the last change may have changed, and one of each machine whose hosts it changed.")
         .def("allocate", &allocate, py::arg("job"), py::arg("gpus"), py::arg("processes") = Processes(),
              py::arg("drives") = std::vector<std::int32_t>(), py::arg("note") = py::none(),
+             py::arg("kind") = 0,
              "(status, position of the first GPU refused or -1); the state changes only where the status is "
              "ok. processes: machine, CPUs and MB of each. drives: the machine of each.")
         .def("attach", &attach, py::arg("job"), py::arg("processes"), py::arg("drives"), py::arg("note"),
+             py::arg("kind") = 0,
              "Gives a job of a restored state its host resources and note; returns a status.")
         .def(
             "release",

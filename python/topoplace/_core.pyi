@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -192,7 +192,7 @@ class ClusterState:
         """
         first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.
         """
-    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None) -> tuple[str, int]:
+    def allocate(self, job: str, gpus: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], note: typing.Any = None, kind: typing.SupportsInt | typing.SupportsIndex = 0) -> tuple[str, int]:
         """
         (status, position of the first GPU refused or -1); the state changes only where the status is ok. processes: machine, CPUs and MB of each. drives: the machine of each.
         """
@@ -200,7 +200,7 @@ class ClusterState:
         """
         GPUs in task order by job, in the order of allocation.
         """
-    def attach(self, job: str, processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], note: typing.Any) -> str:
+    def attach(self, job: str, processes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], drives: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], note: typing.Any, kind: typing.SupportsInt | typing.SupportsIndex = 0) -> str:
         """
         Gives a job of a restored state its host resources and note; returns a status.
         """
@@ -279,6 +279,51 @@ class Transaction:
     def __init__(self, cluster: typing.Any, state: ClusterState, always_undo: bool) -> None:
         """
         always_undo: also where the block ends without an exception.
+        """
+class MachineConditions:
+    """
+    Machines grouped by template, free GPUs and, if wanted, jobs.
+    """
+    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool) -> None:
+        """
+        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU.
+        """
+    def condition_of(self, machine: typing.SupportsInt | typing.SupportsIndex) -> int:
+        ...
+    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]]]:
+        """
+        (template, mask of free GPUs, jobs); a job is its kind, number of GPUs and mask of sockets.
+        """
+    def machines(self, condition: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> list[int]:
+        """
+        The machines in this condition with at least these amounts free, ascending.
+        """
+    def present(self) -> list[int]:
+        """
+        The conditions that have machines, ascending.
+        """
+    @property
+    def generation(self) -> int:
+        """
+        Rises where all conditions are numbered anew.
+        """
+class MachineRanking:
+    """
+    Machines in the order of their conditions' keys.
+    """
+    def __init__(self, conditions: MachineConditions) -> None:
+        ...
+    def best(self, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> tuple[int, int]:
+        """
+        (machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).
+        """
+    def set(self, condition: typing.SupportsInt | typing.SupportsIndex, key: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None) -> None:
+        """
+        Sets the key of a condition; None for machines that cannot take the job.
+        """
+    def unknown(self) -> list[int]:
+        """
+        The conditions that have machines, but no key yet.
         """
 def best_remainder(pattern: Graph, target: Graph, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, kept: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32] | None, float, float, bool, int]:
     ...

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "topoplace/change_log.hpp"
 #include "topoplace/host_state.hpp"
 
 namespace topoplace {
@@ -59,6 +60,7 @@ class ClusterState {
             gpus;  // task i of the job runs on gpus[i]; a job with host needs may have none
         HostNeeds hosts;
         Note note;
+        std::int64_t kind = 0;       // the caller's number for jobs that disturb others alike
         std::uint64_t sequence = 0;  // rises with every allocation
 
         bool holds_something() const { return !gpus.empty() || !hosts.empty(); }
@@ -94,13 +96,15 @@ class ClusterState {
     // GPUs whose owner or drain state the last change, or the last rollback, may have changed; and the first
     // GPU of each machine whose host resources it changed.
     const std::vector<std::int32_t>& touched() const { return touched_; }
+    // The GPUs that changes touched, for those who follow the state from time to time.
+    const ChangeLog& changes() const { return changes_; }
 
     AllocationResult allocate(const std::string& job, std::span<const std::int32_t> gpus,
-                              HostNeeds hosts = {}, Note note = {});
+                              HostNeeds hosts = {}, Note note = {}, std::int64_t kind = 0);
     AllocationResult release(const std::string& job);
     // Gives a job that holds GPUs, or a new one, host resources and a note: for states that are read from
     // bytes.
-    AllocationResult attach(const std::string& job, HostNeeds hosts, Note note);
+    AllocationResult attach(const std::string& job, HostNeeds hosts, Note note, std::int64_t kind = 0);
     // Withdraws a GPU: it stays with the job that holds it and is not free afterwards. Both are idempotent,
     // and say whether they changed anything; the GPU must be one it knows.
     bool drain(std::int32_t gpu);
@@ -153,6 +157,7 @@ class ClusterState {
     void give_back(const Job& job);
     void set_gpu_drained(std::int32_t gpu, bool drained);
     void touch(const Allocation& allocation);
+    void log_touched();
     void record(Change&& change);
 
     void undo(Allocated& change);
@@ -168,6 +173,7 @@ class ClusterState {
     HostState hosts_;
     std::vector<std::int32_t> first_gpu_;  // of each machine
     std::vector<std::int32_t> touched_;
+    ChangeLog changes_;
     std::vector<Change> log_;
     std::int32_t num_free_ = 0;
     std::int32_t open_transactions_ = 0;

@@ -18,6 +18,11 @@ constexpr std::int32_t kWordBits = 64;
 std::size_t word_of(std::int32_t gpu) { return index(gpu / kWordBits); }
 std::uint64_t bit_of(std::int32_t gpu) { return std::uint64_t{1} << (gpu % kWordBits); }
 
+// Whoever missed as many changes reads the whole state as quickly.
+std::size_t changes_kept(std::int32_t num_gpus) {
+    return 1024 + 4 * static_cast<std::size_t>(std::max(num_gpus, 0));
+}
+
 }  // namespace
 
 std::string_view name(AllocationStatus status) {
@@ -44,7 +49,8 @@ std::vector<std::int32_t> ClusterState::members(const Bits& bits) {
 
 ClusterState::ClusterState(std::int32_t num_gpus, Machines machines)
     : hosts_(static_cast<std::int32_t>(machines.first_gpu.size()), std::move(machines.capacity)),
-      first_gpu_(std::move(machines.first_gpu)) {
+      first_gpu_(std::move(machines.first_gpu)),
+      changes_(changes_kept(num_gpus)) {
     if (num_gpus < 1 || num_gpus > kMaxGpus) {
         throw std::invalid_argument("num_gpus = " + std::to_string(num_gpus) + " is not in 1.." +
                                     std::to_string(kMaxGpus));
@@ -87,6 +93,7 @@ ClusterState::ClusterState(const ClusterState& other)
       jobs_(other.jobs_),
       hosts_(other.hosts_),
       first_gpu_(other.first_gpu_),
+      changes_(changes_kept(other.num_gpus())),
       num_free_(other.num_free_),
       next_sequence_(other.next_sequence_) {
     for (const Job& job : jobs_) {
@@ -110,7 +117,7 @@ std::vector<const ClusterState::Job*> ClusterState::jobs() const {
 }
 
 AllocationResult ClusterState::allocate(const std::string& job, std::span<const std::int32_t> gpus,
-                                        HostNeeds hosts, Note note) {
+                                        HostNeeds hosts, Note note, std::int64_t kind) {
     if (gpus.empty() && hosts.empty()) return {AllocationStatus::no_gpus, -1};
     if (jobs_.contains(job)) return {AllocationStatus::job_exists, -1};
     if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
@@ -124,24 +131,29 @@ AllocationResult ClusterState::allocate(const std::string& job, std::span<const 
         }
         set_free(gpus[i], false);
     }
-    Allocation held{{gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), next_sequence_++};
+    Allocation held{{gpus.begin(), gpus.end()}, std::move(hosts), std::move(note), kind, next_sequence_++};
     const auto [place, _] = jobs_.try_emplace(job, std::move(held));
     take(*place);
     touched_.clear();
     touch(place->second);
+    log_touched();
     record(Allocated{&*place});
     TOPOPLACE_ASSERT(is_consistent());
     return {};
 }
 
-AllocationResult ClusterState::attach(const std::string& job, HostNeeds hosts, Note note) {
+AllocationResult ClusterState::attach(const std::string& job, HostNeeds hosts, Note note, std::int64_t kind) {
     TOPOPLACE_ASSERT(open_transactions_ == 0);
     const auto place = jobs_.find(job);
-    if (place == jobs_.end()) return allocate(job, {}, std::move(hosts), std::move(note));
+    if (place == jobs_.end()) return allocate(job, {}, std::move(hosts), std::move(note), kind);
     if (!place->second.hosts.empty()) return {AllocationStatus::job_exists, -1};
     if (!hosts_.take(hosts)) return {AllocationStatus::hosts_short, -1};
     place->second.hosts = std::move(hosts);
     place->second.note = std::move(note);
+    place->second.kind = kind;
+    touched_.clear();
+    touch(place->second);
+    log_touched();
     return {};
 }
 
@@ -152,6 +164,7 @@ AllocationResult ClusterState::release(const std::string& job) {
     hosts_.give_back(place->second.hosts);
     touched_.clear();
     touch(place->second);
+    log_touched();
     record(Released{jobs_.extract(place)});
     TOPOPLACE_ASSERT(is_consistent());
     return {};
@@ -161,6 +174,7 @@ bool ClusterState::drain(std::int32_t gpu) {
     touched_.assign({gpu});
     if (is_drained(gpu)) return false;
     set_gpu_drained(gpu, true);
+    log_touched();
     record(Drained{gpu});
     TOPOPLACE_ASSERT(is_consistent());
     return true;
@@ -170,6 +184,7 @@ bool ClusterState::undrain(std::int32_t gpu) {
     touched_.assign({gpu});
     if (!is_drained(gpu)) return false;
     set_gpu_drained(gpu, false);
+    log_touched();
     record(Undrained{gpu});
     TOPOPLACE_ASSERT(is_consistent());
     return true;
@@ -198,6 +213,7 @@ void ClusterState::rollback(Mark mark) {
         std::visit([this](auto& change) { undo(change); }, log_.back());
         log_.pop_back();
     }
+    log_touched();
     commit();
     TOPOPLACE_ASSERT(is_consistent());
 }
@@ -244,6 +260,10 @@ void ClusterState::touch(const Allocation& allocation) {
     for (const HostNeeds::Process& process : allocation.hosts.processes)
         touched_.push_back(first_gpu_[index(process.machine)]);
     for (const std::int32_t machine : allocation.hosts.drives) touched_.push_back(first_gpu_[index(machine)]);
+}
+
+void ClusterState::log_touched() {
+    for (const std::int32_t gpu : touched_) changes_.add(gpu);
 }
 
 void ClusterState::record(Change&& change) {

@@ -20,6 +20,7 @@ from topoplace.cluster.hosts import (
     first_gpus,
     resources_of,
 )
+from topoplace.cluster.job_kinds import number_of
 from topoplace.cluster.job_notes import GRAPH, JobNotes
 from topoplace.cluster.new_topology import NewNumbers, kept_hosts, refuse_lost
 from topoplace.errors import AllocationError, warn_deprecated
@@ -70,6 +71,11 @@ class Cluster:
         for gpu in topology.unhealthy_gpus:
             state.drain(gpu)
         self._start(topology, state, resources)
+
+    @property
+    def native(self) -> ClusterState:
+        """Return the native state; for tables of the engine that follow it."""
+        return self._state
 
     @property
     def topology(self) -> Topology:
@@ -168,7 +174,9 @@ class Cluster:
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
         processes, drives = held.amounts() if held else ((), ())
         views = self._without_views()
-        status, position = self._state.allocate(job_id, gpus, processes, drives, (graph, held))
+        status, position = self._state.allocate(
+            job_id, gpus, processes, drives, (graph, held), number_of(graph)
+        )
         if status != "ok":
             self._views = views
             raise AllocationError(self._reason(job_id, gpus, held, status, position))

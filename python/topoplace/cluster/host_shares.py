@@ -29,6 +29,12 @@ def needs_hosts(job: JobGraph) -> bool:
     return bool(job.cpus or job.memory_gb)
 
 
+def whole_job(job: JobGraph) -> tuple[int, int]:
+    """Return the CPUs and MB that all processes of a job need together on one machine."""
+    processes = _num_processes(job)
+    return job.cpus or 0, megabytes((job.memory_gb or 0.0) / processes) * processes
+
+
 def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
     """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
 
@@ -36,10 +42,9 @@ def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
     the whole job, each task counts as one process, and those with a CPU more than the others count first. The number
     may therefore be too small for other tasks of the job.
     """
-    size, cpus = job.num_tasks, job.cpus or 0
-    each, more = divmod(cpus, size)
+    size = job.num_tasks
+    each, more = divmod(job.cpus or 0, size)
     memory_each = megabytes((job.memory_gb or 0.0) / size)
-    memory = megabytes((job.memory_gb or 0.0) / _num_processes(job)) * _num_processes(job)
     some = np.full(len(free), size - 1, dtype=np.int64)
     if each or more:
         few = free[:, 0] // (each + 1)
@@ -47,7 +52,8 @@ def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
         some = np.minimum(some, np.where(few < more, few, np.maximum(many, more)))
     if memory_each:
         some = np.minimum(some, free[:, 1] // memory_each)
-    whole = (free[:, 0] >= cpus) & (free[:, 1] >= memory)
+    all_cpus, memory = whole_job(job)
+    whole = (free[:, 0] >= all_cpus) & (free[:, 1] >= memory)
     return np.where(whole, size, np.maximum(some, 0))
 
 

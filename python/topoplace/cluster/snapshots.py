@@ -26,6 +26,7 @@ from topoplace.cluster.hosts import (
     first_gpus,
     resources_of,
 )
+from topoplace.cluster.job_kinds import number_of
 from topoplace.errors import SnapshotError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.topology import Topology
@@ -95,7 +96,8 @@ def _attach(
     if held is not None:
         hosts.check(held)
     processes, drives = held.amounts() if held else ((), ())
-    if (status := state.attach(job_id, processes, drives, (graph, held))) != "ok":
+    status = state.attach(job_id, processes, drives, (graph, held), number_of(graph))
+    if status != "ok":
         raise SnapshotError(f"snapshot: job {_checks.shown(job_id)}: {status}")
 
 

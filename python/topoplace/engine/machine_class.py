@@ -89,6 +89,15 @@ class MachineClass:
         return tuple(mask_of(group) for group in groups.values())
 
     @cached_property
+    def socket_of(self) -> list[int]:
+        """The number of each GPU's socket in `sockets`."""
+        numbers = [0] * self.num_gpus
+        for number, socket in enumerate(self.sockets):
+            for local in members(socket):
+                numbers[local] = number
+        return numbers
+
+    @cached_property
     def rows(self) -> Sequence[Sequence[float]]:
         """The rows of the distance matrix, in the form in which reading a single entry is fastest."""
         return rows_of(self.distance)

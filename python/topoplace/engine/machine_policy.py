@@ -14,8 +14,9 @@ from topoplace.cluster.host_shares import host_shares
 from topoplace.engine import multi_machine
 from topoplace.engine.admission import why_never, why_not_now
 from topoplace.engine.machine_class import MachineClass, Mask
-from topoplace.engine.machine_state import ClusterView, MachineState
-from topoplace.engine.option_heap import Option, OptionHeap, Options
+from topoplace.engine.machine_conditions import MachineState
+from topoplace.engine.machine_options import Choice, MachineOptions, Option, Options
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import cannot_honour, require_honoured
@@ -52,6 +53,9 @@ class MachinePolicy(ABC):
     """True if a job may start while an older one in the queue waits."""
     honours: frozenset[str] = frozenset()
     """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
+
+    sees_jobs: bool = True
+    """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
 
@@ -194,10 +198,10 @@ class MachinePolicy(ABC):
             return None
         request = view.request(job)
         if not request.anti_affine:
-            heap = self._heap(request, view)
-            if found := heap.best(least_utility):
-                return self._placement(job, view, *found)
-            if heap.best():
+            options = self._machine_options(request, view)
+            if found := options.best(least_utility):
+                return self._placement(job, request, view, *found)
+            if options.best():
                 return None  # one machine has room, but with too low utility; a split would be worse
         if job.single_machine:
             return None
@@ -237,25 +241,27 @@ class MachinePolicy(ABC):
         """
         seen: set[frozenset[int]] = set()
         request = view.request(job)
-        machines = () if request.anti_affine else range(view.classes.num_machines)
-        heap = self._heap(request, view)
-        options = [
-            (option.order, machine, option) for machine in machines for option in heap.options(machine)
-        ]
-        options.sort(key=lambda entry: entry[:2])
-        ranked = (self._placement(job, view, machine, option) for _, machine, option in options)
-        first = chosen or (None if options else self.search(job, view, -math.inf))
-        for placement in chain([first] if first else [], ranked):
+        options = () if request.anti_affine else self._machine_options(request, view).ranked()
+        ranked = (self._placement(job, request, view, *found) for found in options)
+        second = next(ranked, None)
+        first = chosen or second or self.search(job, view, -math.inf)
+        for placement in chain((one for one in (first, second) if one), ranked):
             gpus = frozenset(placement.gpus)
             if gpus not in seen:
                 seen.add(gpus)
                 yield placement
 
-    def _heap(self, request: JobRequest, view: ClusterView) -> OptionHeap:
+    def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
             return self._options(request, machine_class, state)
 
-        return view.table((self, request), lambda: OptionHeap(request, view, evaluate))
+        def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
+            return {**request.link_scores(machine_class, option.gpus), **self.scores(option.details)}
+
+        def build() -> MachineOptions:
+            return MachineOptions(request, view.conditions(sees_jobs=self.sees_jobs), evaluate, scores)
+
+        return view.table((self, request), build)
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""
@@ -279,12 +285,12 @@ class MachinePolicy(ABC):
             for option in self.options(request, machine_class, state, within):
                 yield option if len(limits) == 1 else option._replace(order=(limit, *option.order))
 
-    def _placement(self, job: JobGraph, view: ClusterView, machine: int, option: Option) -> Placement:
-        numbers, request = view.classes.gpus_of[machine], view.request(job)
-        links = request.link_scores(view.classes.of(machine), option.gpus)
-        gpus = tuple(numbers[local] for local in option.gpus)
-        scores = {**links, **self.scores(option.details)}
-        return _placed(job, gpus, view.cluster.topology, scores)
+    def _placement(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
+    ) -> Placement:
+        numbers = view.classes.gpus_of[machine]
+        gpus = tuple([numbers[local] for local in choice.option.gpus])
+        return _placed(job, gpus, view.cluster.topology, choice.scores)
 
 
 class _Planning:

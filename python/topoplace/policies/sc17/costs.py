@@ -12,7 +12,7 @@ from topoplace.engine.admission import why_no_memory_bandwidth
 from topoplace.engine.machine_class import MachineClass, Mask, mask_of
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.multi_machine import communication_range
-from topoplace.engine.option_heap import Option
+from topoplace.engine.machine_options import Option
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
@@ -21,7 +21,8 @@ from topoplace.objectives.utility import Costs, Formula, Utility, communication_
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from topoplace.engine.machine_state import ClusterView, MachineState
+    from topoplace.engine.machine_conditions import MachineState
+    from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
@@ -162,6 +163,7 @@ class UtilityPolicy(MachinePolicy):
     ) -> None:
         self.costing = Costing(profile, memory_bandwidth)
         self.honours = frozenset(("min_utility", *(("memory_bandwidth",) if memory_bandwidth else ())))
+        self.sees_jobs = profile is not None or memory_bandwidth is not None
         self.utility = _formula(utility)
 
     @abstractmethod

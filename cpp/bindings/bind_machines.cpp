@@ -1,0 +1,123 @@
+// Binds the conditions of machines, and their rankings.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "convert.hpp"
+#include "register.hpp"
+#include "topoplace/machine_conditions.hpp"
+#include "topoplace/machine_ranking.hpp"
+
+namespace py = pybind11;
+
+template <>
+class pybind11::detail::type_caster<topoplace::ClusterState>
+    : public topoplace::bindings::HandleCaster<topoplace::ClusterState> {};
+template <>
+class pybind11::detail::type_caster<topoplace::MachineConditions>
+    : public topoplace::bindings::HandleCaster<topoplace::MachineConditions> {};
+template <>
+class pybind11::detail::type_caster<topoplace::MachineRanking>
+    : public topoplace::bindings::HandleCaster<topoplace::MachineRanking> {};
+
+namespace topoplace::bindings {
+namespace {
+
+using Lists = std::vector<std::vector<std::int32_t>>;
+using Described =
+    std::tuple<std::int32_t, py::int_, std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>>>;
+
+py::int_ as_int(const MachineConditions::Words& words) {
+    if (words.size() == 1) return py::int_(words[0]);
+    py::int_ mask(0);
+    for (std::size_t i = words.size(); i > 0; --i)
+        mask = py::int_((mask << py::int_(64)) | py::int_(words[i - 1]));
+    return mask;
+}
+
+std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of,
+                                        std::vector<std::int32_t> template_of, Lists socket_of,
+                                        bool sees_jobs) {
+    MachineLayout layout{std::move(gpus_of), std::move(template_of), std::move(socket_of)};
+    return std::make_unique<MachineConditions>(state, std::move(layout),
+                                               sees_jobs ? Sight::jobs : Sight::gpus);
+}
+
+std::int32_t condition_of(MachineConditions& conditions, std::int32_t machine) {
+    if (machine < 0 || machine >= conditions.num_machines())
+        throw py::index_error("machine = " + std::to_string(machine));
+    conditions.refresh();
+    return conditions.condition_of(machine);
+}
+
+std::int32_t known(const MachineConditions& conditions, std::int32_t condition) {
+    if (condition < 0 || condition >= conditions.num_conditions())
+        throw py::index_error("condition = " + std::to_string(condition));
+    return condition;
+}
+
+Described describe(const MachineConditions& conditions, std::int32_t number) {
+    const MachineConditions::Condition& condition = conditions.condition(known(conditions, number));
+    std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>> jobs;
+    for (const auto& job : condition.jobs) jobs.emplace_back(job.kind, job.num_gpus, as_int(job.sockets));
+    return {condition.machine_template, as_int(condition.free), std::move(jobs)};
+}
+
+std::vector<std::int32_t> machines(const MachineConditions& conditions, std::int32_t number,
+                                   std::int64_t cpus, std::int64_t megabytes) {
+    std::vector<std::int32_t> found;
+    for (const std::int32_t machine : conditions.machines(known(conditions, number))) {
+        if (conditions.has(machine, {cpus, megabytes})) found.push_back(machine);
+    }
+    return found;
+}
+
+std::vector<std::int32_t> present(MachineConditions& conditions) {
+    conditions.refresh();
+    std::vector<std::int32_t> numbers;
+    for (std::int32_t number = 0; number < conditions.num_conditions(); ++number) {
+        if (!conditions.machines(number).empty()) numbers.push_back(number);
+    }
+    return numbers;
+}
+
+std::pair<std::int32_t, std::int32_t> best(const MachineRanking& ranking, std::int64_t cpus,
+                                           std::int64_t megabytes) {
+    const MachineRanking::Ranked found = ranking.best({cpus, megabytes});
+    return {found.machine, found.condition};
+}
+
+}  // namespace
+
+void register_machines(py::module_& module) {
+    py::class_<MachineConditions>(module, "MachineConditions",
+                                  "Machines grouped by template, free GPUs and, if wanted, jobs.")
+        .def(py::init(&make), py::keep_alive<1, 2>(), py::arg("state"), py::arg("gpus_of"),
+             py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"),
+             "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU.")
+        .def_property_readonly("generation", &MachineConditions::generation,
+                               "Rises where all conditions are numbered anew.")
+        .def("present", &present, "The conditions that have machines, ascending.")
+        .def("condition_of", &condition_of, py::arg("machine"))
+        .def("describe", &describe, py::arg("condition"),
+             "(template, mask of free GPUs, jobs); a job is its kind, number of GPUs and mask of sockets.")
+        .def("machines", &machines, py::arg("condition"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
+             "The machines in this condition with at least these amounts free, ascending.");
+
+    py::class_<MachineRanking>(module, "MachineRanking", "Machines in the order of their conditions' keys.")
+        .def(py::init<MachineConditions&>(), py::keep_alive<1, 2>(), py::arg("conditions"))
+        .def("unknown", &MachineRanking::unknown, "The conditions that have machines, but no key yet.")
+        .def("set", &MachineRanking::set, py::arg("condition"), py::arg("key"),
+             "Sets the key of a condition; None for machines that cannot take the job.")
+        .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
+             "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).");
+}
+
+}  // namespace topoplace::bindings

@@ -1,0 +1,116 @@
+// Groups machines in equal condition: of one template, with the same free GPUs and, as far as a rule looks at
+// them, the same jobs.
+//
+// Every condition that some machine was ever in has a number, so that what a rule says of one machine is
+// known for all others in its condition. Amounts of CPUs and memory are no part of a condition: they are
+// compared machine by machine. A change of the cluster costs O(log machines) for each machine it touches,
+// and is looked at by the next query.
+//
+// Not synchronised: one thread at a time, the same as changes the state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "topoplace/change_log.hpp"
+#include "topoplace/cluster_state.hpp"
+
+namespace topoplace {
+
+// The machines of a cluster. GPUs have local numbers 0..n-1 on their machine, in the order given here.
+struct MachineLayout {
+    std::vector<std::vector<std::int32_t>> gpus_of;    // the GPUs of each machine
+    std::vector<std::int32_t> template_of;             // the template of each machine
+    std::vector<std::vector<std::int32_t>> socket_of;  // of each template: the socket of each GPU, from 0
+};
+
+// What a rule sees of a machine besides its free GPUs.
+enum class Sight : std::uint8_t {
+    gpus,  // nothing
+    jobs,  // each job on the machine: its kind, its number of GPUs there, and their sockets
+};
+
+// The CPUs and memory that a job needs on a machine; below 0 if it needs no process there.
+struct HostAmounts {
+    std::int64_t cpus = -1;
+    std::int64_t megabytes = -1;
+};
+
+class MachineConditions {
+  public:
+    using Words = std::vector<std::uint64_t>;  // a set of small numbers, 64 a word
+
+    struct JobHere {
+        std::int64_t kind = 0;  // as the caller numbered it; see ClusterState::Allocation
+        std::int64_t num_gpus = 0;
+        Words sockets;
+
+        auto operator<=>(const JobHere&) const = default;
+    };
+    struct Condition {
+        std::int32_t machine_template = 0;
+        Words free;                 // local numbers
+        std::vector<JobHere> jobs;  // ascending; empty unless the rule sees jobs
+
+        bool operator==(const Condition&) const = default;
+    };
+
+    // Throws std::invalid_argument unless each GPU of the state is on exactly one machine, and each machine's
+    // template has a socket for each of its GPUs. The state must outlive this object.
+    MachineConditions(const ClusterState& state, MachineLayout layout, Sight sight);
+
+    std::int32_t num_machines() const { return static_cast<std::int32_t>(layout_.gpus_of.size()); }
+    const ClusterState& state() const { return *state_; }
+
+    // Looks at the changes of the state since the last call; what follows is as of then.
+    void refresh();
+
+    // Conditions are numbered from 0. `generation` rises where all numbers are given anew.
+    std::uint64_t generation() const { return generation_; }
+    std::int32_t num_conditions() const { return static_cast<std::int32_t>(conditions_.size()); }
+    const Condition& condition(std::int32_t number) const {
+        return *conditions_[static_cast<std::size_t>(number)];
+    }
+    std::int32_t condition_of(std::int32_t machine) const {
+        return condition_of_[static_cast<std::size_t>(machine)];
+    }
+    const std::set<std::int32_t>& machines(std::int32_t number) const {
+        return machines_[static_cast<std::size_t>(number)];
+    }
+    // The conditions that came to have machines, or ceased to, in the order of these changes.
+    const ChangeLog& occupied() const { return occupied_; }
+    // Whether a machine has at least these CPUs and memory free; amounts below 0 are not looked at.
+    bool has(std::int32_t machine, const HostAmounts& needs) const;
+    // The lowest machine in a condition with at least these CPUs and memory free; kAbsent where none has.
+    std::int32_t first_machine(std::int32_t number, const HostAmounts& needs) const;
+
+  private:
+    struct Hash {
+        std::size_t operator()(const Condition& condition) const;
+    };
+
+    Condition read(std::int32_t machine) const;
+    void move(std::int32_t machine);
+    void leave(std::int32_t machine);
+    void renumber();
+
+    const ClusterState* state_;
+    MachineLayout layout_;
+    Sight sight_;
+    std::vector<std::int32_t> machine_of_;  // by GPU
+    std::vector<std::int32_t> local_of_;    // by GPU
+    std::unordered_map<Condition, std::int32_t, Hash> number_of_;
+    std::vector<const Condition*> conditions_;  // keys of number_of_
+    std::vector<std::set<std::int32_t>> machines_;
+    std::vector<std::int32_t> lowest_;  // of each condition's machines
+    std::vector<std::int32_t> condition_of_;
+    ChangeLog occupied_;
+    std::uint64_t seen_ = 0;
+    std::uint64_t generation_ = 0;
+};
+
+}  // namespace topoplace

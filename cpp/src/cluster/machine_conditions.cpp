@@ -1,0 +1,187 @@
+// Conditions of machines: read from the state, numbered, and kept as the state changes.
+#include "topoplace/machine_conditions.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "graph/index.hpp"
+
+namespace topoplace {
+
+namespace {
+
+constexpr std::int32_t kWordBits = 64;
+constexpr std::int32_t kMaxUnusedConditions = 1 << 16;  // before all of them are numbered anew
+
+MachineConditions::Words empty_set(std::int32_t size) {
+    return MachineConditions::Words(index(size + kWordBits - 1) / kWordBits);
+}
+
+void insert(MachineConditions::Words& set, std::int32_t number) {
+    set[index(number) / kWordBits] |= std::uint64_t{1} << (number % kWordBits);
+}
+
+std::size_t mixed(std::size_t hash, std::uint64_t value) {
+    hash ^= value;
+    hash *= 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+}
+
+std::int32_t num_sockets(const std::vector<std::int32_t>& socket_of) {
+    return socket_of.empty() ? 0 : *std::max_element(socket_of.begin(), socket_of.end()) + 1;
+}
+
+void check(const MachineLayout& layout, std::int32_t num_gpus) {
+    std::size_t num_placed = 0;
+    std::vector<std::uint8_t> is_placed(index(num_gpus));
+    if (layout.template_of.size() != layout.gpus_of.size())
+        throw std::invalid_argument("template_of has another length than gpus_of");
+    for (std::size_t machine = 0; machine < layout.gpus_of.size(); ++machine) {
+        const std::int32_t its = layout.template_of[machine];
+        const bool is_known = its >= 0 && index(its) < layout.socket_of.size();
+        if (!is_known || layout.socket_of[index(its)].size() != layout.gpus_of[machine].size())
+            throw std::invalid_argument("template_of[" + std::to_string(machine) +
+                                        "] does not describe the machine");
+        for (const std::int32_t gpu : layout.gpus_of[machine]) {
+            if (gpu < 0 || gpu >= num_gpus || is_placed[index(gpu)]++ != 0)
+                throw std::invalid_argument("gpus_of[" + std::to_string(machine) + "] lists GPU " +
+                                            std::to_string(gpu) + ", which is unknown or listed twice");
+            ++num_placed;
+        }
+    }
+    for (const auto& sockets : layout.socket_of) {
+        if (std::any_of(sockets.begin(), sockets.end(), [](std::int32_t socket) { return socket < 0; }))
+            throw std::invalid_argument("socket_of has a number below 0");
+    }
+    if (num_placed != index(num_gpus)) throw std::invalid_argument("gpus_of does not list all GPUs");
+}
+
+}  // namespace
+
+std::size_t MachineConditions::Hash::operator()(const Condition& condition) const {
+    std::size_t hash = mixed(0, static_cast<std::uint64_t>(condition.machine_template));
+    for (const std::uint64_t word : condition.free) hash = mixed(hash, word);
+    for (const JobHere& job : condition.jobs) {
+        hash = mixed(hash, static_cast<std::uint64_t>(job.kind));
+        hash = mixed(hash, static_cast<std::uint64_t>(job.num_gpus));
+        for (const std::uint64_t word : job.sockets) hash = mixed(hash, word);
+    }
+    return hash;
+}
+
+MachineConditions::MachineConditions(const ClusterState& state, MachineLayout layout, Sight sight)
+    : state_(&state),
+      layout_(std::move(layout)),
+      sight_(sight),
+      machine_of_(index(state.num_gpus())),
+      local_of_(index(state.num_gpus())),
+      condition_of_(layout_.gpus_of.size(), kAbsent),
+      occupied_(4 * layout_.gpus_of.size() + 1024) {
+    check(layout_, state.num_gpus());
+    for (std::size_t machine = 0; machine < layout_.gpus_of.size(); ++machine) {
+        for (std::size_t local = 0; local < layout_.gpus_of[machine].size(); ++local) {
+            const std::size_t gpu = index(layout_.gpus_of[machine][local]);
+            machine_of_[gpu] = static_cast<std::int32_t>(machine);
+            local_of_[gpu] = static_cast<std::int32_t>(local);
+        }
+    }
+    renumber();
+}
+
+void MachineConditions::refresh() {
+    const std::uint64_t end = state_->changes().end();
+    if (seen_ == end) return;
+    const auto changes = state_->changes().since(seen_);
+    if (!changes || num_conditions() > num_machines() + kMaxUnusedConditions) return renumber();
+    std::int32_t last = kAbsent;  // the GPUs of one machine mostly stand side by side
+    for (const std::int32_t gpu : *changes) {
+        const std::int32_t machine = machine_of_[index(gpu)];
+        if (machine != last) move(machine);
+        last = machine;
+    }
+    seen_ = end;
+}
+
+std::int32_t MachineConditions::first_machine(std::int32_t number, const HostAmounts& needs) const {
+    if (needs.cpus < 0) return lowest_[index(number)];
+    for (const std::int32_t machine : machines_[index(number)]) {
+        if (has(machine, needs)) return machine;
+    }
+    return kAbsent;
+}
+
+bool MachineConditions::has(std::int32_t machine, const HostAmounts& needs) const {
+    if (needs.cpus < 0) return true;
+    const HostState& hosts = state_->hosts();
+    if (hosts.is_drained(machine)) return false;
+    if (hosts.free().empty()) return true;
+    const HostState::Amounts& free = hosts.free()[index(machine)];
+    return free[0] >= needs.cpus && free[1] >= needs.megabytes;
+}
+
+MachineConditions::Condition MachineConditions::read(std::int32_t machine) const {
+    const std::vector<std::int32_t>& gpus = layout_.gpus_of[index(machine)];
+    Condition condition{
+        layout_.template_of[index(machine)], empty_set(static_cast<std::int32_t>(gpus.size())), {}};
+    const std::vector<std::int32_t>& socket_of = layout_.socket_of[index(condition.machine_template)];
+    std::vector<std::pair<const ClusterState::Job*, JobHere>> jobs;
+    for (const std::int32_t gpu : gpus) {
+        const std::int32_t local = local_of_[index(gpu)];
+        if (state_->is_free(gpu)) insert(condition.free, local);
+        const ClusterState::Job* job = sight_ == Sight::jobs ? state_->owner(gpu) : nullptr;
+        if (job == nullptr) continue;
+        auto its =
+            std::find_if(jobs.begin(), jobs.end(), [job](const auto& entry) { return entry.first == job; });
+        if (its == jobs.end()) {
+            jobs.push_back({job, {job->second.kind, 0, empty_set(num_sockets(socket_of))}});
+            its = jobs.end() - 1;
+        }
+        ++its->second.num_gpus;
+        insert(its->second.sockets, socket_of[index(local)]);
+    }
+    for (auto& [_, here] : jobs) condition.jobs.push_back(std::move(here));
+    std::sort(condition.jobs.begin(), condition.jobs.end());
+    return condition;
+}
+
+void MachineConditions::move(std::int32_t machine) {
+    Condition now = read(machine);
+    const std::int32_t before = condition_of_[index(machine)];
+    if (before != kAbsent && condition(before) == now) return;
+    const auto [place, is_new] = number_of_.try_emplace(std::move(now), num_conditions());
+    if (is_new) {
+        conditions_.push_back(&place->first);
+        machines_.emplace_back();
+        lowest_.push_back(kAbsent);
+    }
+    if (before != kAbsent) leave(machine);
+    const std::int32_t number = place->second;
+    std::set<std::int32_t>& others = machines_[index(number)];
+    if (others.empty()) occupied_.add(number);
+    others.insert(machine);
+    lowest_[index(number)] = *others.begin();
+    condition_of_[index(machine)] = number;
+}
+
+void MachineConditions::leave(std::int32_t machine) {
+    const std::int32_t number = condition_of_[index(machine)];
+    std::set<std::int32_t>& others = machines_[index(number)];
+    others.erase(machine);
+    lowest_[index(number)] = others.empty() ? kAbsent : *others.begin();
+    if (others.empty()) occupied_.add(number);
+}
+
+void MachineConditions::renumber() {
+    number_of_.clear();
+    conditions_.clear();
+    machines_.clear();
+    lowest_.clear();
+    condition_of_.assign(condition_of_.size(), kAbsent);
+    ++generation_;
+    for (std::int32_t machine = 0; machine < num_machines(); ++machine) move(machine);
+    seen_ = state_->changes().end();
+}
+
+}  // namespace topoplace

@@ -1,0 +1,74 @@
+// Rankings of machines by the keys of their conditions, kept as machines come to other conditions.
+#include "topoplace/machine_ranking.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/index.hpp"
+
+namespace topoplace {
+
+std::vector<std::int32_t> MachineRanking::unknown() {
+    conditions_->refresh();
+    const auto changes = conditions_->occupied().since(seen_);
+    if (!has_started_ || !changes || generation_ != conditions_->generation()) {
+        start();
+    } else {
+        entries_.resize(index(conditions_->num_conditions()));
+        for (const std::int32_t condition : *changes) follow(condition);
+    }
+    seen_ = conditions_->occupied().end();
+    return unknown_;
+}
+
+void MachineRanking::start() {
+    if (generation_ != conditions_->generation()) entries_.clear();
+    for (Entry& entry : entries_) entry.is_listed = false;
+    entries_.resize(index(conditions_->num_conditions()));
+    groups_.clear();
+    unknown_.clear();
+    generation_ = conditions_->generation();
+    has_started_ = true;
+    for (std::int32_t condition = 0; condition < conditions_->num_conditions(); ++condition)
+        follow(condition);
+}
+
+// Lists a condition if and only if it has machines.
+void MachineRanking::follow(std::int32_t condition) {
+    Entry& entry = entries_[index(condition)];
+    const bool has_machines = !conditions_->machines(condition).empty();
+    if (entry.is_listed == has_machines || (entry.is_known && !entry.key)) return;
+    entry.is_listed = has_machines;
+    if (!has_machines) return remove(condition);
+    (entry.is_known ? groups_[*entry.key] : unknown_).push_back(condition);
+}
+
+void MachineRanking::remove(std::int32_t condition) {
+    const Entry& entry = entries_[index(condition)];
+    std::vector<std::int32_t>& list = entry.is_known ? groups_[*entry.key] : unknown_;
+    *std::find(list.begin(), list.end(), condition) = list.back();
+    list.pop_back();
+    if (entry.is_known && list.empty()) groups_.erase(*entry.key);
+}
+
+void MachineRanking::set(std::int32_t condition, std::optional<Key> key) {
+    Entry& entry = entries_[index(condition)];
+    if (entry.is_listed) remove(condition);
+    entry = {true, false, std::move(key)};
+    follow(condition);
+}
+
+MachineRanking::Ranked MachineRanking::best(const HostAmounts& needs) const {
+    for (const auto& [_, group] : groups_) {
+        Ranked first{kAbsent, kAbsent};
+        for (const std::int32_t condition : group) {
+            const std::int32_t machine = conditions_->first_machine(condition, needs);
+            if (machine != kAbsent && (first.machine == kAbsent || machine < first.machine))
+                first = {machine, condition};
+        }
+        if (first.machine != kAbsent) return first;
+    }
+    return {kAbsent, kAbsent};
+}
+
+}  // namespace topoplace

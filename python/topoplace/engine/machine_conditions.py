@@ -1,0 +1,81 @@
+"""Conditions of machines: machines of one class with equal free GPUs, and equal jobs where a rule looks at them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from topoplace._core import MachineConditions
+from topoplace.cluster.job_kinds import kind_of
+from topoplace.engine.free_resources import PLENTY
+
+if TYPE_CHECKING:
+    from topoplace._core import ClusterState
+    from topoplace.engine.machine_class import MachineClass, MachineClasses, Mask
+
+
+class Neighbour(NamedTuple):
+    """The properties of a running job that determine its interference with other jobs on the same machine."""
+
+    profile: str
+    """The name of the job's performance profile; "" if it is unknown."""
+    num_tasks: int
+    sockets: Mask
+    """The sockets of this machine on which the job holds GPUs, as a bit mask of socket numbers."""
+
+
+class MachineState(NamedTuple):
+    """The running jobs of one machine, and its free GPUs, CPUs and memory.
+
+    Policies treat machines of equal class and state alike.
+    """
+
+    free: Mask
+    neighbours: tuple[Neighbour, ...]
+    memory_bandwidth: float
+    """GB/s of host memory bandwidth that the jobs on the machine use."""
+    cpus: int = PLENTY
+    """Free CPUs; `PLENTY` if unknown, below 0 if the machine accepts no processes."""
+    megabytes: int = PLENTY
+    """Free host memory, MB; `PLENTY` if unknown."""
+
+
+class Conditions:
+    """The conditions of a cluster's machines, by number, with the class and state that a rule sees of each."""
+
+    def __init__(self, state: ClusterState, classes: MachineClasses, *, sees_jobs: bool) -> None:
+        """Follow the state of a cluster. sees_jobs: True if machines with other jobs are in another condition."""
+        self.native = MachineConditions(
+            state,
+            gpus_of=classes.gpus_of,
+            template_of=classes.class_of,
+            socket_of=[one.socket_of for one in classes.classes],
+            sees_jobs=sees_jobs,
+        )
+        self._classes = classes.classes
+        self._known: dict[int, tuple[MachineClass, MachineState]] = {}
+        self._generation = -1
+
+    def of(self, condition: int) -> tuple[MachineClass, MachineState]:
+        """Return the class and the state of the machines in a condition; the amounts of CPUs and memory are unknown."""
+        if self._generation != self.native.generation:
+            self._known.clear()
+            self._generation = self.native.generation
+        known = self._known.get(condition)
+        if known is None:
+            known = self._known[condition] = self._described(condition)
+        return known
+
+    def state(self, machine: int) -> MachineState:
+        """Return the state of machine number `machine`; its amounts of CPUs and memory are unknown."""
+        return self.of(self.native.condition_of(machine))[1]
+
+    def _described(self, condition: int) -> tuple[MachineClass, MachineState]:
+        machine_class, free, jobs = self.native.describe(condition)
+        neighbours: list[Neighbour] = []
+        bandwidth = 0.0
+        for number, num_gpus, sockets in jobs:
+            kind = kind_of(number)
+            size = kind.num_tasks or num_gpus
+            neighbours.append(Neighbour(kind.profile, size, sockets))
+            bandwidth += kind.memory_bandwidth * num_gpus / size
+        return self._classes[machine_class], MachineState(free, tuple(sorted(neighbours)), bandwidth)

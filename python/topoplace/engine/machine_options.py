@@ -1,0 +1,130 @@
+"""The options of one job request on all machines: asked once for each condition of machines, and ranked natively."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from topoplace._core import MachineRanking
+from topoplace.engine.memo import Memo
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_class import MachineClass
+    from topoplace.engine.machine_conditions import Conditions
+    from topoplace.engine.machine_state import MachineState
+    from topoplace.engine.request import JobRequest
+
+_MAX_RANKINGS = 64
+"""Most least utilities for which machines are ranked at once."""
+
+
+class Option(NamedTuple):
+    """One way to place a whole job on one machine."""
+
+    order: tuple[float, ...]
+    """Sort key; smaller is better."""
+    gpus: tuple[int, ...]
+    """The GPU of each task, by its local number on the machine."""
+    utility: float
+    """The utility to the job; larger is better."""
+    details: Any
+    """Policy-specific data, later passed to `MachinePolicy.scores`."""
+
+
+Options = Sequence[Option]
+"""The ways to place a whole job on one machine, best first."""
+
+
+class Choice(NamedTuple):
+    """An option together with the scores of a placement by it."""
+
+    option: Option
+    scores: Mapping[str, float]
+
+
+class MachineOptions:
+    """The options of every machine for one job request.
+
+    A rule is asked once for each condition of machines. Machines that change go from one condition to another, and only
+    conditions that are new are asked for.
+    """
+
+    def __init__(
+        self,
+        request: JobRequest,
+        conditions: Conditions,
+        evaluate: Callable[[MachineClass, MachineState], Options],
+        scores: Callable[[MachineClass, Option], Mapping[str, float]],
+    ) -> None:
+        """Start with no condition evaluated.
+
+        evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
+        scores: returns the scores of a placement by an option.
+        """
+        self._needs = request.whole_job if request.needs_hosts else (-1, -1)
+        self._conditions = conditions
+        self._evaluate = evaluate
+        self._scores = scores
+        self._options: dict[int, Options] = {}
+        self._generation = -1
+        self._rankings: Memo[float, _Ranking] = Memo(_MAX_RANKINGS)
+
+    def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
+        """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
+
+        Ties go to the machine with the lowest number.
+        """
+        ranking = self._rankings.get(least_utility)
+        if ranking is None:
+            ranking = self._rankings[least_utility] = _Ranking(MachineRanking(self._conditions.native), {})
+        for condition in ranking.native.unknown():
+            options = self.of_condition(condition)
+            first = next((option for option in options if option.utility >= least_utility), None)
+            ranking.choices[condition] = first and self._choice(condition, first)
+            ranking.native.set(condition, first and first.order)
+        machine, condition = ranking.native.best(*self._needs)
+        choice = ranking.choices[condition] if machine >= 0 else None
+        return None if choice is None else (machine, choice)
+
+    def of_condition(self, condition: int) -> Options:
+        """Return the options of machines in a condition, best first."""
+        if self._generation != self._conditions.native.generation:
+            self._options.clear()
+            self._generation = self._conditions.native.generation
+        options = self._options.get(condition)
+        if options is None:
+            options = self._options[condition] = self._evaluate(*self._conditions.of(condition))
+        return options
+
+    def ranked(self) -> Iterator[tuple[int, Choice]]:
+        """Yield (machine, choice) of every option of every machine: best first, ties by machine, then by option."""
+        entries = [
+            (option.order, condition, number, option)
+            for condition in self._conditions.native.present()
+            for number, option in enumerate(self.of_condition(condition))
+        ]
+        entries.sort(key=lambda entry: entry[0])
+        for _, group in groupby(entries, key=lambda entry: entry[0]):
+            ways = [
+                [(machine, number, condition, option) for machine in self._hosting(condition)]
+                for _, condition, number, option in group
+            ]
+            for machine, _, condition, option in heapq.merge(*ways, key=lambda way: way[:2]):
+                yield machine, self._choice(condition, option)
+
+    def _hosting(self, condition: int) -> list[int]:
+        """Return the machines in a condition that have the CPUs and memory of the whole job, ascending."""
+        return self._conditions.native.machines(condition, *self._needs)
+
+    def _choice(self, condition: int, option: Option) -> Choice:
+        machine_class, _ = self._conditions.of(condition)
+        return Choice(option, self._scores(machine_class, option))
+
+
+class _Ranking(NamedTuple):
+    native: MachineRanking
+    choices: dict[int, Choice | None]
+    """The first option of each condition that has enough utility."""
