@@ -162,6 +162,10 @@ std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const st
     return {name(result.status), result.position};
 }
 
+std::string_view release(ClusterState& state, const std::string& job) {
+    return name(state.release(job).status);
+}
+
 std::string_view attach(ClusterState& state, const std::string& job, const Processes& processes,
                         std::vector<std::int32_t> drives, const py::object& kept, std::int64_t kind) {
     return name(state.attach(job, host_needs(processes, std::move(drives)), note_of(kept), kind).status);
@@ -242,10 +246,7 @@ void register_cluster(py::module_& module) {
         .def("attach", &attach, py::arg("job"), py::arg("processes"), py::arg("drives"), py::arg("note"),
              py::arg("kind") = 0,
              "Gives a job of a restored state its host resources and note; returns a status.")
-        .def(
-            "release",
-            [](ClusterState& state, const std::string& job) { return name(state.release(job).status); },
-            py::arg("job"))
+        .def("release", &release, py::arg("job"))
         .def("drain", &drain, py::arg("gpu"))
         .def("undrain", &undrain, py::arg("gpu"))
         .def("set_drained", &set_drained, py::arg("machine"), py::arg("gpus"), py::arg("drained"),

@@ -44,10 +44,10 @@ py::int_ as_int(const MachineConditions::Words& words) {
 
 std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of,
                                         std::vector<std::int32_t> template_of, Lists socket_of,
-                                        bool sees_jobs) {
+                                        bool sees_jobs, bool shared) {
     MachineLayout layout{std::move(gpus_of), std::move(template_of), std::move(socket_of)};
     return std::make_unique<MachineConditions>(state, std::move(layout),
-                                               sees_jobs ? Sight::jobs : Sight::gpus);
+                                               Sight{.jobs = sees_jobs, .machine = !shared});
 }
 
 std::int32_t condition_of(MachineConditions& conditions, std::int32_t machine) {
@@ -100,8 +100,9 @@ void register_machines(py::module_& module) {
     py::class_<MachineConditions>(module, "MachineConditions",
                                   "Machines grouped by template, free GPUs and, if wanted, jobs.")
         .def(py::init(&make), py::keep_alive<1, 2>(), py::arg("state"), py::arg("gpus_of"),
-             py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"),
-             "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU.")
+             py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"), py::arg("shared") = true,
+             "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. "
+             "sees_jobs: machines with other jobs are in another condition. shared: machines may share one.")
         .def_property_readonly("generation", &MachineConditions::generation,
                                "Rises where all conditions are numbered anew.")
         .def("present", &present, "The conditions that have machines, ascending.")

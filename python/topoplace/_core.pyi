@@ -284,9 +284,9 @@ class MachineConditions:
     """
     Machines grouped by template, free GPUs and, if wanted, jobs.
     """
-    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool) -> None:
+    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True) -> None:
         """
-        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU.
+        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one.
         """
     def condition_of(self, machine: typing.SupportsInt | typing.SupportsIndex) -> int:
         ...

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.engine.machine_class import MachineClasses, members
+from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.testing.strategies import cluster_topologies, topologies
 
 

@@ -1,23 +1,8 @@
-"""Tables of a cluster's view: the kept ones learn of changes, the forgotten ones cost nothing more."""
+"""Explanations of policies that decide machine by machine."""
 
 from __future__ import annotations
 
 import topoplace as tp
-from topoplace.engine import machine_state
-from topoplace.engine.machine_state import ClusterView, MachineWatcher
-
-
-def test_only_tables_that_are_kept_learn_of_changes() -> None:
-    cluster = tp.Cluster(tp.machines.get("minsky"))
-    view = cluster.view(ClusterView)
-    view.state(0)
-    tables = [view.table(key, MachineWatcher) for key in range(machine_state._MAX_TABLES + 1)]
-    for table in tables:
-        table.stale.clear()
-    cluster.allocate("job", [0])
-    assert not tables[0].stale
-    assert tables[-1].stale == {0}
-    assert view.table(0, MachineWatcher) is not tables[0]
 
 
 def test_explain_lists_options_of_all_machines_best_first() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.engine import machine_class
-from topoplace.engine.machine_class import MachineClasses
+from topoplace.engine.machines import machine_class
+from topoplace.engine.machines.machine_class import MachineClasses
 
 MACHINE_WISE = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
 

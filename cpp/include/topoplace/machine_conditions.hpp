@@ -28,10 +28,10 @@ struct MachineLayout {
     std::vector<std::vector<std::int32_t>> socket_of;  // of each template: the socket of each GPU, from 0
 };
 
-// What a rule sees of a machine besides its free GPUs.
-enum class Sight : std::uint8_t {
-    gpus,  // nothing
-    jobs,  // each job on the machine: its kind, its number of GPUs there, and their sockets
+// What tells machines of one template apart, besides their free GPUs.
+struct Sight {
+    bool jobs = true;      // each job on the machine: its kind, its number of GPUs there, and their sockets
+    bool machine = false;  // its number: no two machines share a condition
 };
 
 // The CPUs and memory that a job needs on a machine; below 0 if it needs no process there.
@@ -53,6 +53,7 @@ class MachineConditions {
     };
     struct Condition {
         std::int32_t machine_template = 0;
+        std::int32_t machine = -1;  // only where no two machines share a condition
         Words free;                 // local numbers
         std::vector<JobHere> jobs;  // ascending; empty unless the rule sees jobs
 

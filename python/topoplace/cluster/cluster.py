@@ -56,14 +56,16 @@ class Cluster:
     takes constant time per GPU it names, at any cluster size. Use a cluster from one thread at a time.
     """
 
-    __slots__ = ("_hosts", "_jobs", "_state", "_topology", "_views")
+    __slots__ = ("_classes", "_hosts", "_jobs", "_state", "_topology", "_views")
 
-    def __init__(self, topology: Topology, hosts: GivenHosts | None = None) -> None:
+    def __init__(self, topology: Topology, hosts: GivenHosts | None = None, *, classes: bool = True) -> None:
         """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
 
         hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
         one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited, and
         policies refuse jobs that ask for them. AllocationError if `hosts` does not match the machines.
+        classes: False makes policies look at each machine by itself, instead of once at all machines in equal
+        condition. The decisions are the same, but slower; it is for tests.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         resources = resources_of(hosts, topology.machine_names)
@@ -71,6 +73,12 @@ class Cluster:
         for gpu in topology.unhealthy_gpus:
             state.drain(gpu)
         self._start(topology, state, resources)
+        self._classes = _checks.flag(classes, "classes", AllocationError)
+
+    @property
+    def classes(self) -> bool:
+        """Return True if policies decide once for all machines in equal condition."""
+        return self._classes
 
     @property
     def native(self) -> ClusterState:
@@ -227,7 +235,9 @@ class Cluster:
 
     def copy(self) -> Self:
         """Return an independent cluster in the same state on the same topology."""
-        return self._with_state(self._topology, self._state.copy(), self._hosts.resources)
+        other = self._with_state(self._topology, self._state.copy(), self._hosts.resources)
+        other._classes = self._classes
+        return other
 
     def with_topology(self, topology: Topology, hosts: GivenHosts | None = None) -> Cluster:
         """Return a cluster with the same jobs on a topology whose machines were added, removed or repaired.
@@ -287,7 +297,7 @@ class Cluster:
     # ---- helpers -------------------------------------------------------------------------------------------
 
     def _start(self, topology: Topology, state: ClusterState, resources: tuple[HostResources, ...]) -> None:
-        self._topology, self._state = topology, state
+        self._topology, self._state, self._classes = topology, state, True
         self._hosts = Hosts(topology.machine_names, resources, state)
         self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
         self._views = _Views()

@@ -13,10 +13,10 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
 from topoplace.engine import multi_machine
 from topoplace.engine.admission import why_never, why_not_now
-from topoplace.engine.machine_class import MachineClass, Mask
-from topoplace.engine.machine_conditions import MachineState
-from topoplace.engine.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.machine_class import MachineClass, Mask
+from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import cannot_honour, require_honoured
@@ -259,7 +259,8 @@ class MachinePolicy(ABC):
             return {**request.link_scores(machine_class, option.gpus), **self.scores(option.details)}
 
         def build() -> MachineOptions:
-            return MachineOptions(request, view.conditions(sees_jobs=self.sees_jobs), evaluate, scores)
+            conditions = view.conditions(sees_jobs=self.sees_jobs)
+            return MachineOptions(conditions, request.whole_job, evaluate, scores)
 
         return view.table((self, request), build)
 

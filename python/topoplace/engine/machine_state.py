@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from topoplace.engine.free_resources import FreeColumns
-from topoplace.engine.machine_class import MachineClasses
-from topoplace.engine.machine_conditions import Conditions, MachineState
+from topoplace.engine.machines.machine_class import MachineClasses
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import JobRequest, request_key
 
@@ -76,10 +76,10 @@ class ClusterView:
         return self.cluster.topology.derived(MachineClasses)
 
     def conditions(self, *, sees_jobs: bool) -> Conditions:
-        """Return the conditions of the machines; with `sees_jobs`, machines with other jobs are in another condition."""
+        """Return the conditions of the machines; with `sees_jobs`, machines with other jobs have other ones."""
         known = self._conditions.get(sees_jobs)
         if known is None:
-            known = Conditions(self.cluster.native, self.classes, sees_jobs=sees_jobs)
+            known = Conditions(self.cluster, self.classes, sees_jobs=sees_jobs)
             self._conditions[sees_jobs] = known
         return known
 

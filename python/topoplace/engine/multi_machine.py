@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
-from topoplace.engine.machine_class import Mask, finite, mask_of, members
-from topoplace.engine.machine_conditions import MachineState
+from topoplace.engine.machines.machine_class import Mask, finite, mask_of, members
+from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.objectives.utility import communication_cost
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from topoplace import kernels
 from topoplace.cluster.host_shares import needs_hosts, tasks_hosted, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
-from topoplace.engine.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
+from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
 from topoplace.objectives.links import scores_from
 from topoplace.objectives.utility import communication_cost_from
@@ -72,8 +72,8 @@ class JobRequest:
         self._topology = topology
         self.needs_hosts = needs_hosts(job)
         """True if it asks for CPUs or host memory."""
-        self.whole_job = whole_job(job) if self.needs_hosts else (0, 0)
-        """CPUs and MB that the whole job needs on one machine."""
+        self.whole_job = whole_job(job) if self.needs_hosts else (-1, -1)
+        """CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none."""
         self._suitable: dict[tuple[MachineClass, float], Mask] = {}
         self._hosted: Memo[tuple[int, int], int] = Memo()
         self._link_scores: Memo[tuple[MachineClass, tuple[int, ...]], dict[str, float]] = Memo()

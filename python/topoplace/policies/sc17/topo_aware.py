@@ -12,8 +12,8 @@ from topoplace.engine.multi_machine import least_communication, nearest
 from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
-    from topoplace.engine.machine_class import MachineClass, Mask
     from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.multi_machine import MachineOffer, MachineSplit
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph

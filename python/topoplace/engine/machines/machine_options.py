@@ -12,10 +12,8 @@ from topoplace._core import MachineRanking
 from topoplace.engine.memo import Memo
 
 if TYPE_CHECKING:
-    from topoplace.engine.machine_class import MachineClass
-    from topoplace.engine.machine_conditions import Conditions
-    from topoplace.engine.machine_state import MachineState
-    from topoplace.engine.request import JobRequest
+    from topoplace.engine.machines.machine_class import MachineClass
+    from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
 _MAX_RANKINGS = 64
 """Most least utilities for which machines are ranked at once."""
@@ -54,18 +52,19 @@ class MachineOptions:
 
     def __init__(
         self,
-        request: JobRequest,
         conditions: Conditions,
+        needs: tuple[int, int],
         evaluate: Callable[[MachineClass, MachineState], Options],
         scores: Callable[[MachineClass, Option], Mapping[str, float]],
     ) -> None:
         """Start with no condition evaluated.
 
+        needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none.
         evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
         scores: returns the scores of a placement by an option.
         """
-        self._needs = request.whole_job if request.needs_hosts else (-1, -1)
         self._conditions = conditions
+        self._needs = needs
         self._evaluate = evaluate
         self._scores = scores
         self._options: dict[int, Options] = {}

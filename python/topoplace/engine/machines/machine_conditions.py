@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._core import MachineConditions
+from topoplace.cluster.hosts import PLENTY
 from topoplace.cluster.job_kinds import kind_of
-from topoplace.engine.free_resources import PLENTY
 
 if TYPE_CHECKING:
-    from topoplace._core import ClusterState
-    from topoplace.engine.machine_class import MachineClass, MachineClasses, Mask
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask
 
 
 class Neighbour(NamedTuple):
@@ -42,14 +42,15 @@ class MachineState(NamedTuple):
 class Conditions:
     """The conditions of a cluster's machines, by number, with the class and state that a rule sees of each."""
 
-    def __init__(self, state: ClusterState, classes: MachineClasses, *, sees_jobs: bool) -> None:
+    def __init__(self, cluster: Cluster, classes: MachineClasses, *, sees_jobs: bool) -> None:
         """Follow the state of a cluster. sees_jobs: True if machines with other jobs are in another condition."""
         self.native = MachineConditions(
-            state,
+            cluster.native,
             gpus_of=classes.gpus_of,
             template_of=classes.class_of,
             socket_of=[one.socket_of for one in classes.classes],
             sees_jobs=sees_jobs,
+            shared=cluster.classes,
         )
         self._classes = classes.classes
         self._known: dict[int, tuple[MachineClass, MachineState]] = {}

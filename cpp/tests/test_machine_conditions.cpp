@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "check.hpp"
+#include "topoplace/cluster_state.hpp"
+#include "topoplace/machine_conditions.hpp"
+#include "topoplace/machine_ranking.hpp"
+#include "topoplace/random.hpp"
+
+using topoplace::ChangeLog;
+using topoplace::ClusterState;
+using topoplace::MachineConditions;
+using topoplace::MachineLayout;
+using topoplace::MachineRanking;
+using topoplace::Random;
+
+namespace {
+
+constexpr std::int32_t kMachines = 6;
+constexpr std::int32_t kGpus = 4;  // of each machine
+
+// Machines of two templates, whose GPUs are not numbered one machine after the other.
+MachineLayout layout() {
+    MachineLayout made{{}, {}, {{0, 0, 1, 1}, {0, 0, 0, 0}}};
+    for (std::int32_t machine = 0; machine < kMachines; ++machine) {
+        made.template_of.push_back(machine % 2);
+        made.gpus_of.emplace_back();
+        for (std::int32_t i = 0; i < kGpus; ++i) made.gpus_of.back().push_back(i * kMachines + machine);
+    }
+    return made;
+}
+
+topoplace::Machines machines() {
+    topoplace::Machines made;
+    for (std::int32_t machine = 0; machine < kMachines; ++machine) {
+        made.first_gpu.push_back(machine);
+        made.capacity.push_back({8, 8, 0});
+    }
+    return made;
+}
+
+// Changes the state at random: allocates, releases, drains, undrains, or does some of it and takes it back.
+void change(ClusterState& state, Random& rng, std::int32_t& next) {
+    const auto gpu = rng.below(kMachines * kGpus);
+    switch (rng.below(6)) {
+        case 0:
+            state.drain(gpu);
+            break;
+        case 1:
+            state.undrain(gpu);
+            break;
+        case 2: {
+            const std::vector<const ClusterState::Job*> jobs = state.jobs();
+            if (!jobs.empty()) {
+                const std::string job =
+                    jobs[static_cast<std::size_t>(rng.below(static_cast<std::int32_t>(jobs.size())))]->first;
+                static_cast<void>(state.release(job));
+            }
+            break;
+        }
+        case 3: {
+            const auto mark = state.begin();
+            for (int i = 0; i < 3; ++i) change(state, rng, next);
+            state.rollback(mark);
+            break;
+        }
+        default: {
+            const std::array<std::int32_t, 2> gpus{
+                gpu, static_cast<std::int32_t>((gpu + 1) % (kMachines * kGpus))};
+            const topoplace::HostNeeds hosts{{{gpu % kMachines, 3, 1}}, {}};
+            static_cast<void>(state.allocate("job" + std::to_string(next++), gpus, hosts, {}, rng.below(3)));
+        }
+    }
+}
+
+// What the rule of these tests says of a condition: a key, or nothing.
+std::optional<MachineRanking::Key> key_of(const MachineConditions::Condition& condition) {
+    if (condition.free.at(0) == 0) return std::nullopt;
+    return MachineRanking::Key{static_cast<double>(condition.free[0] % 3),
+                               static_cast<double>(condition.jobs.size())};
+}
+
+}  // namespace
+
+TEST(a_log_forgets_and_says_so) {
+    ChangeLog log(4);
+    for (std::int32_t i = 0; i < 5; ++i) log.add(i);
+    CHECK_EQ(log.end(), 5u);
+    CHECK(!log.since(0));
+    const auto last = log.since(4);
+    CHECK(last && last->size() == 1 && last->front() == 4);
+    CHECK(log.since(5) && log.since(5)->empty());
+}
+
+TEST(conditions_follow_the_state_as_if_read_anew) {
+    Random rng(7);
+    for (int round = 0; round < 60; ++round) {
+        ClusterState state(kMachines * kGpus, machines());
+        const topoplace::Sight sight{rng.below(2) == 0, rng.below(4) == 0};
+        MachineConditions kept(state, layout(), sight);
+        MachineRanking ranking(kept);
+        std::int32_t next = 0;
+        for (int step = 0; step < 40; ++step) {
+            for (std::int32_t i = rng.below(4); i > 0; --i) change(state, rng, next);
+            const MachineConditions fresh(state, layout(), sight);
+            for (const std::int32_t condition : ranking.unknown())
+                ranking.set(condition, key_of(kept.condition(condition)));
+            std::map<MachineRanking::Key, std::int32_t> first;  // machine by key
+            const topoplace::HostAmounts needs =
+                rng.below(2) == 0 ? topoplace::HostAmounts{} : topoplace::HostAmounts{3, 1};
+            for (std::int32_t machine = 0; machine < kMachines; ++machine) {
+                const auto& now = fresh.condition(fresh.condition_of(machine));
+                CHECK(kept.condition(kept.condition_of(machine)) == now);
+                CHECK(kept.machines(kept.condition_of(machine)).contains(machine));
+                const auto key = key_of(now);
+                if (key && fresh.has(machine, needs)) first.try_emplace(*key, machine);
+            }
+            const auto best = ranking.best(needs);
+            CHECK_EQ(best.machine, first.empty() ? -1 : first.begin()->second);
+            if (best.machine >= 0) CHECK_EQ(best.condition, kept.condition_of(best.machine));
+        }
+    }
+}
+
+TEST(a_reader_that_was_away_for_long_reads_everything_again) {
+    ClusterState state(kMachines * kGpus, machines());
+    MachineConditions conditions(state, layout(), {});
+    for (int i = 0; i < 3000; ++i) {
+        state.drain(0);
+        state.undrain(0);
+    }
+    state.drain(5);
+    const auto before = conditions.generation();
+    conditions.refresh();
+    CHECK(conditions.generation() > before);
+    CHECK_EQ(conditions.condition(conditions.condition_of(5)).free[0], 0b1110u);
+}
+
+TEST(layouts_that_do_not_fit_are_refused) {
+    const ClusterState state(kMachines * kGpus, machines());
+    const auto refused = [&state](MachineLayout wrong) {
+        try {
+            const MachineConditions conditions(state, std::move(wrong), {});
+            return false;
+        } catch (const std::invalid_argument&) {
+            return true;
+        }
+    };
+    CHECK(!refused(layout()));
+    MachineLayout wrong = layout();
+    wrong.gpus_of[2].pop_back();
+    CHECK(refused(wrong));
+    wrong = layout();
+    wrong.gpus_of[0][1] = wrong.gpus_of[0][0];
+    CHECK(refused(wrong));
+    wrong = layout();
+    wrong.gpus_of[0][1] = kMachines * kGpus;
+    CHECK(refused(wrong));
+    wrong = layout();
+    wrong.template_of[3] = 2;
+    CHECK(refused(wrong));
+    wrong = layout();
+    wrong.template_of.pop_back();
+    CHECK(refused(wrong));
+    wrong = layout();
+    wrong.socket_of[1][0] = -1;
+    CHECK(refused(wrong));
+}

@@ -1,0 +1,65 @@
+"""`MachineOptions` against a look at every option of every machine, each read anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.machines.machine_class import MachineClasses
+from topoplace.engine.machines.machine_conditions import Conditions
+from topoplace.engine.machines.machine_options import MachineOptions, Option
+from topoplace.topology.topology import Topology
+
+MACHINES = 4
+UTILITIES = st.sampled_from([0.0, 0.25, 0.5, 0.75])
+OPTIONS = st.lists(st.tuples(st.integers(0, 3).map(float), UTILITIES), max_size=3).map(sorted)
+RULES = st.lists(OPTIONS, min_size=4, max_size=4)
+"""The options of a machine with no GPU free, with the first, with the second, and with both."""
+GPUS = st.integers(0, 2 * MACHINES - 1)
+STEPS = st.lists(GPUS | UTILITIES, max_size=30)
+
+
+@example([[], [(0.0, 0.0), (3.0, 0.5)], [(1.0, 0.5)], [(2.0, 0.5)]], [0, 3, 0.5], True)
+@example([[], [], [], [(0.0, 0.0), (1.0, 0.5)]], [1, 0.5], False)
+@given(RULES, STEPS, st.booleans())
+def test_options_of_machines_that_change(
+    rule: list[list[tuple[float, float]]], steps: list[Any], shared: bool
+) -> None:
+    """GPUs are drained and undrained between questions; a lower floor finds what a higher one passed over."""
+    machine = Topology.from_links(2, [(0, 1, 25.0)], 12.0)
+    cluster = Cluster(Topology.cluster(machine, count=MACHINES), classes=shared)
+    options_of = [
+        tuple(Option((order,), (i,), utility, None) for i, (order, utility) in enumerate(options))
+        for options in rule
+    ]
+    conditions = Conditions(cluster, MachineClasses(cluster.topology), sees_jobs=False)
+    kept = MachineOptions(
+        conditions,
+        (-1, -1),
+        lambda _, state: options_of[state.free],
+        lambda _, option: {"utility": option.utility},
+    )
+    for step in (*steps, 0.25, 0.0):
+        if isinstance(step, int):
+            change = cluster.undrain if step in cluster.drained_gpus() else cluster.drain
+            change(step)
+            continue
+        free = cluster.free_gpus()
+        everything = sorted(
+            (option.order, number, option.gpus, option.utility)
+            for number in range(MACHINES)
+            for option in options_of[(2 * number in free) + 2 * (2 * number + 1 in free)]
+        )
+        found = kept.best(step)
+        expected = next((entry for entry in everything if entry[3] >= step), None)
+        assert (found and (found[1].option.order, found[0], found[1].option.gpus)) == (
+            expected and expected[:3]
+        )
+        ranked = [
+            (one.option.order, number, one.option.gpus, one.scores["utility"])
+            for number, one in kept.ranked()
+        ]
+        assert ranked == everything
