@@ -10,7 +10,7 @@ from topoplace.engine.free_resources import FreeColumns
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 from topoplace.engine.memo import Memo
-from topoplace.engine.request import JobRequest, request_key
+from topoplace.engine.request import JobRequest, exact_request_key, request_key
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -47,7 +47,7 @@ class ClusterView:
         self._columns: FreeColumns | None = None
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
-        self._request_of: Memo[int, tuple[JobGraph, JobRequest]] = Memo()
+        self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
 
     def changed(self, gpus: Sequence[int]) -> None:
         """Mark `gpus` as changed in the columns, and notify the listeners."""
@@ -60,12 +60,19 @@ class ClusterView:
 
     def request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; jobs with equal `request_key` share one object."""
-        known = self._request_of.get(id(job))  # holds the job, so that no other gets its id
+        return self._shared_request(job, request_key, exact=False)
+
+    def exact_request(self, job: JobGraph) -> JobRequest:
+        """Return the `JobRequest` of a job; only jobs that no policy tells apart share one object."""
+        return self._shared_request(job, exact_request_key, exact=True)
+
+    def _shared_request(
+        self, job: JobGraph, key_of: Callable[[JobGraph], Hashable], *, exact: bool
+    ) -> JobRequest:
+        known = self._request_of.get((id(job), exact))  # holds the job, so that no other gets its id
         if known is None:
-            request = self._requests.get_or_build(
-                request_key(job), lambda: JobRequest(job, self.cluster.topology)
-            )
-            known = self._request_of[id(job)] = (job, request)
+            request = self._requests.get_or_build(key_of(job), lambda: JobRequest(job, self.cluster.topology))
+            known = self._request_of[id(job), exact] = (job, request)
         return known[1]
 
     # ---- machines ------------------------------------------------------------------------------------------
@@ -85,7 +92,7 @@ class ClusterView:
 
     def state(self, machine: int) -> MachineState:
         """Return the present state of machine number `machine`."""
-        state, hosts = self.conditions(sees_jobs=True).state(machine), self.cluster.hosts
+        (_, state), hosts = self.conditions(sees_jobs=True).of_machine(machine), self.cluster.hosts
         if hosts.is_drained(machine):
             return state._replace(cpus=-1, megabytes=-1)
         if not hosts.resources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
     from topoplace.topology.fabric import Fabric
 
-_MAX_SPLITS = 16
+MAX_SPLITS = 16
 """Maximum number of splits over machines that are tried per job."""
 
 
@@ -88,12 +88,27 @@ def candidates(
     memory of each GPU, GB.
     """
     states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
-    offers = _offers(rule, request, view, states, most_memory_gb)
-    yield from islice(_assigned(rule, request, view, offers), _MAX_SPLITS)
-    anywhere = _numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
+    offers = _offers(rule.max_tasks, request, view, states, most_memory_gb)
+    yield from islice(_assigned(rule, request, view, offers), MAX_SPLITS)
+    anywhere = numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
     free_choice = not request.job.anti_affinity and not any(offer.partitions for offer in offers)
     if free_choice and request.size <= len(anywhere) <= MAX_SEARCHED_GPUS:
         yield least_communication(request, anywhere, view)
+
+
+def offers_now(
+    request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
+) -> list[MachineOffer]:
+    """Return what each machine that can take a part of the job offers, limited by its CPUs and memory.
+
+    most_memory_gb: limit on the memory of each GPU, GB.
+    """
+    states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
+
+    def max_tasks(request: JobRequest, state: MachineState) -> int:
+        return request.tasks_hosted(state.cpus, state.megabytes)
+
+    return _offers(max_tasks, request, view, states, most_memory_gb)
 
 
 def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
@@ -129,7 +144,7 @@ def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tupl
     classes, topology = view.classes, view.cluster.topology
     machines = range(classes.num_machines)
     idle = ((machine, MachineState(classes.of(machine).healthy, (), 0.0)) for machine in machines)
-    gpus = next(_assigned(rule, request, view, _offers(rule, request, view, idle)), None)
+    gpus = next(_assigned(rule, request, view, _offers(rule.max_tasks, request, view, idle)), None)
     least = 0.0 if gpus is None else communication_cost(request.job, gpus, topology)
     firsts = [numbers[0] for numbers in classes.gpus_of]
     distances = (topology.distance(firsts[0], other) for other in firsts[1:])
@@ -142,16 +157,17 @@ def _assigned(
 ) -> Iterator[Sequence[int]]:
     """Yield the assignments (the GPU of each task) that the rule makes from these offers, best first."""
     for split in rule.splits(request, offers, view):
-        yield rule.task_order(request, _numbered(split, view), view)
+        yield rule.task_order(request, numbered(split, view), view)
 
 
-def _numbered(split: MachineSplit, view: ClusterView) -> list[int]:
+def numbered(split: MachineSplit, view: ClusterView) -> list[int]:
+    """Return the GPUs that the machines of a split offer, in order of the split."""
     numbers = view.classes.gpus_of
     return [numbers[machine][local] for machine, mask in split for local in members(mask)]
 
 
 def _offers(
-    rule: SplitRule,
+    max_tasks_of: Callable[[JobRequest, MachineState], int],
     request: JobRequest,
     view: ClusterView,
     states: States,
@@ -162,7 +178,7 @@ def _offers(
     for machine, state in states:
         machine_class = view.classes.of(machine)
         usable = state.free & request.suitable(machine_class, most_memory_gb)
-        max_tasks = min(rule.max_tasks(request, state), usable.bit_count())
+        max_tasks = min(max_tasks_of(request, state), usable.bit_count())
         partitions = tuple(part for part in machine_class.partitions if part & usable == part)
         if max_tasks and (partitions or not machine_class.partitions):
             offers.append(MachineOffer(machine, usable, partitions, max_tasks))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
+from topoplace.engine import cluster_search
 from topoplace.engine.admission import (
     MAX_SEARCHED_GPUS,
     GpuSet,
@@ -27,20 +28,16 @@ from topoplace.engine.admission import (
     why_never,
     why_not_now,
 )
+from topoplace.engine.effort import Effort
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import cannot_honour, require_honoured
-from topoplace.errors import SearchTimeoutError, warn_deprecated
+from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement, Refusal
-
-_LEAST_NODES = 500
-"""What a search for another candidate counts at least: the call of `best` and the scores of its placement."""
-_LEAST_SHARE = 1 << 15
-"""Nodes that a search for another candidate may visit, however many such searches there are."""
 
 
 @runtime_checkable
@@ -122,6 +119,13 @@ class SearchPolicy(ABC):
         """Return the sort key of a placement; smaller is better. By default all keys are equal and GPU ids decide."""
         return ()
 
+    def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
+        """Return the sort key by which the best placements of different machines compare; by default their `order`.
+
+        machine: the machine as a cluster of its own, before the placement.
+        """
+        return self.order(job, placement)
+
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
         """Return why the job should wait although `placement`, its best one, is possible; None to accept it."""
         return None
@@ -135,11 +139,12 @@ class SearchPolicy(ABC):
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
         require_honoured(job, cluster, self.name, self.honours)
-        where = [] if job.requirements else candidate_gpu_sets(job, cluster)
+        simple = not (job.requirements or cluster_search.is_split(cluster.topology))
+        where = candidate_gpu_sets(job, cluster) if simple else []
         if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
             placement = self.best(job, cluster, where[0])
         else:
-            placement = next(self._ranked(job, cluster, _Effort(self.decision_budget())), None)
+            placement = next(self._candidates(job, cluster, Effort(self.decision_budget())), None)
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
@@ -154,8 +159,8 @@ class SearchPolicy(ABC):
         _checks.instance(job, JobGraph, "job", ValueError)
         if refusal := cannot_honour(job, cluster, self.name, self.honours):
             return Explanation(self.name, (), refusal)
-        effort = _Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
-        candidates = tuple(islice(self._ranked(job, cluster, effort), top))
+        effort = Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
+        candidates = tuple(islice(self._candidates(job, cluster, effort), top))
         if candidates:
             refusal = self.reason_to_wait(job, candidates[0])
         else:
@@ -188,8 +193,11 @@ class SearchPolicy(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def _ranked(self, job: JobGraph, cluster: Cluster, effort: _Effort) -> Iterator[Placement]:
-        """Yield the best placement of each GPU set, by GPU memory if the job asks for it, then by preference."""
+    def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
+        """Yield the best placement of each GPU set of the whole cluster, by GPU memory if the job asks for it, best first.
+
+        The cluster must be small: the search looks at all pairs of its GPUs.
+        """
         limits = memory_limits(job, cluster.topology)
         seen: set[frozenset[int]] = set()
         for limit in limits:
@@ -199,10 +207,18 @@ class SearchPolicy(ABC):
                 gpus = frozenset(placement.gpus)
                 if len(limits) == 1 or gpus not in seen:
                     seen.add(gpus)
-                    yield _with_hosts(placement, job, cluster)
+                    yield placement
+
+    def _candidates(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
+        """Yield placements on different GPU sets, best first; on a cluster of several machines machine by machine."""
+        split = cluster_search.is_split(cluster.topology)
+        found = (
+            cluster_search.ranked(self, job, cluster, effort) if split else self.ranked(job, cluster, effort)
+        )
+        return (_with_hosts(placement, job, cluster) for placement in found)
 
     def _ranked_among(
-        self, job: JobGraph, cluster: Cluster, gpu_sets: Sequence[GpuSet], effort: _Effort
+        self, job: JobGraph, cluster: Cluster, gpu_sets: Sequence[GpuSet], effort: Effort
     ) -> Iterator[Placement]:
         """Yield the best placements of different GPU sets inside one of `gpu_sets`, best first.
 
@@ -235,34 +251,6 @@ class SearchPolicy(ABC):
                     kept |= {gpu}
 
 
-class _Effort:
-    """The work that a ranking may take: for its first candidate, and for the others.
-
-    num_nodes: search tree nodes that all searches for other candidates may visit together. num_shares: each of these
-    searches may visit the nodes that are left divided by this number, but at least 32768 if so many are left.
-    """
-
-    def __init__(self, decision: WorkBudget, num_nodes: int = 0, num_shares: int = 1) -> None:
-        self.decision = decision
-        self.complete = True
-        self._left = num_nodes
-        self._num_shares = num_shares
-
-    def extend(self, search: Callable[[WorkBudget], None]) -> None:
-        """Run a search for further candidates, unless their nodes are spent."""
-        if self._left <= 0:
-            self.complete = False
-            return
-        share = min(self._left, max(_LEAST_SHARE, self._left // self._num_shares))
-        budget = WorkBudget(share)
-        try:
-            search(budget)
-        except SearchTimeoutError:
-            self.complete = False
-        self.complete = self.complete and not budget.spent
-        self._left -= max(_LEAST_NODES, share - (budget.left or 0))
-
-
 def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:
     """Return the placement with the CPUs and memory that the job needs on the machines of its GPUs.
 
@@ -288,8 +276,8 @@ def _order_by_rank(rank: Callable[..., tuple[float, ...]]) -> Callable[..., tupl
 
 def _check_size(cluster: Cluster) -> None:
     _checks.instance(cluster, Cluster, "cluster", ValueError)
-    if cluster.topology.num_gpus > MAX_SEARCHED_GPUS:
+    if cluster.topology.num_gpus > MAX_SEARCHED_GPUS and not cluster_search.is_split(cluster.topology):
         raise ValueError(
             f"{cluster.topology.num_gpus} GPUs are more than this policy searches at once "
-            f"(at most {MAX_SEARCHED_GPUS}); give it one part of the cluster after the other"
+            f"(at most {MAX_SEARCHED_GPUS}); join the machines by Topology.cluster"
         )

@@ -50,6 +50,11 @@ def request_key(job: JobGraph) -> Hashable:
     return (resource_key(job), graph, job.profile, job.memory_bandwidth)
 
 
+def exact_request_key(job: JobGraph) -> Hashable:
+    """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest."""
+    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.gpu_fraction)
+
+
 class JobRequest:
     """The request shared by all jobs with equal `request_key`, with cached tables derived from it.
 

@@ -218,6 +218,26 @@ class ClusterTopology(Topology):
         named = zip(template.gpus, uuids, strict=True)
         return replace(template, gpus=tuple(replace(gpu, machine=name, uuid=uuid) for gpu, uuid in named))
 
+    def part(self, machines: Sequence[int]) -> ClusterTopology:
+        """Return the cluster of some machines, given by number, with the levels that join them.
+
+        GPUs are numbered anew, in the order of `machines`. TopologyError for a number that is not a machine's, or that
+        occurs twice.
+        """
+        chosen = [
+            _checks.integer(machine, f"machines[{i}]", TopologyError, low=0, high=self.num_machines - 1)
+            for i, machine in enumerate(_checks.sequence(machines, "machines", TopologyError))
+        ]
+        return type(self)(
+            [self._templates[self._template_of[machine]] for machine in chosen],
+            self._fabric.part(chosen),
+            self.network,
+            self.name,
+            self.notes,
+            self.distances,
+            [self._uuids[machine] for machine in chosen] if self._uuids else (),
+        )
+
     def renamed_machine(self, name: str) -> Topology:
         """Return this cluster of one machine as a plain topology, in which the machine is called `name`."""
         return self.machine(self.machine_names[0]).renamed_machine(name)

@@ -121,6 +121,16 @@ class Fabric:
     def __repr__(self) -> str:
         return f"Fabric({self.name!r}, {len(self.machines)} machines, levels={list(self.levels)})"
 
+    def part(self, machines: Sequence[int]) -> Self:
+        """Return the fabric of some machines, given by number, in this order; TopologyError if one occurs twice."""
+        levels = [
+            replace(level, domains=tuple(level.domains[machine] for machine in machines))
+            for level in self.levels
+        ]
+        return replace(
+            self, machines=tuple(self.machines[machine] for machine in machines), levels=tuple(levels)
+        )
+
     @classmethod
     def regular(
         cls, machines: SupportsIndex | Sequence[str], sizes: Mapping[str, int], *, name: str = "fabric"

@@ -69,6 +69,13 @@ class MachineClass:
     """`classes[u][v]`: class of the link between GPUs u and v (`objectives.links.class_of`)."""
     partitions: tuple[Mask, ...]
     """The only GPU sets that one job may get; () if any set is allowed."""
+    source: Topology = field(repr=False)
+    """A topology with a machine of this class, whose first GPU is `gpus[0]`."""
+
+    @cached_property
+    def alone(self) -> Topology:
+        """One machine of the class as a topology of its own."""
+        return self.source.machine(self.gpus[0].machine)
 
     @property
     def num_gpus(self) -> int:
@@ -209,7 +216,7 @@ def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
     place = {gpu: local for local, gpu in enumerate(gpus)}
     inside = [part for part in topology.partitions if place.keys() >= set(part)]
     partitions = tuple(sorted(mask_of(place[gpu] for gpu in part) for part in inside))
-    return MachineClass(described, *_tables(topology, gpus), partitions)
+    return MachineClass(described, *_tables(topology, gpus), partitions, topology)
 
 
 def _tables(topology: Topology, gpus: Sequence[int]) -> tuple[NDArray[np.float64], Rows[float], Rows[int]]:

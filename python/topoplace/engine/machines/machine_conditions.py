@@ -66,9 +66,9 @@ class Conditions:
             known = self._known[condition] = self._described(condition)
         return known
 
-    def state(self, machine: int) -> MachineState:
-        """Return the state of machine number `machine`; its amounts of CPUs and memory are unknown."""
-        return self.of(self.native.condition_of(machine))[1]
+    def of_machine(self, machine: int) -> tuple[MachineClass, MachineState]:
+        """Return the class and the state of machine number `machine`; its amounts of CPUs and memory are unknown."""
+        return self.of(self.native.condition_of(machine))
 
     def _described(self, condition: int) -> tuple[MachineClass, MachineState]:
         machine_class, free, jobs = self.native.describe(condition)

@@ -26,7 +26,7 @@ from topoplace.objectives.links import NUM_LINK_CLASSES, OTHER_LINK, LinkTables,
 from topoplace.placement import Placement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.topology.topology import Topology
@@ -152,7 +152,7 @@ def _build(links: LinkTables, job: JobGraph, model: EffectiveBandwidth) -> Candi
     effective = _predict_counts(counts, model)
     rows = np.arange(len(members))
     by_aggregated, by_effective = aggregated.argmax(axis=1), effective.argmax(axis=1)
-    nvlink = np.where(classes == OTHER_LINK, 0.0, bandwidth)
+    nvlink = _nvlink(links)
     return Candidates(
         members=members,
         mask=np.bitwise_or.reduce(np.uint64(1) << members.astype(np.uint64), axis=1),
@@ -201,9 +201,19 @@ def place(
     scores = {
         **link_scores(edges_of(job), gpus, topology, model),
         "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
-        "preserved_bandwidth": float(table.nvlink[np.ix_(rest, rest)].sum()) / 2,
+        "preserved_bandwidth": preserved_bandwidth(rest, topology),
     }
     return Placement(gpus=gpus, scores=scores, topology=topology, job=job)
+
+
+def preserved_bandwidth(free: Sequence[int], topology: Topology) -> float:
+    """Return the sum of the GB/s of the NVLinks between `free` GPUs, which the artifact calls preserved bandwidth."""
+    return float(_nvlink(topology.derived(LinkTables))[np.ix_(free, free)].sum()) / 2
+
+
+def _nvlink(links: LinkTables) -> NDArray[np.float64]:
+    """Return an array (n, n): GB/s of each pair's NVLinks, 0 for other links."""
+    return np.where(links.link_class == OTHER_LINK, 0.0, np.array(links.bandwidth))
 
 
 def _first_maximum(values: NDArray[np.float64], allowed: NDArray[np.bool_]) -> int:

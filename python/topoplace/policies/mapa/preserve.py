@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from topoplace import _checks, kernels
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
-from topoplace.objectives.links import LinkTables
+from topoplace.objectives.links import LinkTables, preserved_bandwidth
 from topoplace.placement import Refusal
+from topoplace.policies.mapa import artifact_order
 from topoplace.policies.mapa.search import MapaPolicy
 
 if TYPE_CHECKING:
@@ -83,6 +84,18 @@ class Preserve(MapaPolicy):
         else:
             names = ("bottleneck_bandwidth", "aggregated_bandwidth")
         return tuple(-placement.scores[name] for name in names)
+
+    def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
+        """Return the sort key by which machines compare: as `order`, but by the preserved bandwidth that is lost."""
+        key = self.order(job, placement)
+        if _wants_bandwidth(job):
+            return key
+        free = machine.free_gpus()
+        if self.tie_break == "artifact":
+            before = artifact_order.preserved_bandwidth(free, machine.topology)
+        else:
+            before = preserved_bandwidth((), machine.topology, free)
+        return before + key[0], *key[1:]
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
         """Return a refusal if `placement` has less than `min_effective_bandwidth` and eq. 2 decides, else None."""

@@ -1,0 +1,196 @@
+"""Run a policy of one search on a cluster: once for each condition of machines, or over the machines of a split.
+
+The search sees the machine, or the machines of a split, as a cluster of its own, in which GPUs that are not free are
+drained.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine import multi_machine
+from topoplace.engine.admission import MAX_SEARCHED_GPUS
+from topoplace.engine.effort import Effort
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
+from topoplace.kernels import WorkBudget
+from topoplace.topology.cluster_topology import ClusterTopology
+
+if TYPE_CHECKING:
+    from topoplace.engine.machines.machine_class import MachineClass
+    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.multi_machine import MachineSplit
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
+
+_LEAST_NODES = 1 << 15
+"""Nodes that a search on one machine, or for one split, may visit, however many there are."""
+
+
+class SearchRule(Protocol):
+    """A policy of one search, as the engine sees it."""
+
+    def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
+        """Yield the best placement of each set of GPUs on a small cluster, best first."""
+        ...
+
+    def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
+        """Return the sort key of a placement among those on other machines; smaller is better."""
+        ...
+
+    def decision_budget(self) -> WorkBudget:
+        """Return the limit on the nodes of all searches for one decision."""
+        ...
+
+
+def is_split(topology: Topology) -> bool:
+    """Return True if policies of one search decide machine by machine on this topology, which has several machines."""
+    return isinstance(topology, ClusterTopology) and topology.num_machines > 1
+
+
+def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
+    """Yield placements on different GPU sets, best first, ties by machine.
+
+    If the job fits a machine, they are on one machine each: the best of every machine, by `machine_order`, and the
+    others that `rule` finds on these machines. Otherwise they are over the fewest machines, the nearest in the network
+    first. effort: the work that all candidates after the first may take.
+    """
+    view = cluster.view(ClusterView)
+    request = view.exact_request(job)
+    if not 0 < request.size <= cluster.num_free:
+        return
+    found = None if request.anti_affine else _machine_options(rule, request, view).best()
+    if found is not None:
+        yield _numbered(view, *found)
+        yield from islice(_on_machines(rule, request, view, effort), 1, None)
+    elif not job.single_machine:
+        yield from _over_machines(rule, request, view)
+
+
+# ---- one machine ---------------------------------------------------------------------------------------------
+
+
+def _machine_options(rule: SearchRule, request: JobRequest, view: ClusterView) -> MachineOptions:
+    limit = rule.decision_budget().left
+    nodes = None if limit is None else max(_LEAST_NODES, limit // view.classes.num_machines)
+
+    def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
+        effort = Effort(WorkBudget(nodes))
+        return tuple(islice(_options(rule, request, machine_class, state, effort), 1))
+
+    def scores(_: MachineClass, option: Option) -> Mapping[str, float]:
+        placement: Placement = option.details
+        return placement.scores
+
+    def build() -> MachineOptions:
+        return MachineOptions(view.conditions(sees_jobs=False), request.whole_job, evaluate, scores)
+
+    return view.table((rule, request), build)
+
+
+def _options(
+    rule: SearchRule, request: JobRequest, machine_class: MachineClass, state: MachineState, effort: Effort
+) -> Iterator[Option]:
+    """Yield the ways to place the job on a machine in this state, best first."""
+    job = request.job
+    if (state.free & request.suitable(machine_class)).bit_count() < request.size:
+        return
+    machine = _with_free(machine_class.alone, set(members(state.free)))
+    for placement in rule.ranked(job, machine, effort):
+        order = rule.machine_order(job, placement, machine)
+        if len(request.memory_limits) > 1:
+            order = (max(machine_class.gpus[gpu].memory_gb or 0.0 for gpu in placement.gpus), *order)
+        yield Option(order, placement.gpus, 0.0, placement)
+
+
+def _on_machines(
+    rule: SearchRule, request: JobRequest, view: ClusterView, effort: Effort
+) -> Iterator[Placement]:
+    """Yield every placement on one machine, best first; a machine is searched further once its best one is yielded."""
+    conditions = view.conditions(sees_jobs=False)
+    entries: list[tuple[tuple[float, ...], int, int, Choice, Iterator[Option]]] = []
+    best = _machine_options(rule, request, view).ranked()
+    following = next(best, None)
+    while entries or following:
+        while following and (not entries or (following[1].option.order, following[0]) < entries[0][:2]):
+            machine, choice = following
+            found = _options(rule, request, *conditions.of_machine(machine), effort)
+            others: Iterator[Option] = islice(found, 1, None)
+            heapq.heappush(entries, (choice.option.order, machine, len(entries), choice, others))
+            following = next(best, None)
+        _, machine, number, choice, others = entries[0]
+        yield _numbered(view, machine, choice)
+        option = next(others, None)
+        if option is None:
+            heapq.heappop(entries)
+        else:
+            choice = Choice(option, option.details.scores)
+            heapq.heapreplace(entries, (option.order, machine, number, choice, others))
+
+
+def _numbered(view: ClusterView, machine: int, choice: Choice) -> Placement:
+    """Return the placement by a choice on a machine, in the numbers of the cluster."""
+    return _moved(choice.option.details, view.classes.gpus_of[machine], view)
+
+
+# ---- several machines ----------------------------------------------------------------------------------------
+
+
+def _over_machines(rule: SearchRule, request: JobRequest, view: ClusterView) -> Iterator[Placement]:
+    """Yield the best placement over the machines of each split, the nearest machines first."""
+    limit = rule.decision_budget().left
+    nodes = None if limit is None else max(_LEAST_NODES, limit // multi_machine.MAX_SPLITS)
+    fabric, seen = view.cluster.topology.fabric, set[frozenset[int]]()
+    for most_memory_gb in request.memory_limits:
+        offers = multi_machine.offers_now(request, view, most_memory_gb)
+        splits = multi_machine.nearest(offers, request.size, fabric, anti_affine=request.anti_affine)
+        for split in islice(splits, multi_machine.MAX_SPLITS):
+            for placement in _over(rule, request, split, view, Effort(WorkBudget(nodes))):
+                if frozenset(placement.gpus) not in seen:
+                    seen.add(frozenset(placement.gpus))
+                    yield placement
+
+
+def _over(
+    rule: SearchRule, request: JobRequest, split: MachineSplit, view: ClusterView, effort: Effort
+) -> Iterator[Placement]:
+    topology = view.cluster.topology
+    assert isinstance(topology, ClusterTopology)
+    machines = sorted(split)
+    numbers = [gpu for machine, _ in machines for gpu in view.classes.gpus_of[machine]]
+    if len(numbers) > MAX_SEARCHED_GPUS:
+        raise ValueError(
+            f"the job needs machines with {len(numbers)} GPUs, more than this policy searches at once "
+            f"(at most {MAX_SEARCHED_GPUS})"
+        )
+    offered = set(multi_machine.numbered(machines, view))
+    part = topology.part([machine for machine, _ in machines])
+    small = _with_free(part, {i for i, gpu in enumerate(numbers) if gpu in offered})
+    for placement in islice(rule.ranked(request.job, small, effort), 1):
+        yield _moved(placement, numbers, view)
+
+
+def _with_free(topology: Topology, free: set[int]) -> Cluster:
+    """Return a cluster of this topology in which the GPUs in `free` are free and all others drained."""
+    cluster = Cluster(topology)
+    for gpu in range(topology.num_gpus):
+        if gpu not in free:
+            cluster.drain(gpu)
+    return cluster
+
+
+def _moved(placement: Placement, numbers: Sequence[int], view: ClusterView) -> Placement:
+    """Return a placement of a small cluster on the GPUs with these numbers of the whole cluster.
+
+    It is not called optimal, as the search has seen only some machines.
+    """
+    gpus = tuple([numbers[gpu] for gpu in placement.gpus])
+    return replace(placement, gpus=gpus, topology=view.cluster.topology, optimal=False)
