@@ -9,7 +9,7 @@ import pytest
 
 import topoplace as tp
 from topoplace import kernels
-from topoplace.engine import policy as engine_policy
+from topoplace.engine import effort
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget, best_subgraph
 from topoplace.policies import SearchPolicy
@@ -114,7 +114,7 @@ def test_the_searches_of_any_policy_are_counted() -> None:
     cluster = tp.Cluster(tp.Topology.cluster([tp.machines.get("dgx-a100")] * 4))
     explained = policy.explain(tp.JobGraph.independent(16), cluster, top=1 << 30)
     assert not explained.complete
-    assert policy.calls <= 1 + policy.num_ranking_nodes // engine_policy._LEAST_NODES
+    assert policy.calls <= 1 + policy.num_ranking_nodes // effort._LEAST_NODES
 
 
 def test_a_budget_is_shared_by_searches() -> None:
@@ -144,11 +144,11 @@ def test_few_of_many_gpus_are_searched_in_a_graph_of_their_own(monkeypatch: pyte
         return search(pattern, target, **options)
 
     monkeypatch.setattr(kernels, "best_subgraph", noted)
-    machine = tp.machines.get("dgx1-v100")
-    large = tp.Cluster(tp.Topology.cluster([machine] * 65))
-    large.allocate("busy", [1, 2, 8, 9])
-    small = tp.Cluster(tp.Topology.cluster([machine] * 64))
-    small.allocate("busy", [1, 2, 8, 9])
+    speeds = np.random.default_rng(3).integers(1, 9, (520, 520)).astype(float)
+    speeds = np.triu(speeds, 1) + np.triu(speeds, 1).T
+    large, small = (tp.Cluster(tp.Topology.from_matrix(speeds[:size, :size])) for size in (520, 512))
+    for cluster in (large, small):
+        cluster.allocate("busy", [1, 2, 8, 9])
     policy = tp.policies.get("baseline")
     for job in (tp.JobGraph.ring(6), tp.JobGraph.allreduce(9), tp.JobGraph.clique(5)):
         sizes.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
@@ -118,6 +118,11 @@ class Hosts:
     def is_drained(self, machine: int) -> bool:
         """Return True if the machine with this number accepts no new processes."""
         return self._state.is_machine_drained(machine)
+
+    def left(self, machine: int) -> HostResources:
+        """Return what is free on the machine with this number, nothing if it is drained; `resources` must be known."""
+        cpus, free_megabytes, drives = (0, 0, 0) if self.is_drained(machine) else self.free[machine].tolist()
+        return replace(self.resources[machine], cpus=cpus, memory_gb=free_megabytes / 1000, drives=drives)
 
     def pool_of(self) -> NDArray[np.int32]:
         """Return the pool number of each machine, (machines,): equal if their GPUs are local to each other."""

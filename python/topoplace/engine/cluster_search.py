@@ -7,7 +7,7 @@ drained.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -23,16 +23,22 @@ from topoplace.kernels import WorkBudget
 from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
+    from topoplace.cluster.hosts import HostResources
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import MachineState
-    from topoplace.engine.multi_machine import MachineSplit
+    from topoplace.engine.multi_machine import MachineOffer
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.topology.fabric import Fabric
     from topoplace.topology.topology import Topology
 
 _LEAST_NODES = 1 << 15
 """Nodes that a search on one machine, or for one split, may visit, however many there are."""
+
+
+_MOST_GPUS = 512
+"""Most GPUs that are searched together if the job has no embedding in those of any split."""
 
 
 class SearchRule(Protocol):
@@ -72,7 +78,7 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
         yield _numbered(view, *found)
         yield from islice(_on_machines(rule, request, view, effort), 1, None)
     elif not job.single_machine:
-        yield from _over_machines(rule, request, view)
+        yield from _over_machines(rule, request, view, effort)
 
 
 # ---- one machine ---------------------------------------------------------------------------------------------
@@ -144,43 +150,75 @@ def _numbered(view: ClusterView, machine: int, choice: Choice) -> Placement:
 # ---- several machines ----------------------------------------------------------------------------------------
 
 
-def _over_machines(rule: SearchRule, request: JobRequest, view: ClusterView) -> Iterator[Placement]:
-    """Yield the best placement over the machines of each split, the nearest machines first."""
+def _over_machines(
+    rule: SearchRule, request: JobRequest, view: ClusterView, effort: Effort
+) -> Iterator[Placement]:
+    """Yield placements over the fewest machines, the nearest first; later ones avoid the machines of earlier ones.
+
+    If the job has no placement there, try all machines together, provided that they are few enough to search.
+    """
     limit = rule.decision_budget().left
     nodes = None if limit is None else max(_LEAST_NODES, limit // multi_machine.MAX_SPLITS)
-    fabric, seen = view.cluster.topology.fabric, set[frozenset[int]]()
+    fabric = view.cluster.topology.fabric
+
+    def over(machines: Iterable[int]) -> Iterator[Placement]:
+        return islice(_over(rule, request, sorted(machines), view, Effort(WorkBudget(nodes))), 1)
+
+    used: set[int] = set()
     for most_memory_gb in request.memory_limits:
-        offers = multi_machine.offers_now(request, view, most_memory_gb)
-        splits = multi_machine.nearest(offers, request.size, fabric, anti_affine=request.anti_affine)
+        for machines in _disjoint(
+            request, multi_machine.offers_now(request, view, most_memory_gb), fabric, used
+        ):
+            for placement in over(machines):
+                used |= machines
+                yield placement
+                effort.complete = False  # of each split, only the best set of GPUs is looked for
+    offers = multi_machine.offers_now(request, view)
+    if not used and request.size <= sum(offer.usable.bit_count() for offer in offers) <= _MOST_GPUS:
+        yield from over(offer.machine for offer in offers)
+
+
+def _disjoint(
+    request: JobRequest, offers: Sequence[MachineOffer], fabric: Fabric | None, used: set[int]
+) -> Iterator[set[int]]:
+    """Yield the machines of splits, the nearest first, none of which is in `used`; the caller adds what it uses."""
+    found = -1
+    while found < len(used):
+        found = len(used)
+        unused = [offer for offer in offers if offer.machine not in used]
+        splits = multi_machine.nearest(unused, request.size, fabric, anti_affine=request.anti_affine)
         for split in islice(splits, multi_machine.MAX_SPLITS):
-            for placement in _over(rule, request, split, view, Effort(WorkBudget(nodes))):
-                if frozenset(placement.gpus) not in seen:
-                    seen.add(frozenset(placement.gpus))
-                    yield placement
+            machines = {machine for machine, _ in split}
+            if machines.isdisjoint(used):
+                yield machines
 
 
 def _over(
-    rule: SearchRule, request: JobRequest, split: MachineSplit, view: ClusterView, effort: Effort
+    rule: SearchRule, request: JobRequest, machines: Sequence[int], view: ClusterView, effort: Effort
 ) -> Iterator[Placement]:
-    topology = view.cluster.topology
-    assert isinstance(topology, ClusterTopology)
-    machines = sorted(split)
-    numbers = [gpu for machine, _ in machines for gpu in view.classes.gpus_of[machine]]
+    """Yield the best placements over these machines."""
+    cluster = view.cluster
+    numbers = [gpu for machine in machines for gpu in view.classes.gpus_of[machine]]
     if len(numbers) > MAX_SEARCHED_GPUS:
         raise ValueError(
             f"the job needs machines with {len(numbers)} GPUs, more than this policy searches at once "
             f"(at most {MAX_SEARCHED_GPUS})"
         )
-    offered = set(multi_machine.numbered(machines, view))
-    part = topology.part([machine for machine, _ in machines])
-    small = _with_free(part, {i for i, gpu in enumerate(numbers) if gpu in offered})
-    for placement in islice(rule.ranked(request.job, small, effort), 1):
+    assert isinstance(cluster.topology, ClusterTopology)
+    free, _ = cluster.occupants(numbers)
+    chosen = set(free)
+    small = _with_free(
+        cluster.topology.part(machines),
+        {i for i, gpu in enumerate(numbers) if gpu in chosen},
+        [cluster.hosts.left(machine) for machine in machines] if cluster.hosts.resources else None,
+    )
+    for placement in rule.ranked(request.job, small, effort):
         yield _moved(placement, numbers, view)
 
 
-def _with_free(topology: Topology, free: set[int]) -> Cluster:
+def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources] | None = None) -> Cluster:
     """Return a cluster of this topology in which the GPUs in `free` are free and all others drained."""
-    cluster = Cluster(topology)
+    cluster = Cluster(topology, hosts)
     for gpu in range(topology.num_gpus):
         if gpu not in free:
             cluster.drain(gpu)

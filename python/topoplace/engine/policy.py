@@ -194,9 +194,9 @@ class SearchPolicy(ABC):
         return f"{type(self).__name__}()"
 
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
-        """Yield the best placement of each GPU set of the whole cluster, by GPU memory if the job asks for it, best first.
+        """Yield the best placement of each GPU set of a small cluster, best first, by GPU memory if the job states it.
 
-        The cluster must be small: the search looks at all pairs of its GPUs.
+        The search looks at all pairs of GPUs, whatever machines they are on.
         """
         limits = memory_limits(job, cluster.topology)
         seen: set[frozenset[int]] = set()

@@ -188,6 +188,17 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     return total
 
 
+def free_beside(gpus: Sequence[int], topology: Topology, free: Iterable[int]) -> Iterable[int]:
+    """Return the GPUs of `free` on the machines of `gpus`; all of them if no fabric joins several machines.
+
+    What a placement takes from other machines is nothing, and summing over all pairs of a cluster takes long.
+    """
+    if topology.fabric is None or topology.num_machines == 1:
+        return free
+    machines = set(topology.machine_of[list(gpus)].tolist())
+    return [gpu for gpu in free if topology.machine_of[gpu] in machines]
+
+
 def scores_of(
     job: JobGraph,
     gpus: Sequence[int],
@@ -198,7 +209,8 @@ def scores_of(
     """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a part of the `free` GPUs.
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
-    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0. model: the
+    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on jobs of this size, else 0.0. If a fabric
+    joins several machines, preserved_bandwidth is that of the machines of `gpus` alone: see `free_beside`. model: the
     model of effective bandwidth, by default that with MAPA's coefficients. ValueError unless `gpus` are different GPUs,
     one per task.
     """
@@ -206,7 +218,7 @@ def scores_of(
     return {
         **link_scores(job.edges, gpus, topology, model),
         "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
-        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free),
+        "preserved_bandwidth": preserved_bandwidth(gpus, topology, free_beside(gpus, topology, free)),
     }
 
 

@@ -14,6 +14,7 @@ from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBand
 from topoplace.objectives.links import (
     aggregated_bandwidth,
     bottleneck_bandwidth,
+    free_beside,
     link_counts,
     preserved_bandwidth,
 )
@@ -142,7 +143,9 @@ RECOMPUTED: Final[dict[str, Score]] = {
         *link_counts(job, placement.gpus, cluster.topology)
     ),
     "preserved_bandwidth": lambda placement, job, cluster, model: preserved_bandwidth(
-        placement.gpus, cluster.topology, cluster.free_gpus()
+        placement.gpus,
+        cluster.topology,
+        free_beside(placement.gpus, cluster.topology, cluster.free_gpus()),
     ),
     "effective_bandwidth_extrapolated": lambda placement, job, cluster, model: float(
         job.num_tasks not in FITTED_TASKS
