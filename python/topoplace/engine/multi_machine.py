@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from contextlib import suppress
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+
 from topoplace import kernels
-from topoplace.engine.admission import MAX_SEARCHED_GPUS
+from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
+from topoplace.engine.gpu_sets.partition_unions import largest_union
 from topoplace.engine.machine_class import Mask, finite, mask_of, members
 from topoplace.engine.machine_state import MachineState
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels import WorkBudget
 from topoplace.objectives.utility import communication_cost
 
 if TYPE_CHECKING:
@@ -20,6 +26,10 @@ if TYPE_CHECKING:
 
 _MAX_SPLITS = 16
 """Maximum number of splits over machines that are tried per job."""
+_MAX_NODES = 200_000
+"""Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
+_MAX_EMBEDDED = 512
+"""GPUs among which such a search looks at most, unless the job is larger."""
 
 
 class MachineOffer(NamedTuple):
@@ -79,21 +89,53 @@ class SplitRule(Protocol):
 
 
 def candidates(
-    rule: SplitRule, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
 ) -> Iterator[Sequence[int]]:
     """Yield candidate assignments (the GPU of each task), best first: up to 16 by `rule`, then one more.
 
     The last one is the mapping of lowest communication cost found onto all offered GPUs, without regard to machines. It
-    is omitted for anti-affine jobs, with fixed partitions, and for more than 4096 GPUs. most_memory_gb: limit on the
-    memory of each GPU, GB.
+    is omitted for anti-affine jobs, with fixed partitions, and for more than 4096 GPUs. The GPUs may be no legal union
+    of partitions, and tasks that communicate may have no path; then try `connected_assignment`.
     """
-    states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
-    offers = _offers(rule, request, view, states, most_memory_gb)
     yield from islice(_assigned(rule, request, view, offers), _MAX_SPLITS)
     anywhere = _numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
     free_choice = not request.job.anti_affinity and not any(offer.partitions for offer in offers)
     if free_choice and request.size <= len(anywhere) <= MAX_SEARCHED_GPUS:
         yield least_communication(request, anywhere, view)
+
+
+def connected_assignment(
+    request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+) -> Sequence[int] | None:
+    """Return a legal assignment in which all tasks that communicate have a path, found by exact search, else None.
+
+    The search ends after a counted number of steps, and looks at no more than 512 GPUs at once, or the job's size.
+    """
+    if _room(offers, request) < request.size:
+        return None
+    job, topology, budget = request.job, view.cluster.topology, WorkBudget(_MAX_NODES)
+    limits = np.zeros(view.classes.num_machines, dtype=np.int64)
+    limits[[offer.machine for offer in offers]] = [offer.max_tasks for offer in offers]
+    gpus = sorted(_numbered([(offer.machine, offer.usable) for offer in offers], view))
+    separate = ((found, frozenset[int]()) for found in candidate_gpu_sets_among(job, topology, gpus, limits))
+    for among, required in chain(separate, joined_gpu_sets_among(job, topology, gpus, limits)):
+        others = sorted(among - required)[: max(_MAX_EMBEDDED, request.size) - len(required)]
+        chosen = sorted(required.union(others))
+        if len(chosen) < request.size or budget.spent:
+            continue
+        nearness = 1 / (1 + view.classes.distances(chosen, topology))
+        np.fill_diagonal(nearness, 0.0)
+        with suppress(SearchTimeoutError):
+            found = kernels.best_subgraph(
+                job.graph,
+                nearness,
+                required=map(chosen.index, required),
+                max_nodes=_MAX_NODES // 10,
+                budget=budget,
+            )
+            if found is not None:
+                return [chosen[i] for i in found.vertices.tolist()]
+    return None
 
 
 def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
@@ -150,6 +192,17 @@ def _numbered(split: MachineSplit, view: ClusterView) -> list[int]:
     return [numbers[machine][local] for machine, mask in split for local in members(mask)]
 
 
+def offers_of(
+    rule: SplitRule, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
+) -> list[MachineOffer]:
+    """Return one offer for each machine that can take a part of the job now.
+
+    most_memory_gb: limit on the memory of each GPU, GB.
+    """
+    states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
+    return _offers(rule, request, view, states, most_memory_gb)
+
+
 def _offers(
     rule: SplitRule,
     request: JobRequest,
@@ -167,6 +220,18 @@ def _offers(
         if max_tasks and (partitions or not machine_class.partitions):
             offers.append(MachineOffer(machine, usable, partitions, max_tasks))
     return offers
+
+
+def _room(offers: Sequence[MachineOffer], request: JobRequest) -> int:
+    """Return the number of GPUs, up to the job's size, that the offers together have for it."""
+    if request.anti_affine:
+        return len(offers)
+    whole = sum(offer.max_tasks for offer in offers if not offer.partitions)
+    groups = [
+        [(part.bit_count(), part) for part in offer.partitions if part.bit_count() <= offer.max_tasks]
+        for offer in offers
+    ]
+    return min(request.size, whole + largest_union(groups, request.size))
 
 
 # ---- which machines ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topoplace.engine.admission import candidate_gpu_sets_among
+from topoplace.engine.admission import candidate_gpu_sets_among, joined_gpu_sets_among
 from topoplace.jobs.network_profile import traffic
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
@@ -19,6 +19,7 @@ from topoplace.policies.drmaestro.phases import WAITS, Builder
 if TYPE_CHECKING:
     from topoplace.engine.free_resources import FreeResources
     from topoplace.engine.plan import QueuedJob
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
     from topoplace.policies.drmaestro.network import NetworkLoad
     from topoplace.topology.topology import Topology
@@ -245,19 +246,29 @@ class Decision:
         return self.costs.wait(np.array([job.waited for job in jobs]))
 
     def _partition(self, job: Candidate) -> bool:
-        """Assign to the job, on a cluster with fixed partitions, the first candidate GPU set that `_fits` accepts.
+        """Assign to the job, on a cluster with fixed partitions, the first choice of GPUs that `_fits` accepts.
 
         Return False if there is none. Jobs that need drives, or no GPU, are not considered.
         """
         asked = job.needs.job
-        free: list[int] = np.flatnonzero(self.free.free_mask).tolist()
         if asked.drives or not asked.num_tasks:
             return False
-        return any(
-            self._fits(job, sorted(gpu_set)[: asked.num_tasks])
-            for gpu_set in candidate_gpu_sets_among(asked, self.topology, free)
-            if len(gpu_set) >= asked.num_tasks
-        )
+        return any(self._fits(job, gpus) for choice in self._choices(asked) for gpus in self._orders(choice))
+
+    def _choices(self, asked: JobGraph) -> Iterator[list[int]]:
+        """Yield the lowest GPUs of each set that the job may get: of one set first, then joined with partitions."""
+        free: list[int] = np.flatnonzero(self.free.free_mask).tolist()
+        for gpus in candidate_gpu_sets_among(asked, self.topology, free):
+            if len(gpus) >= asked.num_tasks:
+                yield sorted(gpus)[: asked.num_tasks]
+        for gpus, required in joined_gpu_sets_among(asked, self.topology, free):
+            yield sorted(required.union(sorted(gpus - required)[: asked.num_tasks - len(required)]))
+
+    def _orders(self, gpus: list[int]) -> Iterator[list[int]]:
+        """Yield the GPUs ascending, but with those of each of their machines first, where the first process runs."""
+        own = self.free.columns.machine_list
+        for first in dict.fromkeys(own[gpu] for gpu in gpus):
+            yield sorted(gpus, key=lambda gpu: (own[gpu] != first, gpu))
 
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
         """Assign to the job these GPUs, with each process on the machine of its first GPU.
@@ -270,11 +281,10 @@ class Decision:
         wanted = np.zeros_like(self.free.hosts[:, :2])
         for host, bundle in zip(hosts, bundles, strict=True):
             wanted[host] += bundle.needs
-        remote = any(own[gpu] not in hosts for gpu in gpus)
-        if (wanted > self.free.hosts[:, :2])[hosts].any() or (remote and job.needs.gpus_local):
+        if (wanted > self.free.hosts[:, :2])[hosts].any():
             return False
         job.gpus, job.hosts = gpus, hosts
-        return self.topology.is_legal(gpus)
+        return not (job.needs.gpus_local and self._remote(job)) and self.topology.is_legal(gpus)
 
     # ---- results -------------------------------------------------------------------------------------------
 

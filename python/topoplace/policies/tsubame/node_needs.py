@@ -56,7 +56,7 @@ class NodeNeeds:
                 self.suits &= columns.memory_gb <= most_memory_gb
             self._suits_gpu = self.suits[columns.make_of]
         # With partitions, a larger request may fit though a smaller one does not, so only equal sizes are compared.
-        size = self.gpus if columns.partitions_of else None
+        size = (self.nodes, self.gpus) if columns.partitions_of else None
         self.flavour: Hashable = (job.gpu_model, job.gpu_memory_gb, self.gpus_local, size)
         self.amounts: Amounts = (self.nodes, self.gpus, self.cpus, self.megabytes)
         self._host_shares: dict[int, HostShare] = {}
@@ -117,16 +117,16 @@ class NodeNeeds:
         suits = self._suits_gpu
         return [gpu for gpu in among if free.is_free[gpu] and (suits is None or suits[gpu])][:count]
 
-    def _partition(self, machine: int, free: FreeResources) -> tuple[int, ...] | None:
-        """Return the machine's first free partition (a fixed GPU set) that fits, else None.
+    def partitions(self, machine: int, free: FreeResources) -> Iterator[tuple[int, ...]]:
+        """Yield each partition (fixed GPU set) of a machine whose GPUs are all free and meet the requirements."""
+        suits = self._suits_gpu
+        for part in free.columns.partitions_of.get(machine, ()):
+            if all(free.is_free[gpu] and (suits is None or suits[gpu]) for gpu in part):
+                yield part
 
-        It must have exactly the number of GPUs of a node, all of which meet the job's requirements.
-        """
-        for part in free.columns.partitions_of[machine]:
-            suits = self._suits_gpu is None or all(self._suits_gpu[gpu] for gpu in part)
-            if len(part) == self.gpus and suits and all(free.is_free[gpu] for gpu in part):
-                return part
-        return None
+    def _partition(self, machine: int, free: FreeResources) -> tuple[int, ...] | None:
+        """Return the first of the machine's `partitions` with exactly the number of GPUs of a node, else None."""
+        return next((part for part in self.partitions(machine, free) if len(part) == self.gpus), None)
 
 
 class Refused:
