@@ -152,6 +152,9 @@ class Cluster:
         job: the job graph, by default that of a `Placement`, else none; policies use it to predict interference.
 
         Raises AllocationError, and changes nothing, in these cases:
+        - The placement is on a topology that does not equal the cluster's. A placement on the very object
+        `cluster.topology` takes no time to check; the first one on any other object, as after pickling, takes
+        time proportional to the topology.
         - The job already holds GPUs or host resources, or gets nothing.
         - The job graph has another number of tasks than there are GPUs.
         - A GPU is unknown, listed twice, drained, or held by another job.
@@ -326,11 +329,13 @@ class Cluster:
         return _checks.integer(gpu, what, AllocationError, low=0, high=self._topology.num_gpus - 1)
 
     def _checked_gpus(self, placement: Placement | Sequence[int]) -> tuple[int, ...]:
-        if isinstance(placement, Placement) and placement.topology is self._topology:
+        if isinstance(placement, Placement):
             gpus = placement.gpus  # checked when it was made
+            if placement.topology is not self._topology and placement.topology != self._topology:
+                where = f"{placement.topology.name!r}, not on the cluster's {self._topology.name!r}"
+                raise AllocationError(f"placement.topology: the placement is on {where}")
         else:
-            given = placement.gpus if isinstance(placement, Placement) else placement
-            listed = _checks.sequence(given, "gpus", AllocationError)
+            listed = _checks.sequence(placement, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
         if gpus and not self._topology.is_legal(gpus):
             raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")

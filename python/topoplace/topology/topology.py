@@ -603,7 +603,9 @@ class Topology:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return self._digest == other._digest if isinstance(other, Topology) else NotImplemented
+        if not isinstance(other, Topology):
+            return NotImplemented
+        return hash(self) == hash(other) and self._digest == other._digest
 
     def __hash__(self) -> int:
         return hash(
