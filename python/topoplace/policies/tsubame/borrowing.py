@@ -24,14 +24,15 @@ def can_lend(needs: NodeNeeds, free: FreeResources, hosts: Ints, count: int) -> 
 
 
 def take_nodes(
-    needs: NodeNeeds, free: FreeResources, hosts: list[int]
+    needs: NodeNeeds, free: FreeResources, hosts: list[int], cpus: list[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Take one node on each of the machines `hosts` from the free resources.
+    """Take one node on each of the machines `hosts`, with so many CPUs, from the free resources.
 
     Returns the GPUs of all nodes, node after node, and those among them that are remote: outside the pool of their
     node's machine. The machines must be different, and each must have what a node needs, including GPUs it can borrow.
     """
-    free.hosts[hosts, :2] -= (needs.cpus, needs.megabytes)
+    free.hosts[hosts, 0] -= cpus
+    free.hosts[hosts, 1] -= needs.megabytes
     free.has_job[hosts] = True
     blocks = [needs.pick(free, host, needs.gpus) for host in hosts]
     own = list(chain.from_iterable(blocks))
