@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
+from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
 from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
@@ -64,12 +65,11 @@ def candidate_gpu_sets_among(
         return []
     gpus = _suitable(job, topology, gpus, most_memory_gb)
     if _is_apart(job):
-        alone = [gpu for gpu in _hosted(job, gpus, topology, limits) if topology.is_legal((gpu,))]
-        return [frozenset(min(group) for group in _by_machine(alone, topology).values())]
+        return [frozenset(found) for found in one_per_machine(_alone(topology, gpus, limits), topology)]
     whole, parts = _divided(job, topology, gpus, limits)
     exact = [part for part in parts if len(part) == job.num_tasks]
     if job.single_machine:
-        exact = [part for part in exact if len(_by_machine(part, topology)) == 1]
+        exact = [part for part in exact if len(by_machine(part, topology)) == 1]
     return [*_whole_gpu_sets(job, topology, whole), *exact]
 
 
@@ -302,26 +302,29 @@ def _hosted(job: JobGraph, gpus: Sequence[int], topology: Topology, limits: Limi
     if limits is None:
         return gpus
     most = np.where(limits < job.num_tasks, limits, len(gpus)).tolist()
-    groups = _by_machine(gpus, topology)
+    groups = by_machine(gpus, topology)
     return sorted(gpu for machine, group in groups.items() for gpu in group[: most[machine]])
 
 
 def _whole_gpu_sets(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
     if job.single_machine and topology.num_machines > 1:
-        return [frozenset(group) for group in _by_machine(gpus, topology).values()]
+        return [frozenset(group) for group in by_machine(gpus, topology).values()]
     return [frozenset(gpus)]
-
-
-def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[int]]:
-    groups: dict[int, list[int]] = {}
-    machine_of = topology.machine_of
-    for gpu in gpus:
-        groups.setdefault(int(machine_of[gpu]), []).append(gpu)
-    return groups
 
 
 def _is_apart(job: JobGraph) -> bool:
     return job.anti_affinity and job.num_tasks > 1
+
+
+def _alone(topology: Topology, gpus: Sequence[int], limits: Limits) -> list[int]:
+    """Return those of `gpus` that a job may get without another GPU of the machine, where it can host a task."""
+    hosting = None if limits is None else frozenset(np.flatnonzero(limits).tolist())
+    machine_of = topology.machine_of
+    return [
+        gpu
+        for gpu in gpus
+        if (hosting is None or int(machine_of[gpu]) in hosting) and topology.is_legal((gpu,))
+    ]
 
 
 def _may_join(job: JobGraph, topology: Topology) -> bool:

@@ -90,9 +90,9 @@ class MachinePolicy(ABC):
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
 
-        gpus: at least one GPU per task.
+        gpus: at least one GPU per task. An anti-affine job gets at most one of each machine.
         """
-        return gpus[: request.size]
+        return multi_machine.lowest_gpus(request, gpus, view)
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
         """Return the most tasks of the job that a machine in this state may have; its CPUs and memory limit them."""

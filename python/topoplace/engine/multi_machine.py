@@ -12,6 +12,7 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
+from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
 from topoplace.engine.gpu_sets.partition_unions import largest_union
 from topoplace.engine.machine_class import Mask, finite, mask_of, members
 from topoplace.engine.machine_state import MachineState
@@ -61,9 +62,19 @@ class MachineOffer(NamedTuple):
         few = count == 1 or self.max_tasks < self.usable.bit_count()
         return mask_of(islice(members(self.usable), min(count, self.max_tasks))) if few else self.usable
 
+    @property
+    def single_gpus(self) -> Mask:
+        """The GPUs of which a job may get one alone."""
+        return (
+            sum(part for part in self.partitions if part & part - 1 == 0) if self.partitions else self.usable
+        )
+
 
 MachineSplit = list[tuple[int, Mask]]
-"""The machines that share a job, each with its offered GPUs; together at least one GPU per task."""
+"""The machines that share a job, each with its offered GPUs; together at least one GPU per task.
+
+For an anti-affine job, these are one machine per task, each with the GPUs of which it may get one.
+"""
 States = Iterable[tuple[int, MachineState]]
 
 
@@ -77,7 +88,10 @@ class SplitRule(Protocol):
         ...
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task, chosen from `gpus` of several machines; there is at least one GPU per task."""
+        """Return the GPU of each task, chosen from `gpus` of several machines, at least one per task.
+
+        An anti-affine job gets at most one of each machine.
+        """
         ...
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
@@ -141,8 +155,24 @@ def connected_assignment(
 def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
     """Return the GPU of each task, chosen from `gpus` for the lowest communication cost that a heuristic finds.
 
-    gpus: at least one GPU per task, on any machines. A job without edges gets the first ones.
+    gpus: at least one GPU per task, on any machines. A job without edges gets the first ones. An anti-affine job gets
+    at most one of each machine, the best of the sets of `one_per_machine`.
     """
+    if not request.anti_affine:
+        return _least_communication(request, gpus, view)
+    topology = view.cluster.topology
+    orders = (_least_communication(request, one, view) for one in one_per_machine(sorted(gpus), topology))
+    return min(orders, key=lambda order: communication_cost(request.job, order, topology))
+
+
+def lowest_gpus(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+    """Return the GPU of each task, the first of `gpus`, or for an anti-affine job the first of each machine."""
+    if request.anti_affine:
+        gpus = [group[0] for group in by_machine(gpus, view.cluster.topology).values()]
+    return gpus[: request.size]
+
+
+def _least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
     if not request.job.edges:
         return gpus[: request.size]
     distance = finite(view.classes.distances(gpus, view.cluster.topology))
@@ -241,15 +271,15 @@ def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False
     """Return the split of a job that accepts offers in the given order until it has at least `size` GPUs, else None.
 
     A machine whose GPUs are only allocated in fixed partitions contributes its largest partition that does not exceed
-    the GPUs still needed. anti_affine: take one GPU from each machine.
+    the GPUs still needed. anti_affine: accept each offer for one GPU.
     """
     split: MachineSplit = []
     left = size
     for offer in offers:
-        mask = offer.gpus_for(1 if anti_affine else left)
+        mask = offer.single_gpus if anti_affine else offer.gpus_for(left)
         if mask:
             split.append((offer.machine, mask))
-            left -= min(left, mask.bit_count())
+            left -= 1 if anti_affine else min(left, mask.bit_count())
             if not left:
                 return split
     return None
