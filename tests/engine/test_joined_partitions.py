@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.engine.plan import QueuedJob
+from topoplace.policies import DRMaestro
 from topoplace.testing.reference import reference_place
 from topoplace.testing.strategies import job_graphs, partitioned_topologies, topologies
 
@@ -90,6 +91,20 @@ def test_sizes_that_add_up_in_one_way_only(name: str) -> None:
     refusal = tp.policies.get(name).explain(tp.JobGraph.independent(6), cluster).refusal
     assert refusal is not None
     assert refusal.permanent
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_machine_without_cpus_gives_no_partition_to_a_local_process(name: str, *, apart: bool) -> None:
+    single = replace(PLAIN, partitions=((0,), (1,)))
+    hosts = [tp.HostResources(cpus, 64.0) for cpus in (0, 4, 4)]
+    cluster = tp.Cluster(tp.Topology.cluster([single] * 3), hosts=hosts)
+    job = tp.JobGraph.independent(2).with_(cpus=4, processes=2, anti_affinity=apart)
+    policy = DRMaestro(disaggregate=False) if name == "drmaestro" else tp.policies.get(name)
+    placement = policy.place(job, cluster)
+    assert placement is not None
+    assert {gpu // 2 for gpu in placement.gpus} == {1, 2}
+    cluster.allocate("job", placement)
 
 
 @given(
