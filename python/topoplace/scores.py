@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from topoplace import _checks
 
-_FLOAT, _TEXT = {float}, {str}
+_PLAIN, _TEXT = {float, int}, {str}
 
 
 class Scores(dict[str, float]):
@@ -32,7 +32,7 @@ def checked_scores(given: object, error: _checks.Error) -> Scores:
     if not isinstance(given, dict):
         _checks.instance(given, Mapping, "scores", error)
     scores: Mapping[Any, Any] = given  # type: ignore[assignment]
-    if set(map(type, scores.values())) <= _FLOAT and set(map(type, scores)) <= _TEXT:
+    if set(map(type, scores.values())) <= _PLAIN and set(map(type, scores)) <= _TEXT:
         return Scores(scores)
     names = [_checks.text(name, "a name in scores", error) for name in scores]
     return Scores({name: _number(scores[name], name, error) for name in names})
