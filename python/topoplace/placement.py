@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from topoplace import _checks
 from topoplace.errors import AllocationError, warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.scores import checked_scores
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.launch import Environment, Servers
 
 _LIMIT = 1 << 30
+_NOTHING: tuple[()] = ()
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
@@ -77,13 +79,17 @@ class Placement:
                 _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
                 for i, gpu in enumerate(gpus)
             )
-        if not (gpus or self.hosts):
+        if not gpus and self.hosts is _NOTHING:
             raise AllocationError(f"gpus = {gpus} is empty")
         if len(set(gpus)) != len(gpus):
             twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
             raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
         object.__setattr__(self, "gpus", gpus)
-        if self.hosts or self.remote or self.drives:
+        object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
+        _checks.flag(self.optimal, "optimal", AllocationError)
+        if self.job is not None and type(self.job) is not JobGraph:
+            _checks.instance(self.job, JobGraph, "job", AllocationError)
+        if not (self.hosts is _NOTHING and self.remote is _NOTHING and self.drives is _NOTHING):
             self._check_hosts()
 
     @property
@@ -150,18 +156,34 @@ class Placement:
                 _checks.integer(share.machine, f"hosts[{i}].machine", AllocationError, low=0, high=last)
         if len(hosts) > max(len(self.gpus), 1):
             raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
-        remote = _checks.sequence(self.remote, "remote", AllocationError)
-        hashable = set(map(type, remote)) == {int}
-        own = set(self.gpus) if hashable else self.gpus
-        if strange := [gpu for gpu in remote if gpu not in own]:
-            raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
+        if not (self.gpus or hosts):
+            raise AllocationError("gpus = () is empty")
+        remote = self._checked_remote()
         if remote and not hosts:
             raise AllocationError(f"remote = {remote}: hosts must name the machines of the processes")
         drives = _checks.sequence(self.drives, "drives", AllocationError)
-        for i, machine in enumerate(drives):
+        drives = tuple(
             _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
+            for i, machine in enumerate(drives)
+        )
         for name, value in (("hosts", hosts), ("remote", remote), ("drives", drives)):
             object.__setattr__(self, name, value)
+
+    def _checked_remote(self) -> tuple[int, ...]:
+        remote = _checks.sequence(self.remote, "remote", AllocationError)
+        plain = set(map(type, remote)) <= {int}
+        own = set(self.gpus) if plain else self.gpus
+        if strange := [gpu for gpu in remote if gpu not in own]:
+            raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
+        if not plain:
+            last = self.topology.num_gpus - 1
+            remote = tuple(
+                _checks.integer(gpu, f"remote[{i}]", AllocationError, low=0, high=last)
+                for i, gpu in enumerate(remote)
+            )
+        if len(set(remote)) != len(remote):
+            raise AllocationError(f"remote = {remote} lists a GPU twice")
+        return remote
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.cluster.new_topology import new_numbers
 
 MACHINE = tp.machines.get("minsky")
 HOST = tp.HostResources(cpus=16, memory_gb=64.0, drives=1)
@@ -108,3 +111,93 @@ def test_any_order_of_machines_and_back(order: list[str], held: list[int]) -> No
         assert there.topology.gpus[gpu].machine == cluster.topology.gpus[old].machine
         assert there.topology.gpus[gpu].name == cluster.topology.gpus[old].name
     assert there.with_topology(cluster.topology).snapshot() == cluster.snapshot()
+
+
+@st.composite
+def clusters_of_machines(draw: st.DrawFn, names: list[str]) -> tp.Topology:
+    """Generate clusters of some machines in any order; GPUs may be broken, renamed, moved, or of unknown UUID."""
+    machines: dict[str, tp.Topology] = {}
+    free = draw(st.permutations("ABCDEFGHIJKL"))
+    for name in draw(st.permutations(names)):
+        gpus = [
+            replace(
+                gpu,
+                name=draw(st.sampled_from([gpu.name, f"other{gpu.index}"])),
+                uuid=draw(st.sampled_from([None, free.pop()])),
+                healthy=draw(st.booleans()),
+            )
+            for gpu in tp.Topology.from_links(2, [], machines=[name] * 2).gpus
+        ]
+        machines[name] = tp.Topology(tuple(gpus))
+    return tp.Topology.cluster(machines) if draw(st.booleans()) else joined(machines.values())
+
+
+def joined(machines: Iterable[tp.Topology]) -> tp.Topology:
+    """Return the machines as a topology that `Topology.cluster` did not make."""
+    gpus = [gpu for machine in machines for gpu in machine.gpus]
+    return tp.Topology(tuple(replace(gpu, index=i) for i, gpu in enumerate(gpus)))
+
+
+def numbers_one_by_one(old: tp.Topology, new: tp.Topology) -> dict[int, int]:
+    by_uuid = {gpu.uuid: gpu.index for gpu in new.gpus if gpu.uuid}
+    by_name = {(gpu.machine, gpu.name): gpu.index for gpu in new.gpus}
+    found: dict[int, int] = {}
+    for gpu in old.gpus:
+        there = by_uuid.get(gpu.uuid) if gpu.uuid else None
+        if there is None:
+            there = by_name.get((gpu.machine, gpu.name))
+            if there is not None and gpu.uuid and new.gpus[there].uuid:
+                there = None
+        if there is not None:
+            found[gpu.index] = there
+    return found
+
+
+@given(clusters_of_machines(["a", "b", "c"]), st.data())
+def test_gpus_are_found_as_if_each_were_looked_for(old: tp.Topology, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from("abcd"), min_size=1, unique=True))
+    for new in (data.draw(clusters_of_machines(names)), old.with_unhealthy([0])):
+        assert new_numbers(old, new) == numbers_one_by_one(old, new)
+
+
+@given(st.data(), st.sets(st.integers(0, 7), max_size=4), st.sets(st.integers(0, 7), max_size=4))
+def test_a_repair_is_as_if_all_jobs_were_allocated_anew(
+    data: st.DataObject, before: set[int], after: set[int]
+) -> None:
+    sound = topology("a", "b")
+    cluster = tp.Cluster(sound.with_unhealthy(sorted(before)), hosts=HOST)
+    free = list(data.draw(st.permutations(cluster.free_gpus())))
+    for number, size in enumerate(data.draw(st.lists(st.integers(1, 3), max_size=3))):
+        if gpus := [free.pop() for _ in range(min(size, len(free)))]:
+            shares = (tp.HostShare(number % 2, 1, 0.5),)
+            cluster.allocate(
+                f"job {number}", tp.Placement(tuple(gpus), topology=cluster.topology, hosts=shares)
+            )
+    for target in data.draw(st.lists(st.sampled_from([*range(8), "a"]), max_size=3)):
+        cluster.drain(target)
+    new, known = sound.with_unhealthy(sorted(after)), cluster.snapshot()
+    at_once, one_by_one = cluster.with_topology(new), cluster.with_topology(new, hosts=HOST)
+    assert at_once.snapshot() == one_by_one.snapshot()
+    assert at_once.topology is new
+    assert list(at_once.allocations) == list(cluster.allocations)
+    assert at_once.hosts.drained == one_by_one.hosts.drained == cluster.hosts.drained
+    for gpu in at_once.free_gpus()[:1]:
+        at_once.allocate("new", [gpu])
+    assert cluster.snapshot() == known
+
+
+def test_a_new_machine_among_many_is_found_without_looking_at_every_gpu() -> None:
+    names = [f"machine{i}" for i in range(200)]
+    cluster, wider = tp.Cluster(topology(*names)), topology(*names, "new")
+    looked_at = 0
+    whole = type(wider)._gpu
+
+    def counted(self: Any, *arguments: Any) -> tp.Gpu:
+        nonlocal looked_at
+        looked_at += 1
+        return whole(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(wider), "_gpu", counted)
+        assert cluster.with_topology(wider).num_free == 804
+    assert looked_at <= 8

@@ -373,9 +373,8 @@ def test_explain_names_what_is_missing() -> None:
     assert reason(tp.JobGraph.ring(5).with_(single_machine=True)).startswith(
         "never fits: needs 5 GPUs on one machine"
     )
-    assert reason(tp.JobGraph.independent(2).with_(anti_affinity=True)).startswith(
-        "never fits: anti_affinity"
-    )
+    apart = tp.JobGraph.independent(3).with_(anti_affinity=True)
+    assert reason(apart).startswith("never fits: needs 3 GPUs on different machines, the topology has 2")
     assert reason(tp.JobGraph.without_gpus(cpus=11)).startswith("never fits: a process needs 11 CPUs")
     explained = DRMaestro().explain(one_gpu(), cluster)
     assert explained.refusal is None
@@ -462,7 +461,7 @@ def check_start(
     topology, pool_of = cluster.topology, cluster.hosts.pool_of()
     machines = topology.machine_of[list(placement.gpus)].tolist()
     assert len(placement.gpus) == job.num_tasks
-    assert len(placement.hosts) == job.processes
+    assert len(placement.hosts) == (job.num_tasks if job.anti_affinity else job.processes)
     assert sum(share.cpus for share in placement.hosts) == (job.cpus or 0)
     assert sum(share.memory_gb for share in placement.hosts) == pytest.approx(job.memory_gb or 0.0)
     assert len(placement.drives) == job.drives
@@ -477,6 +476,7 @@ def check_start(
     assert sorted(placement.remote) == sorted(far)
     if job.anti_affinity:
         assert len(set(machines)) == len(machines)
+        assert job.num_tasks == 1 or [share.machine for share in placement.hosts] == machines
     if job.single_machine:
         assert set(machines) == {placement.hosts[0].machine}
     if not disaggregate:
@@ -499,6 +499,21 @@ def test_plans_never_give_anything_twice(
         assert not {job_id for job_id, _ in plan.start} & {job_id for job_id, _ in plan.reject}
         for job_id, _ in plan.start[::2]:
             cluster.release(job_id)
+
+
+@pytest.mark.parametrize("disaggregate", [True, False])
+@pytest.mark.parametrize("processes", [1, 2, 4])
+def test_tasks_apart_share_no_machine_in_any_way(processes: int, *, disaggregate: bool) -> None:
+    """Each task has a process of its own, on the machine of its GPU, however many processes the job states."""
+    cluster = tp.Cluster(firestones(5), HostResources(10, 512.0))
+    cluster.allocate("no GPU", [0, 1, 2, 3])
+    job = tp.JobGraph.ring(4).with_(cpus=8, memory_gb=8.0, processes=processes, anti_affinity=True)
+    placement = DRMaestro(disaggregate=disaggregate).place(job, cluster)
+    assert placement is not None
+    check_start(job, placement, cluster, disaggregate=False)
+    assert set(placement.hosts) == {tp.HostShare(machine, 2, 2.0) for machine in (1, 2, 3, 4)}
+    cluster.allocate("one machine less", [4, 5, 6, 7])
+    assert DRMaestro(disaggregate=disaggregate).place(job, cluster) is None
 
 
 def test_processes_stay_apart_when_one_of_them_has_to_try_again() -> None:

@@ -308,7 +308,7 @@ def test_processes_of_one_node_and_tasks_apart(name: str) -> None:
     cluster = cluster_of(3)
     together = tp.policies.get(name).place(job_of(3, 1, 2).with_(single_machine=True), cluster)
     assert together is not None
-    assert (together.gpus, together.hosts) == ((0, 1, 2), (tp.HostShare(0, 6, 3.0),))
+    assert (together.gpus, together.hosts) == ((0, 1, 2), (tp.HostShare(0, 2, 1.0),) * 3)
     apart = tp.policies.get(name).place(tp.JobGraph.ring(3).with_(anti_affinity=True), cluster)
     assert apart is not None
     assert apart.gpus == (0, 3, 6)
@@ -353,7 +353,7 @@ def test_a_drained_machine_neither_hosts_nor_lends() -> None:
         assert tp.policies.get(name).place(job_of(2, 1), cluster) is None
 
 
-def test_partitions_are_given_whole_and_not_lent() -> None:
+def test_partitions_are_given_and_lent_whole() -> None:
     machine = tp.Topology.from_links(4, [], 12.0)
     vm = replace(machine, partitions=[(0, 1), (2, 3), (0, 1, 2, 3)])
     cluster = tp.Cluster(tp.Topology.cluster({"vm": vm, "plain": machine}), hosts=HOST)
@@ -364,7 +364,62 @@ def test_partitions_are_given_whole_and_not_lent() -> None:
     three = policy.place(job_of(1, 3), cluster)
     assert three is not None
     assert three.gpus == (4, 5, 6)
-    assert policy.place(job_of(1, 5), cluster) is None
+    five = policy.place(job_of(1, 5), cluster)
+    assert five is not None
+    assert (five.gpus, five.remote) == ((0, 1, 2, 3, 4), (4,))  # 4 on "plain" would leave 1 to borrow
+    cluster.drain(7)
+    five = policy.place(job_of(1, 5), cluster)
+    assert five is not None
+    assert (five.gpus, five.remote) == ((4, 5, 6, 0, 1), (0, 1))
+    assert policy.place(job_of(1, 5).with_(single_machine=True), cluster) is None
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_cpus_are_counted_exactly(name: str) -> None:
+    """Of two nodes with 5 CPUs, one has 3: they fit two machines of 3 and 2 CPUs, whichever is first."""
+    job, policy = tp.JobGraph.ring(2).with_(processes=2, cpus=5), tp.policies.get(name)
+    for cpus in ((3, 2, 0), (2, 3, 1), (2, 2, 3), (1, 2, 3), (2, 0, 3)):
+        hosts = [tp.HostResources(own, 22.0) for own in cpus]
+        cluster = tp.Cluster(thin_nodes(3), hosts=hosts)
+        placement = policy.place(job, cluster)
+        assert placement is not None
+        assert sorted(share.cpus for share in placement.hosts) == [2, 3]
+        cluster.allocate("job", placement)
+    short = tp.Cluster(thin_nodes(3), hosts=tp.HostResources(2, 22.0))
+    refusal = policy.explain(job, short).refusal
+    assert refusal is not None
+    assert "2 nodes with 1 GPUs, 2 or 3 CPUs" in refusal.reason
+
+
+@pytest.mark.parametrize("name", QUEUES)
+@given(
+    tasks=st.integers(1, 6),
+    processes=st.integers(1, 6),
+    cpus=st.integers(0, 20),
+    memory=st.sampled_from([0.1, 1.0, 10.0]),
+    place=st.sampled_from([{}, {"single_machine": True}, {"anti_affinity": True}]),
+    have=st.lists(st.integers(0, 8), min_size=1, max_size=4),
+)
+def test_every_process_has_its_share(
+    name: str, tasks: int, processes: int, cpus: int, memory: float, place: dict[str, bool], have: list[int]
+) -> None:
+    """A job gets its exact CPUs, in as many processes as it has; it waits only if no machines have them."""
+    job = tp.JobGraph.independent(tasks).with_(processes=min(processes, tasks), cpus=cpus, memory_gb=memory)
+    job = job.with_(**place)
+    cluster = tp.Cluster(thin_nodes(len(have)), hosts=[tp.HostResources(own, 22.0) for own in have])
+    placement = tp.policies.get(name).place(job, cluster)
+    if placement is not None:
+        each = [share.cpus for share in placement.hosts]
+        assert sum(each) == cpus
+        assert max(each) - min(each) <= 1
+        assert len(each) == (tasks if job.anti_affinity else job.processes)
+        assert sum(share.memory_gb for share in placement.hosts) == pytest.approx(memory)
+        cluster.allocate("job", placement)
+        return
+    nodes = 1 if job.single_machine else tasks if job.anti_affinity else job.processes
+    more = [cpus // nodes + (i < cpus % nodes) for i in range(nodes)]
+    enough = all(own >= asked for own, asked in zip(sorted(have, reverse=True), more, strict=False))
+    assert tasks % nodes or nodes > len(have) or not enough or tasks // nodes > 3 or name == "r-queue"
 
 
 @pytest.mark.parametrize("name", QUEUES)

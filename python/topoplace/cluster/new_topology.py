@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.cluster.hosts import HostAllocation, HostResources, Hosts
 from topoplace.errors import AllocationError
 from topoplace.placement import HostShare, Placement
+from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
@@ -20,12 +21,19 @@ def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
     """Return the number in `new` of each GPU of `old` that is still there.
 
     GPUs are the same if they have the same UUID. If one of the two UUIDs is unknown, GPUs are the same if they have the
-    same name on machines of the same name.
+    same name on machines of the same name. GPUs are compared one by one only on machines where some GPU changed.
     """
-    by_uuid = {gpu.uuid: number for number, gpu in enumerate(new.gpus) if gpu.uuid}
-    by_name = {(gpu.machine, gpu.name): number for number, gpu in enumerate(new.gpus)}
+    before, after = _machines(old), _machines(new)
+    same = [name for name, machine in before.items() if name in after and after[name].key == machine.key]
     found: dict[int, int] = {}
-    for number, gpu in enumerate(old.gpus):
+    for name in same:
+        found.update(zip(before[name].gpus, after[name].gpus, strict=True))
+        del before[name], after[name]
+    others = [(number, new.gpus[number]) for machine in after.values() for number in machine.gpus]
+    by_uuid = {gpu.uuid: number for number, gpu in others if gpu.uuid}
+    by_name = {(gpu.machine, gpu.name): number for number, gpu in others}
+    for number in (number for machine in before.values() for number in machine.gpus):
+        gpu = old.gpus[number]
         there = by_uuid.get(gpu.uuid) if gpu.uuid else None
         if there is None:
             there = by_name.get((gpu.machine, gpu.name))
@@ -34,6 +42,37 @@ def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
         if there is not None:
             found[number] = there
     return found
+
+
+def keeps_numbers(old: Topology, new: Topology) -> bool:
+    """Return True if both have the same machines and GPUs in the same order; links and health may differ."""
+    if old.num_gpus != new.num_gpus or old.machine_names != new.machine_names:
+        return False
+    return _machines(old) == _machines(new)
+
+
+class _Machine(NamedTuple):
+    key: Hashable
+    """Names and UUIDs of the GPUs."""
+    gpus: Sequence[int]
+    """Their numbers."""
+
+
+def _machines(topology: Topology) -> dict[str, _Machine]:
+    """Return the machines of a topology by name; a cluster's machines are not looked at GPU by GPU."""
+    gpus_of = topology.gpus_of
+    if not isinstance(topology, ClusterTopology):
+        every = topology.gpus
+        keys: Iterable[Hashable] = (
+            (tuple(every[gpu].name for gpu in gpus), tuple(every[gpu].uuid for gpu in gpus))
+            for gpus in gpus_of.values()
+        )
+    else:
+        names = [tuple(gpu.name for gpu in template.gpus) for template in topology.templates]
+        unknown = [(None,) * len(own) for own in names]
+        uuids = topology.uuids or ((),) * len(gpus_of)
+        keys = ((names[t], own or unknown[t]) for t, own in zip(topology.template_of, uuids, strict=True))
+    return {name: _Machine(key, gpus) for (name, gpus), key in zip(gpus_of.items(), keys, strict=True)}
 
 
 def kept_hosts(hosts: Hosts, new: Topology) -> dict[str, HostResources] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
+from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
+from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 GpuSet = frozenset[int]
+_MAX_UNIONS = 256
 MAX_SEARCHED_GPUS = 4096
 """Limit of the match kernel, whose target has a vertex for each GPU."""
 Limits = NDArray[np.int64] | None
@@ -29,16 +33,13 @@ _ANY_MEMORY = (math.inf,)
 
 
 def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = math.inf) -> list[GpuSet]:
-    """Return the sets of free GPUs from which a policy may choose the GPUs of `job`.
+    """Return the sets of free GPUs from which a policy may choose the GPUs of `job`, any of one set together.
 
     There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine.
-    These sets may have fewer GPUs than the job has tasks. For `anti_affinity`, the set has only the lowest free GPU of
-    each machine. This finds the best choice if all GPUs of a machine have equal links to other machines; with rails, or
-    links of single GPUs to other machines, better or even the only possible choices may be missed. GPUs that can
-    only be allocated in fixed partitions form one set per free partition of the job's size, or else one set of
-    partitions of several machines, never together with GPUs outside partitions. If the free CPUs and memory of a
-    machine do not suffice for the whole job, only as many of its lowest GPUs are in a set as tasks they suffice for.
-    A job without tasks has no set.
+    These sets may have fewer GPUs than the job has tasks. For `anti_affinity`, each set has one GPU per machine, see
+    `one_per_machine`. GPUs that can only be allocated in fixed partitions are in no other set than one per free
+    partition of the job's size; see `joined_gpu_sets`. If the free CPUs and memory of a machine do not suffice for the
+    whole job, only as many of its lowest GPUs are in a set as tasks they suffice for. A job without tasks has no set.
 
     most_memory_gb: limit on the memory of each GPU, GB. ValueError if `job` or `cluster` is of another class.
     """
@@ -63,17 +64,59 @@ def candidate_gpu_sets_among(
     if not job.num_tasks:
         return []
     gpus = _suitable(job, topology, gpus, most_memory_gb)
-    if job.anti_affinity and job.num_tasks > 1:
-        alone = (gpu for gpu in _hosted(job, gpus, topology, limits) if topology.is_legal((gpu,)))
-        return [frozenset(min(group) for group in _by_machine(alone, topology).values())]
-    partitioned = frozenset(topology.partitioned_gpus)
-    if not partitioned:
-        return _whole_gpu_sets(job, topology, _hosted(job, gpus, topology, limits))
-    whole = [gpu for gpu in gpus if gpu not in partitioned]
-    return [
-        *_whole_gpu_sets(job, topology, _hosted(job, whole, topology, limits)),
-        *_legal_sets(job, topology, partitioned.intersection(gpus), limits),
-    ]
+    if _is_apart(job):
+        return [frozenset(found) for found in one_per_machine(_alone(topology, gpus, limits), topology)]
+    whole, parts = _divided(job, topology, gpus, limits)
+    exact = [part for part in parts if len(part) == job.num_tasks]
+    if job.single_machine:
+        exact = [part for part in exact if len(by_machine(part, topology)) == 1]
+    return [*_whole_gpu_sets(job, topology, whole), *exact]
+
+
+class JoinedGpus(NamedTuple):
+    """Partitions of machines, and GPUs outside partitions, for a job that takes all of `required`."""
+
+    gpus: GpuSet
+    """All these GPUs; at least one per task."""
+    required: GpuSet
+    """The GPUs of the partitions, at most one of each machine."""
+
+
+def joined_gpu_sets(
+    job: JobGraph, cluster: Cluster, most_memory_gb: float = math.inf
+) -> Iterator[JoinedGpus]:
+    """Yield up to 256 unions of free partitions of several machines, with the free GPUs outside partitions.
+
+    These are the choices that `candidate_gpu_sets` leaves out; a policy tries them if it finds no place without them.
+    The job must use all GPUs of the partitions. Larger partitions and earlier machines come first. There is no union
+    for `single_machine` and `anti_affinity`, nor on a topology that `Topology.cluster` did not make.
+    """
+    limits = tasks_per_machine(job, cluster.hosts)
+    return joined_gpu_sets_among(job, cluster.topology, cluster.free_gpus(), limits, most_memory_gb)
+
+
+def joined_gpu_sets_among(
+    job: JobGraph,
+    topology: Topology,
+    gpus: Sequence[int],
+    limits: Limits = None,
+    most_memory_gb: float = math.inf,
+) -> Iterator[JoinedGpus]:
+    """Yield the unions of `joined_gpu_sets` if exactly `gpus`, in ascending order, are free.
+
+    limits: the most tasks that each machine can host; None for no limit.
+    """
+    if not _may_join(job, topology):
+        return
+    size = job.num_tasks
+    whole, parts = _divided(job, topology, _suitable(job, topology, gpus, most_memory_gb), limits)
+    found = unions(_by_size(parts, topology), max(1, size - len(whole)), size)
+    for union in islice(found, _MAX_UNIONS):
+        required = frozenset().union(*union)
+        if len(required) < size:
+            yield JoinedGpus(required.union(whole), required)
+        elif len(union) > 1:
+            yield JoinedGpus(required, required)
 
 
 def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
@@ -149,12 +192,12 @@ def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> 
     if not job.num_tasks:
         return never("it needs no GPU, and this policy places jobs on GPUs only")
     every_gpu = range(topology.num_gpus)
-    most = _largest(candidate_gpu_sets_among(job, topology, every_gpu))
+    most = _most(job, topology, every_gpu)
     if most < job.num_tasks:
         return never(f"{_needs(job)}, the topology has {most}")
     if hosts is None or (limits := tasks_per_machine(job, hosts, idle=True)) is None:
         return None
-    most = _largest(candidate_gpu_sets_among(job, topology, every_gpu, limits))
+    most = _most(job, topology, every_gpu, limits)
     return never(f"{_needs(job, hosts=True)}, the cluster has {most}") if most < job.num_tasks else None
 
 
@@ -190,8 +233,8 @@ def why_no_memory_bandwidth(
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
-    """Return True if one of the job's `candidate_gpu_sets` has a GPU for each task; links are not checked."""
-    return any(len(gpus) >= job.num_tasks for gpus in candidate_gpu_sets(job, cluster))
+    """Return True if enough GPUs are free that the job may get together; links are not checked."""
+    return _most_free(job, cluster) >= job.num_tasks
 
 
 def why_not_now(
@@ -202,8 +245,8 @@ def why_not_now(
     lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links.
     gpus_local: True if the CPUs and memory must be on the machines of the GPUs.
     """
-    hosted = _largest(candidate_gpu_sets(job, cluster)) if gpus_local else job.num_tasks
-    most = _largest(candidate_gpu_sets_among(job, cluster.topology, cluster.free_gpus()))
+    hosted = _most_free(job, cluster) if gpus_local else job.num_tasks
+    most = _most(job, cluster.topology, cluster.free_gpus())
     if min(most, hosted) < job.num_tasks:
         needs, found = _needs(job, hosts=most >= job.num_tasks), min(most, hosted)
         return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free")
@@ -214,8 +257,17 @@ def why_not_now(
 # ---- inside --------------------------------------------------------------------------------------------------
 
 
-def _largest(sets: Iterable[GpuSet]) -> int:
-    return max(map(len, sets), default=0)
+def _most_free(job: JobGraph, cluster: Cluster) -> int:
+    return _most(job, cluster.topology, cluster.free_gpus(), tasks_per_machine(job, cluster.hosts))
+
+
+def _most(job: JobGraph, topology: Topology, gpus: Sequence[int], limits: Limits = None) -> int:
+    """Return how many of `gpus` the job may get together; if it needs fewer, any number that is not too small."""
+    most = max(map(len, candidate_gpu_sets_among(job, topology, gpus, limits)), default=0)
+    if most >= job.num_tasks or not _may_join(job, topology):
+        return most
+    whole, parts = _divided(job, topology, _suitable(job, topology, gpus, math.inf), limits)
+    return min(job.num_tasks, len(whole) + largest_union(_by_size(parts, topology), job.num_tasks))
 
 
 def _needs(job: JobGraph, *, hosts: bool = False) -> str:
@@ -250,76 +302,56 @@ def _hosted(job: JobGraph, gpus: Sequence[int], topology: Topology, limits: Limi
     if limits is None:
         return gpus
     most = np.where(limits < job.num_tasks, limits, len(gpus)).tolist()
-    groups = _by_machine(gpus, topology)
+    groups = by_machine(gpus, topology)
     return sorted(gpu for machine, group in groups.items() for gpu in group[: most[machine]])
 
 
 def _whole_gpu_sets(job: JobGraph, topology: Topology, gpus: Sequence[int]) -> list[GpuSet]:
     if job.single_machine and topology.num_machines > 1:
-        return [frozenset(group) for group in _by_machine(gpus, topology).values()]
+        return [frozenset(group) for group in by_machine(gpus, topology).values()]
     return [frozenset(gpus)]
 
 
-def _by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[int]]:
-    groups: dict[int, list[int]] = {}
+def _is_apart(job: JobGraph) -> bool:
+    return job.anti_affinity and job.num_tasks > 1
+
+
+def _alone(topology: Topology, gpus: Sequence[int], limits: Limits) -> list[int]:
+    """Return those of `gpus` that a job may get without another GPU of the machine, where it can host a task."""
+    hosting = None if limits is None else frozenset(np.flatnonzero(limits).tolist())
     machine_of = topology.machine_of
-    for gpu in gpus:
-        groups.setdefault(int(machine_of[gpu]), []).append(gpu)
-    return groups
+    return [
+        gpu
+        for gpu in gpus
+        if (hosting is None or int(machine_of[gpu]) in hosting) and topology.is_legal((gpu,))
+    ]
 
 
-def _legal_sets(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits) -> list[GpuSet]:
-    """Return the partitions (fixed GPU sets) inside `gpus` that have exactly as many GPUs as `job` has tasks.
-
-    If there are none and the job may use several machines, join the largest fitting partition of each machine, in
-    order, or else any partitions of different machines that together have exactly the job's size. Partitions that their
-    machine cannot host are left out.
-    """
-    free = _usable_partitions(job, topology, gpus, limits)
-    exact = [part for part in free if len(part) == job.num_tasks]
-    if job.single_machine:
-        return [part for part in exact if len(_by_machine(part, topology)) == 1]
-    if exact or topology.num_machines == 1 or not free:
-        return exact
-    joined = _joined(free, job.num_tasks, topology)
-    return [joined] if joined and topology.is_legal(joined) else []
+def _may_join(job: JobGraph, topology: Topology) -> bool:
+    """Return True if the job may get partitions of several machines together, or with GPUs outside partitions."""
+    one = job.single_machine or _is_apart(job) or topology.fabric is None
+    return not one and bool(topology.partitioned_gpus)
 
 
-def _usable_partitions(job: JobGraph, topology: Topology, gpus: GpuSet, limits: Limits) -> list[GpuSet]:
-    """Return the partitions inside `gpus` that are not too large for the job, and that their machines can host."""
+def _divided(
+    job: JobGraph, topology: Topology, gpus: Sequence[int], limits: Limits
+) -> tuple[Sequence[int], list[GpuSet]]:
+    """Return the GPUs outside partitions, and the partitions, that are not too large and that machines can host."""
+    partitioned = frozenset(topology.partitioned_gpus)
+    if not partitioned:
+        return _hosted(job, gpus, topology, limits), []
+    whole = _hosted(job, [gpu for gpu in gpus if gpu not in partitioned], topology, limits)
+    usable = partitioned.intersection(gpus)
     parts = map(frozenset, topology.partitions)
-    free = [part for part in parts if len(part) <= job.num_tasks and part <= gpus]
-    if limits is None:
-        return free
-    return [part for part in free if len(_hosted(job, sorted(part), topology, limits)) == len(part)]
+    free = [part for part in parts if len(part) <= job.num_tasks and part <= usable]
+    if limits is not None:
+        free = [part for part in free if len(_hosted(job, sorted(part), topology, limits)) == len(part)]
+    return whole, free
 
 
-def _filled(parts: Iterable[GpuSet], limit: int) -> GpuSet:
-    """Return the union of the GPU sets `parts`, taken in order; skip each set that would make it exceed `limit`."""
-    joined: GpuSet = frozenset()
+def _by_size(parts: Iterable[GpuSet], topology: Topology) -> list[list[tuple[int, GpuSet]]]:
+    """Return the partitions of each machine with their sizes, the largest first."""
+    groups: dict[int, list[tuple[int, GpuSet]]] = {}
     for part in parts:
-        if len(joined) + len(part) <= limit:
-            joined |= part
-    return joined
-
-
-def _joined(parts: Iterable[GpuSet], size: int, topology: Topology) -> GpuSet:
-    """Return the union of at most one of `parts` of each machine with exactly `size` GPUs; the empty set if none has.
-
-    The largest part of each machine, in order, is preferred.
-    """
-    by_size: dict[int, dict[int, GpuSet]] = {}
-    for part in parts:
-        by_size.setdefault(min(_by_machine(part, topology)), {}).setdefault(len(part), part)
-    joined = _filled((sizes[max(sizes)] for sizes in by_size.values()), size)
-    if len(joined) == size:
-        return joined
-    reached: dict[int, GpuSet] = {0: frozenset()}
-    for sizes in by_size.values():
-        for total, union in list(reached.items()):
-            for count, part in sizes.items():
-                if total + count <= size:
-                    reached.setdefault(total + count, union | part)
-        if size in reached:
-            break
-    return reached.get(size, frozenset())
+        groups.setdefault(int(topology.machine_of[min(part)]), []).append((len(part), part))
+    return [sorted(group, key=lambda sized: -sized[0]) for _, group in sorted(groups.items())]

@@ -167,15 +167,20 @@ def _over_machines(
     used: set[int] = set()
     for most_memory_gb in request.memory_limits:
         for machines in _disjoint(
-            request, multi_machine.offers_now(request, view, most_memory_gb), fabric, used
+            request, multi_machine.offers_of(_most_tasks, request, view, most_memory_gb), fabric, used
         ):
             for placement in over(machines):
                 used |= machines
                 yield placement
                 effort.complete = False  # of each split, only the best set of GPUs is looked for
-    offers = multi_machine.offers_now(request, view)
+    offers = multi_machine.offers_of(_most_tasks, request, view)
     if not used and request.size <= sum(offer.usable.bit_count() for offer in offers) <= _MOST_GPUS:
         yield from over(offer.machine for offer in offers)
+
+
+def _most_tasks(request: JobRequest, state: MachineState) -> int:
+    """Return the most tasks that a machine in this state has the CPUs and memory for."""
+    return request.tasks_hosted(state.cpus, state.megabytes)
 
 
 def _disjoint(

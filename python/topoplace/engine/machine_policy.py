@@ -94,9 +94,9 @@ class MachinePolicy(ABC):
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
 
-        gpus: at least one GPU per task.
+        gpus: at least one GPU per task. An anti-affine job gets at most one of each machine.
         """
-        return gpus[: request.size]
+        return multi_machine.lowest_gpus(request, gpus, view)
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
         """Return the most tasks of the job that a machine in this state may have; its CPUs and memory limit them."""
@@ -218,12 +218,29 @@ class MachinePolicy(ABC):
             return None  # not worth the search
         topology = view.cluster.topology
         for limit in request.memory_limits:
-            for gpus in multi_machine.candidates(self, request, view, limit):
-                found = self.evaluate(request, gpus, view)
-                if found and found.utility >= least_utility and topology.is_legal(gpus):
+            for gpus, found in self._evaluated(request, view, limit):
+                if found.utility >= least_utility:
                     links = link_scores(job.edges, gpus, topology)
                     return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
         return None
+
+    def _evaluated(
+        self, request: JobRequest, view: ClusterView, most_memory_gb: float
+    ) -> Iterator[tuple[Sequence[int], Evaluation]]:
+        """Yield the possible assignments over several machines that the policy tries, or else one that a search finds.
+
+        most_memory_gb: limit on the memory of each GPU, GB.
+        """
+        offers = multi_machine.offers_of(self.max_tasks, request, view, most_memory_gb)
+        legal, possible = view.cluster.topology.is_legal, False
+        for gpus in multi_machine.candidates(self, request, view, offers):
+            found = self.evaluate(request, gpus, view)
+            if found and legal(gpus):
+                possible = True
+                yield gpus, found
+        other = None if possible else multi_machine.connected_assignment(request, view, offers)
+        if other and (found := self.evaluate(request, other, view)):
+            yield other, found
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
         """Return why a job could not run even on the idle cluster; None if no such reason is known."""

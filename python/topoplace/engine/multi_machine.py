@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from contextlib import suppress
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+
 from topoplace import kernels
-from topoplace.engine.admission import MAX_SEARCHED_GPUS
+from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
+from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
+from topoplace.engine.gpu_sets.partition_unions import largest_union
 from topoplace.engine.machines.machine_class import Mask, finite, mask_of, members
 from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels import WorkBudget
 from topoplace.objectives.utility import communication_cost
 
 if TYPE_CHECKING:
@@ -20,6 +27,10 @@ if TYPE_CHECKING:
 
 MAX_SPLITS = 16
 """Maximum number of splits over machines that are tried per job."""
+_MAX_NODES = 200_000
+"""Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
+_MAX_EMBEDDED = 512
+"""GPUs among which such a search looks at most, unless the job is larger."""
 
 
 class MachineOffer(NamedTuple):
@@ -51,10 +62,22 @@ class MachineOffer(NamedTuple):
         few = count == 1 or self.max_tasks < self.usable.bit_count()
         return mask_of(islice(members(self.usable), min(count, self.max_tasks))) if few else self.usable
 
+    @property
+    def single_gpus(self) -> Mask:
+        """The GPUs of which a job may get one alone."""
+        return (
+            sum(part for part in self.partitions if part & part - 1 == 0) if self.partitions else self.usable
+        )
+
 
 MachineSplit = list[tuple[int, Mask]]
-"""The machines that share a job, each with its offered GPUs; together at least one GPU per task."""
+"""The machines that share a job, each with its offered GPUs; together at least one GPU per task.
+
+For an anti-affine job, these are one machine per task, each with the GPUs of which it may get one.
+"""
 States = Iterable[tuple[int, MachineState]]
+MaxTasks = Callable[["JobRequest", MachineState], int]
+"""Returns the most tasks of a job that a machine in a given state may have."""
 
 
 class SplitRule(Protocol):
@@ -67,7 +90,10 @@ class SplitRule(Protocol):
         ...
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task, chosen from `gpus` of several machines; there is at least one GPU per task."""
+        """Return the GPU of each task, chosen from `gpus` of several machines, at least one per task.
+
+        An anti-affine job gets at most one of each machine.
+        """
         ...
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
@@ -79,16 +105,14 @@ class SplitRule(Protocol):
 
 
 def candidates(
-    rule: SplitRule, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
 ) -> Iterator[Sequence[int]]:
     """Yield candidate assignments (the GPU of each task), best first: up to 16 by `rule`, then one more.
 
     The last one is the mapping of lowest communication cost found onto all offered GPUs, without regard to machines. It
-    is omitted for anti-affine jobs, with fixed partitions, and for more than 4096 GPUs. most_memory_gb: limit on the
-    memory of each GPU, GB.
+    is omitted for anti-affine jobs, with fixed partitions, and for more than 4096 GPUs. The GPUs may be no legal union
+    of partitions, and tasks that communicate may have no path; then try `connected_assignment`.
     """
-    states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
-    offers = _offers(rule.max_tasks, request, view, states, most_memory_gb)
     yield from islice(_assigned(rule, request, view, offers), MAX_SPLITS)
     anywhere = numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
     free_choice = not request.job.anti_affinity and not any(offer.partitions for offer in offers)
@@ -96,26 +120,61 @@ def candidates(
         yield least_communication(request, anywhere, view)
 
 
-def offers_now(
-    request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
-) -> list[MachineOffer]:
-    """Return what each machine that can take a part of the job offers, limited by its CPUs and memory.
+def connected_assignment(
+    request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+) -> Sequence[int] | None:
+    """Return a legal assignment in which all tasks that communicate have a path, found by exact search, else None.
 
-    most_memory_gb: limit on the memory of each GPU, GB.
+    The search ends after a counted number of steps, and looks at no more than 512 GPUs at once, or the job's size.
     """
-    states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
-
-    def max_tasks(request: JobRequest, state: MachineState) -> int:
-        return request.tasks_hosted(state.cpus, state.megabytes)
-
-    return _offers(max_tasks, request, view, states, most_memory_gb)
+    if _room(offers, request) < request.size:
+        return None
+    job, topology, budget = request.job, view.cluster.topology, WorkBudget(_MAX_NODES)
+    limits = np.zeros(view.classes.num_machines, dtype=np.int64)
+    limits[[offer.machine for offer in offers]] = [offer.max_tasks for offer in offers]
+    gpus = sorted(numbered([(offer.machine, offer.usable) for offer in offers], view))
+    separate = ((found, frozenset[int]()) for found in candidate_gpu_sets_among(job, topology, gpus, limits))
+    for among, required in chain(separate, joined_gpu_sets_among(job, topology, gpus, limits)):
+        others = sorted(among - required)[: max(_MAX_EMBEDDED, request.size) - len(required)]
+        chosen = sorted(required.union(others))
+        if len(chosen) < request.size or budget.spent:
+            continue
+        nearness = 1 / (1 + view.classes.distances(chosen, topology))
+        np.fill_diagonal(nearness, 0.0)
+        with suppress(SearchTimeoutError):
+            found = kernels.best_subgraph(
+                job.graph,
+                nearness,
+                required=map(chosen.index, required),
+                max_nodes=_MAX_NODES // 10,
+                budget=budget,
+            )
+            if found is not None:
+                return [chosen[i] for i in found.vertices.tolist()]
+    return None
 
 
 def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
     """Return the GPU of each task, chosen from `gpus` for the lowest communication cost that a heuristic finds.
 
-    gpus: at least one GPU per task, on any machines. A job without edges gets the first ones.
+    gpus: at least one GPU per task, on any machines. A job without edges gets the first ones. An anti-affine job gets
+    at most one of each machine, the best of the sets of `one_per_machine`.
     """
+    if not request.anti_affine:
+        return _least_communication(request, gpus, view)
+    topology = view.cluster.topology
+    orders = (_least_communication(request, one, view) for one in one_per_machine(sorted(gpus), topology))
+    return min(orders, key=lambda order: communication_cost(request.job, order, topology))
+
+
+def lowest_gpus(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+    """Return the GPU of each task, the first of `gpus`, or for an anti-affine job the first of each machine."""
+    if request.anti_affine:
+        gpus = [group[0] for group in by_machine(gpus, view.cluster.topology).values()]
+    return gpus[: request.size]
+
+
+def _least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
     if not request.job.edges:
         return gpus[: request.size]
     distance = finite(view.classes.distances(gpus, view.cluster.topology))
@@ -166,8 +225,20 @@ def numbered(split: MachineSplit, view: ClusterView) -> list[int]:
     return [numbers[machine][local] for machine, mask in split for local in members(mask)]
 
 
+def offers_of(
+    max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf
+) -> list[MachineOffer]:
+    """Return one offer for each machine that can take a part of the job now.
+
+    max_tasks_of: returns the most tasks of the job that a machine in a given state may have. most_memory_gb: limit on
+    the memory of each GPU, GB.
+    """
+    states = ((machine, view.state(machine)) for machine in range(view.classes.num_machines))
+    return _offers(max_tasks_of, request, view, states, most_memory_gb)
+
+
 def _offers(
-    max_tasks_of: Callable[[JobRequest, MachineState], int],
+    max_tasks_of: MaxTasks,
     request: JobRequest,
     view: ClusterView,
     states: States,
@@ -185,6 +256,18 @@ def _offers(
     return offers
 
 
+def _room(offers: Sequence[MachineOffer], request: JobRequest) -> int:
+    """Return the number of GPUs, up to the job's size, that the offers together have for it."""
+    if request.anti_affine:
+        return len(offers)
+    whole = sum(offer.max_tasks for offer in offers if not offer.partitions)
+    groups = [
+        [(part.bit_count(), part) for part in offer.partitions if part.bit_count() <= offer.max_tasks]
+        for offer in offers
+    ]
+    return min(request.size, whole + largest_union(groups, request.size))
+
+
 # ---- which machines ------------------------------------------------------------------------------------------
 
 
@@ -192,15 +275,15 @@ def fill(offers: Iterable[MachineOffer], size: int, *, anti_affine: bool = False
     """Return the split of a job that accepts offers in the given order until it has at least `size` GPUs, else None.
 
     A machine whose GPUs are only allocated in fixed partitions contributes its largest partition that does not exceed
-    the GPUs still needed. anti_affine: take one GPU from each machine.
+    the GPUs still needed. anti_affine: accept each offer for one GPU.
     """
     split: MachineSplit = []
     left = size
     for offer in offers:
-        mask = offer.gpus_for(1 if anti_affine else left)
+        mask = offer.single_gpus if anti_affine else offer.gpus_for(left)
         if mask:
             split.append((offer.machine, mask))
-            left -= min(left, mask.bit_count())
+            left -= 1 if anti_affine else min(left, mask.bit_count())
             if not left:
                 return split
     return None

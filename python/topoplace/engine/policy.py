@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from topoplace import _checks
@@ -23,6 +23,7 @@ from topoplace.engine.admission import (
     GpuSet,
     candidate_gpu_sets,
     enough_suit,
+    joined_gpu_sets,
     memory_limits,
     tasks_per_machine,
     why_never,
@@ -141,9 +142,10 @@ class SearchPolicy(ABC):
         require_honoured(job, cluster, self.name, self.honours)
         simple = not (job.requirements or cluster_search.is_split(cluster.topology))
         where = candidate_gpu_sets(job, cluster) if simple else []
+        placement = None
         if len(where) == 1 and len(where[0]) >= job.num_tasks:  # the usual case: nothing to rank
             placement = self.best(job, cluster, where[0])
-        else:
+        if placement is None and (len(where) != 1 or cluster.topology.partitioned_gpus):
             placement = next(self._candidates(job, cluster, Effort(self.decision_budget())), None)
         return None if placement is None or self.reason_to_wait(job, placement) else placement
 
@@ -196,16 +198,20 @@ class SearchPolicy(ABC):
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield the best placement of each GPU set of a small cluster, best first, by GPU memory if the job states it.
 
-        The search looks at all pairs of GPUs, whatever machines they are on.
+        The search looks at all pairs of GPUs, whatever machines they are on. Partitions of several machines are joined
+        only if there is no placement without that.
         """
         limits = memory_limits(job, cluster.topology)
         seen: set[frozenset[int]] = set()
         for limit in limits:
-            for placement in self._ranked_among(
-                job, cluster, candidate_gpu_sets(job, cluster, limit), effort
-            ):
+            separate = [(gpus, frozenset[int]()) for gpus in candidate_gpu_sets(job, cluster, limit)]
+            found = self._ranked_among(job, cluster, separate, effort)
+            first = next(found, None)
+            if first is None:
+                found = self._ranked_among(job, cluster, joined_gpu_sets(job, cluster, limit), effort)
+            for placement in chain(() if first is None else (first,), found):
                 gpus = frozenset(placement.gpus)
-                if len(limits) == 1 or gpus not in seen:
+                if gpus not in seen:
                     seen.add(gpus)
                     yield placement
 
@@ -218,10 +224,11 @@ class SearchPolicy(ABC):
         return (_with_hosts(placement, job, cluster) for placement in found)
 
     def _ranked_among(
-        self, job: JobGraph, cluster: Cluster, gpu_sets: Sequence[GpuSet], effort: Effort
+        self, job: JobGraph, cluster: Cluster, gpu_sets: Iterable[tuple[GpuSet, GpuSet]], effort: Effort
     ) -> Iterator[Placement]:
         """Yield the best placements of different GPU sets inside one of `gpu_sets`, best first.
 
+        gpu_sets: GPUs that may be used, and those of them that must be used.
         The ranking uses Lawler's partition. The sets other than {a, b, c} are those without a, those with a but
         without b, and those with a and b but without c. Method `best` then finds the best set of each part. Once the
         budget for candidates after the first is spent, the placements found so far are yielded.
@@ -233,16 +240,19 @@ class SearchPolicy(ABC):
             placement = self.best_within(job, cluster, free, required, budget)
             if placement is not None:
                 gpus = sorted(placement.gpus)
-                heapq.heappush(parts, ((self.order(job, placement), gpus), placement, free, required))
+                heapq.heappush(
+                    parts, ((self.order(job, placement), gpus), next(number), placement, free, required)
+                )
 
-        parts: list[tuple[tuple[tuple[float, ...], list[int]], Placement, GpuSet, GpuSet]] = []
+        parts: list[tuple[tuple[tuple[float, ...], list[int]], int, Placement, GpuSet, GpuSet]] = []
+        number = count()  # sets that overlap may have the same best placement
         skipped = False
-        for gpu_set in gpu_sets:
+        for gpu_set, required in gpu_sets:
             skipped = skipped or (bool(parts) and effort.decision.spent)
             if not skipped:
-                solve(gpu_set, frozenset(), effort.decision)
+                solve(gpu_set, required, effort.decision)
         while parts:
-            (_, gpus), placement, free, required = heapq.heappop(parts)
+            (_, gpus), _, placement, free, required = heapq.heappop(parts)
             yield replace(placement, optimal=False) if skipped else placement
             kept = required
             for gpu in gpus:

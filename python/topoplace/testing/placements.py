@@ -102,8 +102,7 @@ def _share_faults(placement: Placement, job: JobGraph, pool_of: list[int]) -> It
         yield f"{len(shares)} host shares for {job.processes} processes of {job.num_tasks} tasks"
         return
     cpus, memory_gb = sum(share.cpus for share in shares), sum(share.memory_gb for share in shares)
-    rounded_up = len(shares) - 1 if job.cpus else 0
-    if not 0 <= cpus - (job.cpus or 0) <= rounded_up:
+    if cpus != (job.cpus or 0):
         yield f"the host shares add up to {cpus} CPUs, the job needs {job.cpus}"
     if not math.isclose(memory_gb, job.memory_gb or 0.0, rel_tol=_TOLERANCE):
         yield f"the host shares add up to {memory_gb:g} GB of memory, the job needs {job.memory_gb}"

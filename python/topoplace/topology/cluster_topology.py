@@ -7,7 +7,7 @@ Stored data therefore grows with the number of machines, not with the number of 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import FrozenInstanceError, replace
 from functools import cached_property
 from itertools import accumulate
@@ -253,6 +253,25 @@ class ClusterTopology(Topology):
             )
             for machine, inside in by_machine.items()
         )
+
+    @cached_property
+    def attachments(self) -> Sequence[Hashable] | None:
+        """Return (n,) a key of each GPU; those of one machine with equal keys have equal links to other machines.
+
+        Equal keys on two machines mean the same rail. None if all GPUs of each machine have equal links.
+        """
+        levels = self._fabric.levels
+        railed = any(level.rail for level in levels)
+        keys: list[list[Hashable]] = [
+            [
+                (rail if railed else 0, *(ports.get(t, (NONE,) * (gpu + 1))[gpu] for ports in self._ports))
+                for gpu, rail in enumerate(rails)
+            ]
+            for t, rails in enumerate(self._template_rails)
+        ]
+        if all(len(set(of_template)) == 1 for of_template in keys):
+            return None
+        return tuple(key for t in self._template_of for key in keys[t])
 
     def distance(self, u: int, v: int) -> float:
         """Return the distance between GPUs u and v by the weights in `distances`.

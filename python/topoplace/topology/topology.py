@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -462,6 +462,23 @@ class Topology:
         v = _checks.integer(v, "v", TopologyError, low=0, high=self.num_gpus - 1)
         return self._link(u, v)
 
+    @cached_property
+    def attachments(self) -> Sequence[Hashable] | None:
+        """Return (n,) a key of each GPU; those of one machine with equal keys have equal links to other machines.
+
+        None if this holds for all GPUs of each machine.
+        """
+        if self.num_machines == 1:
+            return None
+        if self.component_links:
+            return range(self.num_gpus)  # paths may lead anywhere
+        links: dict[int, list[tuple[int, Link]]] = {}
+        for u, v, link in self.links:
+            if self.machine_of[u] != self.machine_of[v]:
+                links.setdefault(u, []).append((v, link))
+                links.setdefault(v, []).append((u, link))
+        return [tuple(links.get(gpu, ())) for gpu in range(self.num_gpus)] if links else None
+
     def default_link(self, u: int, v: int) -> Link:
         """Return the link assumed between GPUs u and v if there is neither a direct link nor a path through components.
 
@@ -603,7 +620,9 @@ class Topology:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return self._digest == other._digest if isinstance(other, Topology) else NotImplemented
+        if not isinstance(other, Topology):
+            return NotImplemented
+        return hash(self) == hash(other) and self._digest == other._digest
 
     def __hash__(self) -> int:
         return hash(

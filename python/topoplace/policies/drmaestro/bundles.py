@@ -66,14 +66,14 @@ class JobBundles:
         """(makes,) rank of the make's GPU memory, smallest 0; all 0 if the job does not ask for memory."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """True if no two tasks of the job may share a machine."""
-        self.gpus_local = job.single_machine or not disaggregate
+        self.processes = job.num_tasks if self.anti_affine else job.processes
+        """Number of processes: one for each task of an anti-affine job."""
+        self.gpus_local = job.single_machine or self.anti_affine or not disaggregate
         """True if the job's GPUs must be local to its processes."""
         self.single_bundle = job.single_machine
         """True if all processes of the job form one bundle."""
         self.own_machine_only = self.single_bundle or self.anti_affine
         """True if local GPUs must be on the process's machine; GPUs of its pool do not count as local then."""
-        self.one_process_per_machine = self.anti_affine and job.processes > 1
-        """True if no two processes of the job may share a machine."""
         self.bundles = tuple(self._bundles())
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
@@ -83,8 +83,8 @@ class JobBundles:
 
     def _bundles(self) -> Iterator[Bundle]:
         job = self.job
-        parts = 1 if self.single_bundle else job.processes
-        memory = megabytes((job.memory_gb or 0.0) / job.processes) * (job.processes // parts)
+        parts = 1 if self.single_bundle else self.processes
+        memory = megabytes((job.memory_gb or 0.0) / self.processes) * (self.processes // parts)
         cpus, gpus = _blocks(job.cpus or 0, parts), _blocks(job.num_tasks, parts, up=True)
         for own_cpus, own_gpus in zip(cpus, gpus, strict=True):
             yield Bundle((own_cpus, memory), own_gpus, self.gpus_local)
@@ -92,9 +92,9 @@ class JobBundles:
     def host_shares(self, machines: list[int]) -> tuple[HostShare, ...]:
         """Return the machine, CPUs and memory of each process. machines: the machine of each bundle of processes."""
         job = self.job
-        where = machines * job.processes if self.single_bundle else machines
-        memory = (job.memory_gb or 0.0) / job.processes
-        cpus = _blocks(job.cpus or 0, job.processes)
+        where = machines * self.processes if self.single_bundle else machines
+        memory = (job.memory_gb or 0.0) / self.processes
+        cpus = _blocks(job.cpus or 0, self.processes)
         return tuple(HostShare(machine, own, memory) for machine, own in zip(where, cpus, strict=True))
 
     def _why_never(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
@@ -109,8 +109,6 @@ class JobBundles:
         return self._why_no_local_gpus(columns, hosts)
 
     def _why_no_local_gpus(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
-        if any(map(self.is_torn, self.bundles)):
-            return never("anti_affinity with local GPUs needs a process for each task")
         local_to = np.arange(columns.num_machines) if self.own_machine_only else hosts.pool_of()
         suitable = self.suits[columns.make_of]
         local = int(np.bincount(local_to[columns.machine_of[suitable]], minlength=1).max())
@@ -118,10 +116,6 @@ class JobBundles:
         if most > local:
             return never(f"needs {most} GPUs on one machine, the largest has {local} of them")
         return None
-
-    def is_torn(self, bundle: Bundle) -> bool:
-        """Return True if the bundle is impossible: its GPUs would have to be both local and on different machines."""
-        return self.anti_affine and bundle.gpus_local and bundle.gpus > 1
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topoplace.engine.admission import candidate_gpu_sets_among
+from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
+from topoplace.engine.admission import Limits, candidate_gpu_sets_among, joined_gpu_sets_among
 from topoplace.jobs.network_profile import traffic
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
@@ -19,6 +21,7 @@ from topoplace.policies.drmaestro.phases import WAITS, Builder
 if TYPE_CHECKING:
     from topoplace.engine.free_resources import FreeResources
     from topoplace.engine.plan import QueuedJob
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
     from topoplace.policies.drmaestro.network import NetworkLoad
     from topoplace.topology.topology import Topology
@@ -42,7 +45,7 @@ class Candidate:
     @property
     def machines(self) -> list[int]:
         """The machine of each process of the job."""
-        return self.hosts * self.needs.job.processes if self.needs.single_bundle else self.hosts
+        return self.hosts * self.needs.processes if self.needs.single_bundle else self.hosts
 
     def host_of(self, task: int) -> int:
         """Return the machine of the process that drives the GPU of `task`."""
@@ -179,7 +182,7 @@ class Decision:
         asked: dict[Any, tuple[JobBundles, Bundle, list[int]]] = {}
         for j, b in tasks:
             needs = jobs[j].needs
-            alone = needs.one_process_per_machine
+            alone = needs.anti_affine
             bundle = needs.largest if alone else needs.bundles[b]
             key = (id(needs), bundle, j if alone else None)
             asked[key] = needs, bundle, [m for m in places[j] if m != WAITS] if alone else []
@@ -199,18 +202,16 @@ class Decision:
         older job gets them.
         """
         builder = Builder()
-        asked: dict[Any, tuple[JobBundles, list[int]]] = {}
+        asked = {id(job.needs): job.needs for job in jobs}
         local = self._local_gpus(jobs, left)
         for j, job in enumerate(jobs):
             needs = job.needs
-            key = (id(needs), j if needs.anti_affine else None)
-            asked[key] = needs, job.machines
             for _ in range(needs.job.num_tasks):
-                far, near = (0, []) if needs.anti_affine else next(local[needs])
-                builder.add(j, key, far + len(jobs) - j, near)
-        offers = {
-            key: phases.offer_gpus(left, *asked[key], count, self.prices)
-            for key, count in builder.counts().items()
+                far, near = next(local[needs])
+                builder.add(j, id(needs), far + len(jobs) - j, near)
+        offers: dict[Any, phases.Offer] = {
+            key: phases.offer_gpus(left, needs, builder.counts()[key], self.prices)
+            for key, needs in asked.items()
         }
         found = builder.solve(offers, left.gpus.ravel(), self._waits(jobs))
         return _split(found.tolist(), [job.needs.job.num_tasks for job in jobs])
@@ -245,19 +246,35 @@ class Decision:
         return self.costs.wait(np.array([job.waited for job in jobs]))
 
     def _partition(self, job: Candidate) -> bool:
-        """Assign to the job, on a cluster with fixed partitions, the first candidate GPU set that `_fits` accepts.
+        """Assign to the job, on a cluster with fixed partitions, the first choice of GPUs that `_fits` accepts.
 
         Return False if there is none. Jobs that need drives, or no GPU, are not considered.
         """
         asked = job.needs.job
-        free: list[int] = np.flatnonzero(self.free.free_mask).tolist()
         if asked.drives or not asked.num_tasks:
             return False
-        return any(
-            self._fits(job, sorted(gpu_set)[: asked.num_tasks])
-            for gpu_set in candidate_gpu_sets_among(asked, self.topology, free)
-            if len(gpu_set) >= asked.num_tasks
-        )
+        choices = self._choices(asked)
+        if job.needs.gpus_local and needs_hosts(asked):
+            choices = chain(self._choices(asked, tasks_hosted(asked, self.free.hosts)), choices)
+        return any(self._fits(job, gpus) for choice in choices for gpus in self._orders(choice))
+
+    def _choices(self, asked: JobGraph, limits: Limits = None) -> Iterator[list[int]]:
+        """Yield the lowest GPUs of each set that the job may get: of one set first, then joined with partitions.
+
+        limits: the most tasks for each machine; None for no limit.
+        """
+        free: list[int] = np.flatnonzero(self.free.free_mask).tolist()
+        for gpus in candidate_gpu_sets_among(asked, self.topology, free, limits):
+            if len(gpus) >= asked.num_tasks:
+                yield sorted(gpus)[: asked.num_tasks]
+        for gpus, required in joined_gpu_sets_among(asked, self.topology, free, limits):
+            yield sorted(required.union(sorted(gpus - required)[: asked.num_tasks - len(required)]))
+
+    def _orders(self, gpus: list[int]) -> Iterator[list[int]]:
+        """Yield the GPUs ascending, but with those of each of their machines first, where the first process runs."""
+        own = self.free.columns.machine_list
+        for first in dict.fromkeys(own[gpu] for gpu in gpus):
+            yield sorted(gpus, key=lambda gpu: (own[gpu] != first, gpu))
 
     def _fits(self, job: Candidate, gpus: list[int]) -> bool:
         """Assign to the job these GPUs, with each process on the machine of its first GPU.
@@ -270,11 +287,10 @@ class Decision:
         wanted = np.zeros_like(self.free.hosts[:, :2])
         for host, bundle in zip(hosts, bundles, strict=True):
             wanted[host] += bundle.needs
-        remote = any(own[gpu] not in hosts for gpu in gpus)
-        if (wanted > self.free.hosts[:, :2])[hosts].any() or (remote and job.needs.gpus_local):
+        if (wanted > self.free.hosts[:, :2])[hosts].any():
             return False
         job.gpus, job.hosts = gpus, hosts
-        return self.topology.is_legal(gpus)
+        return not (job.needs.gpus_local and self._remote(job)) and self.topology.is_legal(gpus)
 
     # ---- results -------------------------------------------------------------------------------------------
 

@@ -37,7 +37,6 @@ WAITS: Final = -1
 _ROUNDING: Final = 1e-9
 _MEMORY_STEP: Final = 1 << 10
 """Cost of each larger size of GPU memory: of equally near GPUs, the smallest that suits is the cheapest."""
-_MANY_GPUS: Final = 1 << 40
 _STEPS: Final = 4
 """Number of cost steps of an offer: each further sub-task of the batch at one place costs more, up to this many."""
 
@@ -233,7 +232,7 @@ def offer_hosts(
     far = far - mixed
     first = np.where(near > 0, here, np.where(mixed > 0, partly, there))
     found = cheapest(first, near + mixed + far > 0, count)
-    if job.one_process_per_machine:
+    if job.anti_affine:
         near, mixed = np.minimum(near, 1), np.where(near > 0, 0, mixed)
         far = np.where(near + mixed > 0, 0, np.minimum(far, 1))
     parts = [
@@ -265,8 +264,6 @@ def _near(free: FreeResources, job: JobBundles, bundle: Bundle) -> tuple[Ints, R
     no GPU. The second is the fraction of one more bundle's GPUs that would be left, 0..1; it is 0 for anti-affine jobs.
     """
     none = np.zeros(len(free.hosts))
-    if job.is_torn(bundle):
-        return none.astype(np.int64), none
     if not bundle.gpus:
         return np.full(len(free.hosts), np.int64(1) << 30), none
     local = free.gpus if job.own_machine_only else free.local_gpus()
@@ -299,28 +296,15 @@ def slots(free: FreeResources, bundles: Sequence[Bundle], tasks: int) -> Ints:
     return np.minimum(times, tasks).astype(np.int64)
 
 
-def offer_gpus(
-    free: FreeResources, job: JobBundles, hosts: Sequence[int], count: int, prices: Prices
-) -> Offer:
+def offer_gpus(free: FreeResources, job: JobBundles, count: int, prices: Prices) -> Offer:
     """Return the cheapest places (machine and GPU make) with free suitable GPUs, at the cost of remote GPUs.
 
-    For an anti-affine job, offer one GPU per machine, at the local cost on the machines `hosts` of its processes.
     count: maximum number of places to offer.
     """
-    usable = free.gpus * job.suits
-    remote = prices.remote(job.profile)
-    capacity = usable.ravel()
-    if job.anti_affine:
-        most = np.where(usable > 0, usable - _MANY_GPUS * job.memory_rank, -_MANY_GPUS * len(job.suits))
-        first = most.argmax(axis=1)
-        remote[list(hosts)] = prices.local(job.profile, hosts)
-        one = np.minimum(np.take_along_axis(usable, first[:, None], axis=1)[:, 0], 1)
-        capacity = np.zeros_like(capacity)
-        capacity[np.arange(len(first)) * usable.shape[1] + first] = one
-    cost = (remote[:, None] + _MEMORY_STEP * job.memory_rank).ravel()
+    capacity = (free.gpus * job.suits).ravel()
+    cost = (prices.remote(job.profile)[:, None] + _MEMORY_STEP * job.memory_rank).ravel()
     found = cheapest(cost, capacity > 0, count)
-    more = 0 if job.anti_affine else prices.shared(job.profile, remote=True)
-    return Offer(*_in_steps(found, capacity[found], cost[found], more))
+    return Offer(*_in_steps(found, capacity[found], cost[found], prices.shared(job.profile, remote=True)))
 
 
 def local_gpus(

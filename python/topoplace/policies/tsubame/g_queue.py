@@ -21,8 +21,7 @@ class GQueue(NodeQueue):
 
     def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
         """Return the lowest-numbered idle machines that have all a node needs, one per node; None if too few."""
-        found = exclusive_machines(needs, free)
-        return found if len(found) == needs.nodes else None
+        return needs.first_nodes(exclusive_machines(needs, free), free)
 
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
         """Return True if the job asks for more nodes than there are machines without jobs."""

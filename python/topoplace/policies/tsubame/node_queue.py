@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class NodeQueue(ABC):
     """Base of TSUBAME's two queues, `GQueue` and `RQueue`.
 
-    A placement has one process per node in `hosts`, with its share of CPUs and memory, and borrowed GPUs in `remote`.
+    A placement has the processes of each node in `hosts`, with their CPUs and memory, and borrowed GPUs in `remote`.
     Jobs without GPUs (`JobGraph.without_gpus`) get nodes like other jobs. A job is rejected if its GPUs cannot be
     divided evenly among its nodes. The scores of a placement are its link scores and `remote_gpus`, the number of GPUs
     outside the pool of their process.
@@ -127,14 +128,15 @@ class NodeQueue(ABC):
         if machines is None:
             return None
         hosts: list[int] = machines.tolist()
-        gpus, remote = take_nodes(needs, free, hosts)
+        cpus = needs.cpus_on(hosts, free)
+        gpus, remote = take_nodes(needs, free, hosts, cpus)
         topology = free.columns.topology
         return Placement(
             gpus,
             topology=topology,
             scores={**link_scores(job.edges, gpus, topology), "remote_gpus": float(len(remote))},
             job=job,
-            hosts=tuple(map(needs.host_share, hosts)),
+            hosts=tuple(chain.from_iterable(map(needs.host_shares, hosts, cpus))),
             remote=remote,
         )
 
@@ -185,6 +187,5 @@ class _Walk:
 
 
 def exclusive_machines(needs: NodeNeeds, free: FreeResources) -> Ints:
-    """Return the lowest-numbered machines that run no job and have all a node needs (Fig. 5), at most one per node."""
-    fits = needs.hosting(free) & ~free.has_job & (needs.suitable(free) >= needs.gpus)
-    return np.flatnonzero(fits)[: needs.nodes]
+    """Return the machines that run no job and have all that some node needs (Fig. 5), in ascending order."""
+    return np.flatnonzero(needs.hosting(free) & ~free.has_job & (needs.suitable(free) >= needs.gpus))

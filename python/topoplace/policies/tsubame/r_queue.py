@@ -28,8 +28,9 @@ class RQueue(NodeQueue):
     - GPUs are borrowed from machines with jobs before idle ones, then from machines with the fewest GPUs to lend,
       then from lower machine numbers.
     - A machine that lends a GPU counts as having a job, so it is no longer exclusive.
-    - A job with `single_machine` or `anti_affinity` does not borrow. GPUs that are only allocated in fixed partitions
-      are not lent.
+    - A job with `single_machine` or `anti_affinity` does not borrow.
+    - GPUs that are only allocated in fixed partitions are lent as whole partitions, if other GPUs are too few. If
+      partitions do not add up to what is missing, machines that have fewer of the GPUs a node needs come first.
     """
 
     name = "r-queue"
@@ -39,10 +40,9 @@ class RQueue(NodeQueue):
 
         None if the machines, or the GPUs to borrow, are too few.
         """
-        first = exclusive_machines(needs, free)
-        if len(first) == needs.nodes:
-            return first
-        return self._shared(needs, free, first)
+        exclusive = exclusive_machines(needs, free)
+        found = needs.first_nodes(exclusive, free)
+        return self._shared(needs, free, exclusive) if found is None else found
 
     def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
         """Return True if the job needs more GPUs on all its nodes together than are free in the cluster."""
@@ -56,8 +56,12 @@ class RQueue(NodeQueue):
             fits &= own == needs.gpus
         fits[first] = False
         others = np.flatnonzero(fits)
-        if len(first) + len(others) < needs.nodes:
-            return None
-        others = others[np.argsort(-own[others], kind="stable")]
-        chosen = np.concatenate((first, others[: needs.nodes - len(first)]))
-        return chosen if can_lend(needs, free, chosen, needs.total_gpus - int(own[chosen].sum())) else None
+        # With partitions, GPUs of the nodes' machines may leave a number that no partitions add up to.
+        for key in (-own, own) if free.columns.partitions_of else (-own,):
+            others = others[np.argsort(key[others], kind="stable")]
+            chosen = needs.first_nodes(np.concatenate((first, others)), free)
+            if chosen is None:
+                return None
+            if can_lend(needs, free, chosen, needs.total_gpus - int(own[chosen].sum())):
+                return chosen
+        return None
