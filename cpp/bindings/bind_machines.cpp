@@ -57,6 +57,14 @@ std::int32_t condition_of(MachineConditions& conditions, std::int32_t machine) {
     return conditions.condition_of(machine);
 }
 
+py::array_t<std::int32_t> of_machines(MachineConditions& conditions) {
+    conditions.refresh();
+    std::vector<std::int32_t> numbers;
+    for (std::int32_t machine = 0; machine < conditions.num_machines(); ++machine)
+        numbers.push_back(conditions.condition_of(machine));
+    return to_row(std::move(numbers));
+}
+
 std::int32_t known(const MachineConditions& conditions, std::int32_t condition) {
     if (condition < 0 || condition >= conditions.num_conditions())
         throw py::index_error("condition = " + std::to_string(condition));
@@ -107,6 +115,7 @@ void register_machines(py::module_& module) {
                                "Rises where all conditions are numbered anew.")
         .def("present", &present, "The conditions that have machines, ascending.")
         .def("condition_of", &condition_of, py::arg("machine"))
+        .def("of_machines", &of_machines, "(machines,) the condition of each machine.")
         .def("describe", &describe, py::arg("condition"),
              "(template, mask of free GPUs, jobs); a job is its kind, number of GPUs and mask of sockets.")
         .def("machines", &machines, py::arg("condition"), py::arg("cpus") = -1, py::arg("megabytes") = -1,

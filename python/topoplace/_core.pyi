@@ -298,6 +298,10 @@ class MachineConditions:
         """
         The machines in this condition with at least these amounts free, ascending.
         """
+    def of_machines(self) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        (machines,) the condition of each machine.
+        """
     def present(self) -> list[int]:
         """
         The conditions that have machines, ascending.

@@ -7,15 +7,20 @@ drained.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from topoplace.cluster.cluster import Cluster
-from topoplace.engine import multi_machine
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
 from topoplace.engine.effort import Effort
+from topoplace.engine.gangs.assignments import MAX_SPLITS
+from topoplace.engine.gangs.offers import Offers, offers_of
+from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import MachineState
-    from topoplace.engine.multi_machine import MachineOffer
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
@@ -158,7 +162,7 @@ def _over_machines(
     If the job has no placement there, try all machines together, provided that they are few enough to search.
     """
     limit = rule.decision_budget().left
-    nodes = None if limit is None else max(_LEAST_NODES, limit // multi_machine.MAX_SPLITS)
+    nodes = None if limit is None else max(_LEAST_NODES, limit // MAX_SPLITS)
     fabric = view.cluster.topology.fabric
 
     def over(machines: Iterable[int]) -> Iterator[Placement]:
@@ -166,33 +170,34 @@ def _over_machines(
 
     used: set[int] = set()
     for most_memory_gb in request.memory_limits:
-        for machines in _disjoint(
-            request, multi_machine.offers_of(_most_tasks, request, view, most_memory_gb), fabric, used
-        ):
+        for machines in _disjoint(request, _offers(request, view, most_memory_gb), fabric, used):
             for placement in over(machines):
                 used |= machines
                 yield placement
                 effort.complete = False  # of each split, only the best set of GPUs is looked for
-    offers = multi_machine.offers_of(_most_tasks, request, view)
+    offers = _offers(request, view)
     if not used and request.size <= sum(offer.usable.bit_count() for offer in offers) <= _MOST_GPUS:
         yield from over(offer.machine for offer in offers)
 
 
-def _most_tasks(request: JobRequest, state: MachineState) -> int:
-    """Return the most tasks that a machine in this state has the CPUs and memory for."""
-    return request.tasks_hosted(state.cpus, state.megabytes)
+def _offers(request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf) -> Offers:
+    return offers_of(_all_tasks, request, view, most_memory_gb, sees_jobs=False)
+
+
+def _all_tasks(request: JobRequest, _: MachineState) -> int:
+    return request.size
 
 
 def _disjoint(
-    request: JobRequest, offers: Sequence[MachineOffer], fabric: Fabric | None, used: set[int]
+    request: JobRequest, offers: Offers, fabric: Fabric | None, used: set[int]
 ) -> Iterator[set[int]]:
     """Yield the machines of splits, the nearest first, none of which is in `used`; the caller adds what it uses."""
     found = -1
     while found < len(used):
         found = len(used)
-        unused = [offer for offer in offers if offer.machine not in used]
-        splits = multi_machine.nearest(unused, request.size, fabric, anti_affine=request.anti_affine)
-        for split in islice(splits, multi_machine.MAX_SPLITS):
+        unused = offers.at(np.flatnonzero(~np.isin(offers.machines, list(used))))
+        splits = nearest(unused, request.size, fabric, anti_affine=request.anti_affine)
+        for split in islice(splits, MAX_SPLITS):
             machines = {machine for machine, _ in split}
             if machines.isdisjoint(used):
                 yield machines

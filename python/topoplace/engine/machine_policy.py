@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
-from topoplace.engine import multi_machine
 from topoplace.engine.admission import why_never, why_not_now
+from topoplace.engine.gangs import assignments
+from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
 from topoplace.engine.machines.machine_conditions import MachineState
@@ -27,7 +28,8 @@ from topoplace.placement import Placement, Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from topoplace.engine.multi_machine import MachineOffer, MachineSplit
+    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.request import JobRequest
     from topoplace.topology.topology import Topology
 
@@ -96,7 +98,7 @@ class MachinePolicy(ABC):
 
         gpus: at least one GPU per task. An anti-affine job gets at most one of each machine.
         """
-        return multi_machine.lowest_gpus(request, gpus, view)
+        return assignments.lowest_gpus(request, gpus, view)
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
         """Return the most tasks of the job that a machine in this state may have; its CPUs and memory limit them."""
@@ -231,14 +233,14 @@ class MachinePolicy(ABC):
 
         most_memory_gb: limit on the memory of each GPU, GB.
         """
-        offers = multi_machine.offers_of(self.max_tasks, request, view, most_memory_gb)
+        offers = offers_of(self.max_tasks, request, view, most_memory_gb, sees_jobs=self.sees_jobs)
         legal, possible = view.cluster.topology.is_legal, False
-        for gpus in multi_machine.candidates(self, request, view, offers):
+        for gpus in assignments.candidates(self, request, view, offers):
             found = self.evaluate(request, gpus, view)
             if found and legal(gpus):
                 possible = True
                 yield gpus, found
-        other = None if possible else multi_machine.connected_assignment(request, view, offers)
+        other = None if possible else assignments.connected_assignment(request, view, offers)
         if other and (found := self.evaluate(request, other, view)):
             yield other, found
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, SupportsIndex
 
+import numpy as np
+from numpy.typing import NDArray
+
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology.links.link import MAX_GB_PER_S, LinkKind
@@ -74,6 +77,13 @@ class Level:
         if self.kind not in (LinkKind.NETWORK, LinkKind.NVSWITCH):
             raise TopologyError(f"{where}: kind = {_checks.shown(self.kind)} is neither NETWORK nor NVSWITCH")
         _checks.flag(self.rail, f"{where}: rail", TopologyError)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """(m,) a number for each machine's domain, in the order of their first machines; -1 for a machine in none."""
+        numbers: dict[str | None, int] = {None: -1}
+        found = [numbers.setdefault(domain, len(numbers) - 1) for domain in self.domains]
+        return np.array(found, dtype=np.int64)
 
     def __repr__(self) -> str:
         shown = [f"{key}={getattr(self, key)!r}" for key in ("gb_per_s", "oversubscription", "rail")]

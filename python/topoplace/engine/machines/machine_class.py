@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -195,15 +194,47 @@ class MachineClasses:
         chosen: list[int] = sorted(set(machine.tolist()))
         number = np.searchsorted(chosen, machine)
         first = [gpus[int(np.argmax(machine == one))] for one in chosen]
-        between = np.zeros((len(chosen), len(chosen)))
-        for i, j in combinations(range(len(chosen)), 2):
-            between[i, j] = between[j, i] = topology.distance(first[i], first[j])
+        between = self._between(first, topology)
         matrix = between[number[:, None], number]
         for i, one in enumerate(chosen):
             inside = np.flatnonzero(number == i)
             own = self.of(one).distance
             matrix[np.ix_(inside, inside)] = own[np.ix_(local[inside], local[inside])]
         return matrix
+
+    def _between(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
+        """Return the distance matrix of GPUs of different machines.
+
+        In a cluster, it depends on the GPUs' templates and local numbers and on the levels that their machines share.
+        """
+        if not isinstance(topology, ClusterTopology):
+            return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])
+        machines = [self.machine_of[gpu] for gpu in gpus]
+        ports = [
+            (self.class_of[machine], self.local_of[gpu]) for machine, gpu in zip(machines, gpus, strict=True)
+        ]
+        numbers: dict[tuple[int, int], int] = {}
+        port = np.array([numbers.setdefault(one, len(numbers)) for one in ports])
+        pair = (_shared_levels(machines, topology) * len(numbers) + port[:, None]) * len(numbers) + port
+        np.fill_diagonal(pair, -1)
+        kinds, where, kind_of = np.unique(pair, return_index=True, return_inverse=True)
+        distances = [
+            topology.distance(gpus[at // len(gpus)], gpus[at % len(gpus)]) if kind >= 0 else 0.0
+            for kind, at in zip(kinds.tolist(), where.tolist(), strict=True)
+        ]
+        found: NDArray[np.float64] = np.array(distances)[kind_of].reshape(pair.shape)
+        return found
+
+
+def _shared_levels(machines: Sequence[int], topology: Topology) -> NDArray[np.int64]:
+    """Return (k, k) equal numbers for pairs of machines that share the same levels of the fabric."""
+    shared = np.zeros((len(machines), len(machines)), dtype=np.int64)
+    for level in topology.fabric.levels if topology.fabric else ():
+        codes = level.codes[list(machines)]
+        together = (codes[:, None] == codes) & (codes >= 0)
+        _, shared = np.unique(2 * shared + together, return_inverse=True)
+        shared = shared.reshape(together.shape)
+    return shared
 
 
 def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from topoplace import _checks
 from topoplace.engine.admission import why_no_memory_bandwidth
+from topoplace.engine.gangs.assignments import communication_range
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of
 from topoplace.engine.machines.machine_options import Option
-from topoplace.engine.multi_machine import communication_range
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio

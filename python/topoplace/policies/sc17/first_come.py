@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.machines.machine_class import members
-from topoplace.engine.multi_machine import in_order
 from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
+    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
-    from topoplace.engine.multi_machine import MachineOffer, MachineSplit
     from topoplace.engine.request import JobRequest
     from topoplace.objectives.utility import Costs
 

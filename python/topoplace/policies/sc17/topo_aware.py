@@ -8,13 +8,15 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from topoplace import _checks
-from topoplace.engine.multi_machine import least_communication, nearest
+from topoplace.engine.gangs.assignments import least_communication
+from topoplace.engine.gangs.splits import nearest
 from topoplace.policies.sc17.costs import UtilityPolicy
 
 if TYPE_CHECKING:
+    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
-    from topoplace.engine.multi_machine import MachineOffer, MachineSplit
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.jobs.performance_profile import PerformanceProfile

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.engine.gangs.assignments import communication_range
+from topoplace.engine.gangs.offers import MachineOffer, Offers
+from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_state import ClusterView
-from topoplace.engine.multi_machine import MachineOffer, communication_range, nearest
+from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.policies import TopoAware
+from topoplace.testing.strategies import cluster_topologies
 from topoplace.topology.fabric import Fabric, Level, numbered
 
 
@@ -65,3 +72,49 @@ def test_a_machine_out_of_reach_does_not_make_a_split_infinitely_dear() -> None:
 def test_a_job_that_fits_no_machine_has_no_costs_on_one() -> None:
     view = ClusterView(tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), count=2)))
     assert view.request(tp.JobGraph.ring(5)).communication_range == (0.0, 0.0)
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=12),
+    st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=12, max_size=12),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_offers_in_columns_are_split_as_offers_one_by_one(
+    sizes: list[int], racks: list[str | None], size: int, is_limited: bool
+) -> None:
+    """Machines with the same number of GPUs are of one kind; CPUs may limit every second one to 2 tasks."""
+    kinds = [MachineOffer(-1, (1 << count) - 1, (), count) for count in range(6)]
+    machines = np.flatnonzero(sizes)
+    kind_of = np.array(sizes)[machines]
+    hosted = np.where(machines % 2, size, 2) if is_limited else None
+    columns = Offers(machines, kind_of, kinds, hosted)
+    assert [offer.size for offer in columns] == columns.sizes.tolist()
+    fabric = Fabric(
+        tuple(f"m{i}" for i in range(len(sizes))),
+        (
+            Level("rack", tuple(racks[: len(sizes)])),
+            Level("row", tuple("x" if r else None for r in racks)[: len(sizes)]),
+        ),
+    )
+    for one in (None, fabric):
+        assert list(nearest(columns, size, one)) == list(nearest(list(columns), size, one))
+    by_size = sorted(columns, key=lambda offer: (offer.size, offer.machine))
+    assert list(columns.smallest_first()) == by_size
+    assert list(columns[1:]) == list(columns)[1:]
+
+
+@given(cluster_topologies(max_machines=5), st.data())
+def test_distances_between_machines_are_those_of_the_topology(
+    topology: tp.Topology, data: st.DataObject
+) -> None:
+    gpus = data.draw(st.lists(st.sampled_from(range(topology.num_gpus)), unique=True, min_size=1))
+    classes = MachineClasses(topology)
+    first: dict[int, int] = {}
+    for gpu in gpus:
+        first.setdefault(classes.machine_of[gpu], gpu)
+    for (u, v), distance in np.ndenumerate(classes.distances(gpus, topology)):
+        ends = [classes.machine_of[gpus[i]] for i in (u, v)]
+        same = ends[0] == ends[1]
+        expected = topology.distance(*((gpus[u], gpus[v]) if same else (first[one] for one in ends)))
+        assert distance == expected

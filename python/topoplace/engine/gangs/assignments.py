@@ -1,0 +1,185 @@
+"""Which task of a split job goes to which GPU: by a policy's rule, by the mapping kernel, or by an exact search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from topoplace import kernels
+from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
+from topoplace.engine.gangs.offers import MachineOffer, idle_offers
+from topoplace.engine.gangs.splits import MachineSplit
+from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
+from topoplace.engine.gpu_sets.partition_unions import largest_union
+from topoplace.engine.machines.machine_class import finite, members
+from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.errors import SearchTimeoutError
+from topoplace.kernels import WorkBudget
+from topoplace.objectives.utility import communication_cost
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+
+MAX_SPLITS = 16
+"""Maximum number of splits over machines that are tried per job."""
+_MAX_NODES = 200_000
+"""Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
+_MAX_EMBEDDED = 512
+"""GPUs among which such a search looks at most, unless the job is larger."""
+
+
+class SplitRule(Protocol):
+    """A policy's rule for splitting a job over several machines."""
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        """Yield ways to split the job among the offering machines, best first."""
+        ...
+
+    def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+        """Return the GPU of each task, chosen from `gpus` of several machines, at least one per task.
+
+        An anti-affine job gets at most one of each machine.
+        """
+        ...
+
+    def max_tasks(self, request: JobRequest, state: MachineState) -> int:
+        """Return the maximum number of the job's tasks that a machine in this state may take."""
+        ...
+
+
+def candidates(
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+) -> Iterator[Sequence[int]]:
+    """Yield candidate assignments (the GPU of each task), best first: up to 16 by `rule`, then one more.
+
+    The last one is the mapping of lowest communication cost found onto all offered GPUs, without regard to machines. It
+    is omitted for anti-affine jobs, with fixed partitions, and for more than 4096 GPUs. The GPUs may be no legal union
+    of partitions, and tasks that communicate may have no path; then try `connected_assignment`.
+    """
+    yield from islice(_assigned(rule, request, view, offers), MAX_SPLITS)
+    anywhere = numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
+    free_choice = not request.job.anti_affinity and not any(offer.partitions for offer in offers)
+    if free_choice and request.size <= len(anywhere) <= MAX_SEARCHED_GPUS:
+        yield least_communication(request, anywhere, view)
+
+
+def connected_assignment(
+    request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+) -> Sequence[int] | None:
+    """Return a legal assignment in which all tasks that communicate have a path, found by exact search, else None.
+
+    The search ends after a counted number of steps, and looks at no more than 512 GPUs at once, or the job's size.
+    """
+    if _room(offers, request) < request.size:
+        return None
+    job, topology, budget = request.job, view.cluster.topology, WorkBudget(_MAX_NODES)
+    limits = np.zeros(view.classes.num_machines, dtype=np.int64)
+    limits[[offer.machine for offer in offers]] = [offer.max_tasks for offer in offers]
+    gpus = sorted(numbered([(offer.machine, offer.usable) for offer in offers], view))
+    separate = ((found, frozenset[int]()) for found in candidate_gpu_sets_among(job, topology, gpus, limits))
+    for among, required in chain(separate, joined_gpu_sets_among(job, topology, gpus, limits)):
+        others = sorted(among - required)[: max(_MAX_EMBEDDED, request.size) - len(required)]
+        chosen = sorted(required.union(others))
+        if len(chosen) < request.size or budget.spent:
+            continue
+        nearness = 1 / (1 + view.classes.distances(chosen, topology))
+        np.fill_diagonal(nearness, 0.0)
+        with suppress(SearchTimeoutError):
+            found = kernels.best_subgraph(
+                job.graph,
+                nearness,
+                required=map(chosen.index, required),
+                max_nodes=_MAX_NODES // 10,
+                budget=budget,
+            )
+            if found is not None:
+                return [chosen[i] for i in found.vertices.tolist()]
+    return None
+
+
+def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+    """Return the GPU of each task, chosen from `gpus` for the lowest communication cost that a heuristic finds.
+
+    gpus: at least one GPU per task, on any machines. A job without edges gets the first ones. An anti-affine job gets
+    at most one of each machine, the best of the sets of `one_per_machine`.
+    """
+    if not request.anti_affine:
+        return _least_communication(request, gpus, view)
+    topology = view.cluster.topology
+    orders = (_least_communication(request, one, view) for one in one_per_machine(sorted(gpus), topology))
+    return min(orders, key=lambda order: communication_cost(request.job, order, topology))
+
+
+def lowest_gpus(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+    """Return the GPU of each task, the first of `gpus`, or for an anti-affine job the first of each machine."""
+    if request.anti_affine:
+        gpus = [group[0] for group in by_machine(gpus, view.cluster.topology).values()]
+    return gpus[: request.size]
+
+
+def _least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+    if not request.job.edges:
+        return gpus[: request.size]
+    distance = finite(view.classes.distances(gpus, view.cluster.topology))
+    found = kernels.map_graph(request.job.graph, distance)
+    assert found is not None  # `gpus` has at least one GPU per task
+    order: list[int] = found.target_of.tolist()
+    return [gpus[i] for i in order]
+
+
+def communication_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
+    """Return the lowest and the highest communication cost of the job.
+
+    The range is that on one idle machine if the job fits on one; otherwise it is an estimate for the idle cluster.
+    """
+    if request.classes_that_fit:
+        return request.communication_range
+    return view.table((rule, request, "idle range"), lambda: _idle_range(rule, request, view))
+
+
+def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
+    """Return an estimated range of the communication cost of a job that is split over an idle cluster.
+
+    The low end is the cost of the rule's first assignment. The high end charges every edge the distance from the first
+    machine to the farthest one.
+    """
+    classes, topology = view.classes, view.cluster.topology
+    gpus = next(_assigned(rule, request, view, idle_offers(rule.max_tasks, request, view)), None)
+    least = 0.0 if gpus is None else communication_cost(request.job, gpus, topology)
+    firsts = [numbers[0] for numbers in classes.gpus_of]
+    distances = (topology.distance(firsts[0], other) for other in firsts[1:])
+    farthest = max((distance for distance in distances if distance < float("inf")), default=0.0)
+    return least, max(least, request.weight * farthest)
+
+
+def _assigned(
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+) -> Iterator[Sequence[int]]:
+    """Yield the assignments (the GPU of each task) that the rule makes from these offers, best first."""
+    for split in rule.splits(request, offers, view):
+        yield rule.task_order(request, numbered(split, view), view)
+
+
+def numbered(split: MachineSplit, view: ClusterView) -> list[int]:
+    """Return the GPUs that the machines of a split offer, in order of the split."""
+    numbers = view.classes.gpus_of
+    return [numbers[machine][local] for machine, mask in split for local in members(mask)]
+
+
+def _room(offers: Sequence[MachineOffer], request: JobRequest) -> int:
+    """Return the number of GPUs, up to the job's size, that the offers together have for it."""
+    if request.anti_affine:
+        return len(offers)
+    whole = sum(offer.max_tasks for offer in offers if not offer.partitions)
+    groups = [
+        [(part.bit_count(), part) for part in offer.partitions if part.bit_count() <= offer.max_tasks]
+        for offer in offers
+    ]
+    return min(request.size, whole + largest_union(groups, request.size))

@@ -1,0 +1,168 @@
+"""What machines offer to a job that is split over several: found once for each condition of machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.engine.admission import tasks_per_machine
+from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
+from topoplace.engine.machines.machine_conditions import MachineState
+
+if TYPE_CHECKING:
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+
+Ints = NDArray[np.int64]
+MaxTasks = Callable[["JobRequest", MachineState], int]
+"""Returns the most tasks of a job that a machine in a given state may have."""
+
+
+class MachineOffer(NamedTuple):
+    """A machine that can take a part of a job, with the GPUs it offers."""
+
+    machine: int
+    usable: Mask
+    """The machine's GPUs that are free and meet the job's requirements."""
+    partitions: tuple[Mask, ...]
+    """The machine's partitions whose GPUs are all usable; () for a machine without partitions."""
+    max_tasks: int
+    """Maximum number of GPUs this job may take on the machine, limited by usable GPUs, CPUs, memory and memory
+    bandwidth."""
+
+    @property
+    def size(self) -> int:
+        """The largest number of GPUs the machine offers at once."""
+        return self.gpus_for(self.max_tasks).bit_count()
+
+    def gpus_for(self, count: int) -> Mask:
+        """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
+
+        If the machine's GPUs are only allocated in fixed partitions, it is the largest partition of at most `count`
+        GPUs, or 0 if all are larger.
+        """
+        if self.partitions:
+            fitting = (part for part in self.partitions if part.bit_count() <= min(count, self.max_tasks))
+            return max(fitting, key=int.bit_count, default=0)
+        few = count == 1 or self.max_tasks < self.usable.bit_count()
+        return mask_of(islice(members(self.usable), min(count, self.max_tasks))) if few else self.usable
+
+    @property
+    def single_gpus(self) -> Mask:
+        """The GPUs of which a job may get one alone."""
+        return (
+            sum(part for part in self.partitions if part & part - 1 == 0) if self.partitions else self.usable
+        )
+
+
+class Offers(Sequence[MachineOffer]):
+    """The offers of a cluster's machines to one job, in order of machine number unless they were sorted.
+
+    Machines of one kind offer the same GPUs; each offer is made when it is asked for.
+    """
+
+    def __init__(
+        self, machines: Ints, kind_of: Ints, kinds: Sequence[MachineOffer], hosted: Ints | None
+    ) -> None:
+        """Take offers of `machines` by their kinds; the machine numbers of kinds mean nothing.
+
+        kind_of: the kind of each of `machines`. hosted: for how many tasks the CPUs and memory of each suffice; None if
+        the job needs none.
+        """
+        self._kinds = kinds
+        self._kind_of = kind_of
+        self._hosted = hosted
+        self.machines = machines
+        """(offers,) the number of each offer's machine."""
+        self.is_simple = not any(kind.partitions for kind in kinds)
+        """True if no machine allocates its GPUs in fixed partitions only."""
+        self.sizes = self._all_sizes()
+        """(offers,) the largest number of GPUs of each offer at once: its `size`."""
+
+    def __len__(self) -> int:
+        return len(self.machines)
+
+    @overload
+    def __getitem__(self, index: int) -> MachineOffer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Offers: ...
+    def __getitem__(self, index: int | slice) -> MachineOffer | Offers:
+        if isinstance(index, slice):
+            return self.at(np.arange(len(self))[index])
+        kind = self._kinds[self._kind_of[index]]
+        most = kind.max_tasks if self._hosted is None else min(kind.max_tasks, int(self._hosted[index]))
+        return MachineOffer(int(self.machines[index]), kind.usable, kind.partitions, most)
+
+    def at(self, positions: NDArray[np.integer]) -> Offers:
+        """Return the offers at these positions, in this order."""
+        hosted = None if self._hosted is None else self._hosted[positions]
+        return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted)
+
+    def smallest_first(self) -> Offers:
+        """Return the offers by size, ties by machine."""
+        return self.at(np.argsort(self.sizes, kind="stable"))
+
+    def _all_sizes(self) -> Ints:
+        if not self.is_simple and self._hosted is not None:
+            return np.array([offer.size for offer in self], dtype=np.int64)
+        sizes = np.array([kind.size for kind in self._kinds], dtype=np.int64)[self._kind_of]
+        return sizes if self._hosted is None else np.minimum(sizes, self._hosted)
+
+
+def offers_of(
+    max_tasks_of: MaxTasks,
+    request: JobRequest,
+    view: ClusterView,
+    most_memory_gb: float = math.inf,
+    *,
+    sees_jobs: bool = True,
+) -> Offers:
+    """Return the offers of the machines that can take a part of the job now.
+
+    max_tasks_of: returns the most tasks of the job that a machine in a given state may have; its amounts of CPUs and
+    memory are unknown there, and limit the offers besides. most_memory_gb: limit on the memory of each GPU, GB.
+    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine.
+    """
+    conditions = view.conditions(sees_jobs=sees_jobs)
+    kind_of = conditions.native.of_machines().astype(np.int64)
+    numbers = {number: i for i, number in enumerate(conditions.native.present())}
+    states = [conditions.of(number) for number in numbers]
+    places = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
+    places[list(numbers)] = np.arange(len(numbers))
+    hosted = tasks_per_machine(request.job, view.cluster.hosts)
+    return _offers(max_tasks_of, request, states, places[kind_of], most_memory_gb, hosted)
+
+
+def idle_offers(max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView) -> Offers:
+    """Return what the machines would offer if the cluster were idle; CPUs and memory do not limit these offers."""
+    classes = view.classes
+    states = [(one, MachineState(one.healthy, (), 0.0)) for one in classes.classes]
+    return _offers(max_tasks_of, request, states, np.array(classes.class_of, dtype=np.int64))
+
+
+def _offers(
+    max_tasks_of: MaxTasks,
+    request: JobRequest,
+    states: Iterable[tuple[MachineClass, MachineState]],
+    state_of: Ints,
+    most_memory_gb: float = math.inf,
+    hosted: Ints | None = None,
+) -> Offers:
+    """Return the offers of machines with these classes and states. state_of: the position of each machine's state."""
+    kinds: list[MachineOffer] = []
+    for machine_class, state in states:
+        usable = state.free & request.suitable(machine_class, most_memory_gb)
+        most = min(max_tasks_of(request, state), usable.bit_count())
+        partitions = tuple(part for part in machine_class.partitions if part & usable == part)
+        offers = most and (partitions or not machine_class.partitions)
+        kinds.append(MachineOffer(-1, usable, partitions, most if offers else 0))
+    has_some = np.array([kind.max_tasks > 0 for kind in kinds], dtype=np.bool_)[state_of]
+    if hosted is not None:
+        has_some &= hosted > 0
+    machines = np.flatnonzero(has_some)
+    return Offers(machines, state_of[machines], kinds, None if hosted is None else hosted[machines])
