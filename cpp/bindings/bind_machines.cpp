@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,6 +103,14 @@ std::pair<std::int32_t, std::int32_t> best(const MachineRanking& ranking, std::i
     return {found.machine, found.condition};
 }
 
+std::vector<std::pair<std::int32_t, std::int32_t>> first(const MachineRanking& ranking, std::int32_t count,
+                                                         std::int64_t cpus, std::int64_t megabytes) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> found;
+    for (const auto& ranked : ranking.first(std::max(count, 0), {cpus, megabytes}))
+        found.emplace_back(ranked.machine, ranked.condition);
+    return found;
+}
+
 }  // namespace
 
 void register_machines(py::module_& module) {
@@ -127,7 +136,10 @@ void register_machines(py::module_& module) {
         .def("set", &MachineRanking::set, py::arg("condition"), py::arg("key"),
              "Sets the key of a condition; None for machines that cannot take the job.")
         .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
-             "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).");
+             "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).")
+        .def(
+            "first", &first, py::arg("count"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
+            "(machine, condition) for the first conditions: of each, the lowest machine with these amounts.");
 }
 
 }  // namespace topoplace::bindings

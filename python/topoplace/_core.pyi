@@ -321,6 +321,10 @@ class MachineRanking:
         """
         (machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).
         """
+    def first(self, count: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> list[tuple[int, int]]:
+        """
+        (machine, condition) for the first conditions: of each, the lowest machine with these amounts.
+        """
     def set(self, condition: typing.SupportsInt | typing.SupportsIndex, key: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None) -> None:
         """
         Sets the key of a condition; None for machines that cannot take the job.

@@ -35,6 +35,10 @@ class MachineRanking {
     // The first machine with at least these CPUs and memory free; kAbsent where there is none.
     Ranked best(const HostAmounts& needs) const;
 
+    // The first machine of each of the first `count` conditions that have one; conditions of equal keys are
+    // in no order.
+    std::vector<Ranked> first(std::int32_t count, const HostAmounts& needs) const;
+
   private:
     struct Entry {
         bool is_known = false;

@@ -71,4 +71,17 @@ MachineRanking::Ranked MachineRanking::best(const HostAmounts& needs) const {
     return {kAbsent, kAbsent};
 }
 
+std::vector<MachineRanking::Ranked> MachineRanking::first(std::int32_t count,
+                                                          const HostAmounts& needs) const {
+    std::vector<Ranked> found;
+    for (const auto& [_, group] : groups_) {
+        for (const std::int32_t condition : group) {
+            if (found.size() >= index(count)) return found;
+            const std::int32_t machine = conditions_->first_machine(condition, needs);
+            if (machine != kAbsent) found.push_back({machine, condition});
+        }
+    }
+    return found;
+}
+
 }  // namespace topoplace

@@ -9,14 +9,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace._core import MachineRanking
-from topoplace.engine.memo import Memo
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
-_MAX_RANKINGS = 64
-"""Most least utilities for which machines are ranked at once."""
+_FIRST_CONDITIONS = 8
+"""Conditions among which an option of enough utility is looked for at first."""
 
 
 class Option(NamedTuple):
@@ -69,29 +68,57 @@ class MachineOptions:
         self._scores = scores
         self._options: dict[int, Options] = {}
         self._generation = -1
-        self._rankings: Memo[float, _Ranking] = Memo(_MAX_RANKINGS)
+        self._by_order = MachineRanking(conditions.native)
+        self._by_utility = MachineRanking(conditions.native)
+        self._chosen: dict[int, Choice] = {}
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
 
         Ties go to the machine with the lowest number.
         """
-        ranking = self._rankings.get(least_utility)
-        if ranking is None:
-            ranking = self._rankings[least_utility] = _Ranking(MachineRanking(self._conditions.native), {})
-        for condition in ranking.native.unknown():
+        for condition in self._by_order.unknown():
             options = self.of_condition(condition)
-            first = next((option for option in options if option.utility >= least_utility), None)
-            ranking.choices[condition] = first and self._choice(condition, first)
-            ranking.native.set(condition, first and first.order)
-        machine, condition = ranking.native.best(*self._needs)
-        choice = ranking.choices[condition] if machine >= 0 else None
-        return None if choice is None else (machine, choice)
+            self._by_order.set(condition, options[0].order if options else None)
+        if least_utility > -math.inf:
+            return self._best_above(least_utility)
+        machine, condition = self._by_order.best(*self._needs)
+        if machine < 0:
+            return None
+        options = self.of_condition(condition)
+        known = self._chosen.get(condition)
+        if known is None or known.option is not options[0]:
+            known = self._chosen[condition] = self._choice(condition, options[0])
+        return machine, known
+
+    def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
+        for condition in self._by_utility.unknown():
+            utilities = [option.utility for option in self.of_condition(condition)]
+            self._by_utility.set(condition, [-max(utilities)] if utilities else None)
+        machine, condition = self._by_utility.best(*self._needs)
+        if machine < 0 or max(option.utility for option in self.of_condition(condition)) < least_utility:
+            return None
+        count = _FIRST_CONDITIONS
+        while True:
+            entries = self._by_order.first(count, *self._needs)
+            found: tuple[tuple[float, ...], int, int, Option] | None = None
+            for machine, condition in entries:
+                options = self.of_condition(condition)
+                if found is not None and options[0].order > found[0]:
+                    count = 0  # all others are worse
+                    break
+                good = next((option for option in options if option.utility >= least_utility), None)
+                if good is not None and (found is None or (good.order, machine) < found[:2]):
+                    found = good.order, machine, condition, good
+            if found is not None and len(entries) != count:
+                return found[1], self._choice(*found[2:])
+            count *= 4
 
     def of_condition(self, condition: int) -> Options:
         """Return the options of machines in a condition, best first."""
         if self._generation != self._conditions.native.generation:
             self._options.clear()
+            self._chosen.clear()
             self._generation = self._conditions.native.generation
         options = self._options.get(condition)
         if options is None:
@@ -121,9 +148,3 @@ class MachineOptions:
     def _choice(self, condition: int, option: Option) -> Choice:
         machine_class, _ = self._conditions.of(condition)
         return Choice(option, self._scores(machine_class, option))
-
-
-class _Ranking(NamedTuple):
-    native: MachineRanking
-    choices: dict[int, Choice | None]
-    """The first option of each condition that has enough utility."""
