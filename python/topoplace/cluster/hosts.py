@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("CPUs", "MB of memory", "drives")
 """The columns of `Hosts.free`. Memory is counted in whole MB, so that allocating and releasing is exact."""
-PLENTY: Final = 1 << 40
-"""The amount that a table has for a resource that is unknown: more than any job needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.cluster.hosts import COLUMNS, PLENTY, Hosts
+from topoplace.cluster.hosts import COLUMNS, Hosts
 from topoplace.engine.admission import suits_model
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
+PLENTY: Final = 1 << 40
+"""The amount assumed for a resource that is unknown: more than any job needs."""
 
 
 class TopologyColumns:

@@ -46,8 +46,9 @@ class Evaluation(NamedTuple):
 class MachinePolicy(ABC):
     """Base of policies that place a job on the machine with the best option, or split it if no machine has room.
 
-    An option is one choice of GPUs on one machine. Options are cached by job request and machine, and recomputed only
-    for machines whose state changed.
+    An option is one choice of GPUs on one machine. Options are asked for once for each job request and condition of
+    machines: equal hardware, equal free GPUs, and equal jobs if `sees_jobs`. The amounts of free CPUs and memory are
+    compared machine by machine, and are unknown in the states that the rules see.
     """
 
     name: str
@@ -101,8 +102,8 @@ class MachinePolicy(ABC):
         return assignments.lowest_gpus(request, gpus, view)
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks of the job that a machine in this state may have; its CPUs and memory limit them."""
-        return request.tasks_hosted(state.cpus, state.megabytes)
+        """Return the most tasks of the job that a machine in this state may have, besides what CPUs and memory allow."""
+        return request.size
 
     def max_split_utility(self, request: JobRequest) -> float:
         """Return an upper bound on the utility of any split of the job over several machines; by default infinity."""

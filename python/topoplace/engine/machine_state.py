@@ -91,14 +91,8 @@ class ClusterView:
         return known
 
     def state(self, machine: int) -> MachineState:
-        """Return the present state of machine number `machine`."""
-        (_, state), hosts = self.conditions(sees_jobs=True).of_machine(machine), self.cluster.hosts
-        if hosts.is_drained(machine):
-            return state._replace(cpus=-1, megabytes=-1)
-        if not hosts.resources:
-            return state
-        cpus, megabytes, _ = hosts.free[machine].tolist()
-        return state._replace(cpus=cpus, megabytes=megabytes)
+        """Return the present state of machine number `machine`, with the jobs on it."""
+        return self.conditions(sees_jobs=True).of_machine(machine)[1]
 
     # ---- tables --------------------------------------------------------------------------------------------
 

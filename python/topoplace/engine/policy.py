@@ -69,6 +69,9 @@ class Policy(Protocol):
 class SearchPolicy(ABC):
     """Base of policies that need only one method, `best`; it provides requirement checks, ranking and queueing.
 
+    On a cluster of several machines that a fabric joins, `best` sees one machine after the other, or the machines that
+    share a job, as a cluster of their own: see `cluster_search`.
+
     The queue is strictly first in, first out: no job starts before an older one. A job that can never run is rejected.
     """
 
@@ -134,8 +137,8 @@ class SearchPolicy(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
 
-        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a cluster of
-        more than 4096 GPUs.
+        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or a
+        topology without a fabric, of more than 4096 GPUs.
         """
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
@@ -154,7 +157,7 @@ class SearchPolicy(ABC):
 
         If `place` would return None, the explanation also contains the reason. The first candidate takes the work of
         `place`; the others are searched for until `num_ranking_nodes` are visited, and `complete` says whether that was
-        enough. ValueError for a `top` below 1, or a cluster of more than 4096 GPUs.
+        enough. ValueError for a `top` below 1, and as for `place`.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
@@ -173,7 +176,7 @@ class SearchPolicy(ABC):
         """Return which jobs start, from the head of the queue until one has to wait.
 
         Jobs that can never run, or have a requirement that cannot be honoured, are rejected and do not block the queue.
-        The cluster is not changed afterwards. ValueError for a cluster of more than 4096 GPUs.
+        The cluster is not changed afterwards. ValueError for too many GPUs, as for `place`.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)

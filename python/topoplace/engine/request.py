@@ -7,10 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import numpy as np
-
 from topoplace import kernels
-from topoplace.cluster.host_shares import needs_hosts, tasks_hosted, whole_job
+from topoplace.cluster.host_shares import needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
@@ -80,7 +78,6 @@ class JobRequest:
         self.whole_job = whole_job(job) if self.needs_hosts else (-1, -1)
         """CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none."""
         self._suitable: dict[tuple[MachineClass, float], Mask] = {}
-        self._hosted: Memo[tuple[int, int], int] = Memo()
         self._link_scores: Memo[tuple[MachineClass, tuple[int, ...]], dict[str, float]] = Memo()
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
@@ -139,13 +136,6 @@ class JobRequest:
             wanted = (local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
             self._suitable[key] = mask_of(wanted)
         return self._suitable[key]
-
-    def tasks_hosted(self, cpus: int, megabytes: int) -> int:
-        """Return for how many of the job's tasks a machine has enough with these free CPUs and MB of memory."""
-        if not self.needs_hosts:
-            return self.size
-        free = cpus, megabytes
-        return self._hosted.get_or_build(free, lambda: int(tasks_hosted(self.job, np.array([free]))[0]))
 
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
         """Return the sets of GPUs of one machine from which the job may take its GPUs.

@@ -124,8 +124,8 @@ def offers_of(
 ) -> Offers:
     """Return the offers of the machines that can take a part of the job now.
 
-    max_tasks_of: returns the most tasks of the job that a machine in a given state may have; its amounts of CPUs and
-    memory are unknown there, and limit the offers besides. most_memory_gb: limit on the memory of each GPU, GB.
+    max_tasks_of: returns the most tasks of the job that a machine in a given state may have; CPUs and memory limit the
+    offers besides. most_memory_gb: limit on the memory of each GPU, GB.
     sees_jobs: True if `max_tasks_of` looks at the jobs on a machine.
     """
     conditions = view.conditions(sees_jobs=sees_jobs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._core import MachineConditions
-from topoplace.cluster.hosts import PLENTY
 from topoplace.cluster.job_kinds import kind_of
 
 if TYPE_CHECKING:
@@ -24,19 +23,15 @@ class Neighbour(NamedTuple):
 
 
 class MachineState(NamedTuple):
-    """The running jobs of one machine, and its free GPUs, CPUs and memory.
+    """The free GPUs of one machine, and what a rule sees of the jobs on it.
 
-    Policies treat machines of equal class and state alike.
+    Policies treat machines of equal class and state alike, except that they compare their CPUs and memory.
     """
 
     free: Mask
     neighbours: tuple[Neighbour, ...]
     memory_bandwidth: float
     """GB/s of host memory bandwidth that the jobs on the machine use."""
-    cpus: int = PLENTY
-    """Free CPUs; `PLENTY` if unknown, below 0 if the machine accepts no processes."""
-    megabytes: int = PLENTY
-    """Free host memory, MB; `PLENTY` if unknown."""
 
 
 class Conditions:
@@ -57,7 +52,7 @@ class Conditions:
         self._generation = -1
 
     def of(self, condition: int) -> tuple[MachineClass, MachineState]:
-        """Return the class and the state of the machines in a condition; the amounts of CPUs and memory are unknown."""
+        """Return the class and the state of the machines in a condition."""
         if self._generation != self.native.generation:
             self._known.clear()
             self._generation = self.native.generation
@@ -67,7 +62,7 @@ class Conditions:
         return known
 
     def of_machine(self, machine: int) -> tuple[MachineClass, MachineState]:
-        """Return the class and the state of machine number `machine`; its amounts of CPUs and memory are unknown."""
+        """Return the class and the state of machine number `machine`."""
         return self.of(self.native.condition_of(machine))
 
     def _described(self, condition: int) -> tuple[MachineClass, MachineState]:

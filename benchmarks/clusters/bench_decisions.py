@@ -1,0 +1,134 @@
+"""Decisions on a cluster of machines of 8 GPUs at 90 % load, for every policy and one of somebody else.
+
+`python benchmarks/clusters/bench_decisions.py [MACHINES]` prints the CPU time of the first decision, the mean over jobs
+of 1 to 8 GPUs, between which jobs start and end, and the time of a gang of 64 and of 512 GPUs.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from typing import Any, NamedTuple
+
+import pytest
+
+import topoplace as tp
+from topoplace.policies import GpuSet, SearchPolicy
+
+MACHINES = 12_500
+GPUS = 8
+DECISIONS = 1_000
+FREE = 0.1
+GANGS = (64, 512)
+RINGS = [tp.JobGraph.ring(size) for size in range(1, GPUS + 1)]
+
+
+class HighestIds(SearchPolicy):
+    """A policy of somebody else, as in docs/policies.md."""
+
+    name = "highest-ids"
+
+    def best(
+        self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> tp.Placement | None:
+        others = sorted(free - required, reverse=True)[: job.num_tasks - len(required)]
+        return tp.Placement(tuple(sorted((*required, *others))), topology=cluster.topology, job=job)
+
+    def order(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
+        return tuple(sorted(-gpu for gpu in placement.gpus))
+
+
+class Cost(NamedTuple):
+    first: float
+    """CPU seconds of the first decision."""
+    mean: float
+    """CPU seconds of the mean decision after that."""
+    gangs: tuple[float, ...]
+    """CPU seconds of a gang of each of `GANGS`, the best of three."""
+
+
+class Load:
+    """A cluster that is kept at 90 % load: jobs end at random."""
+
+    def __init__(self, machines: int) -> None:
+        fabric = tp.Fabric.regular(machines, {"rack": 32, "spine": 512})
+        self.cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-a100"), fabric=fabric))
+        self._random = random.Random(1)
+        self._running: list[str] = []
+        self._number = 0
+        for machine in range(machines):
+            left = GPUS
+            while left:
+                size = min(left, self._random.choice((1, 2, 4, 8, 8, 8)))
+                first = GPUS * (machine + 1) - left
+                self.start(tuple(range(first, first + size)))
+                left -= size
+        self.end_jobs()
+
+    def start(self, placement: tp.Placement | tuple[int, ...]) -> None:
+        self.cluster.allocate(f"job-{self._number}", placement)
+        self._running.append(f"job-{self._number}")
+        self._number += 1
+
+    def end_jobs(self) -> None:
+        while self.cluster.num_free < FREE * self.cluster.topology.num_gpus:
+            at = self._random.randrange(len(self._running))
+            self._running[at], self._running[-1] = self._running[-1], self._running[at]
+            self.cluster.release(self._running.pop())
+
+    def decision(self, policy: tp.Policy) -> float:
+        """Return the CPU seconds of one decision; then let the job start, and others end."""
+        job = self._random.choice(RINGS)
+        started = time.thread_time()
+        placement = policy.place(job, self.cluster)
+        seconds = time.thread_time() - started
+        if placement is not None:
+            self.start(placement)
+        self.end_jobs()
+        return seconds
+
+
+def cost(policy: tp.Policy, machines: int = MACHINES) -> Cost:
+    load = Load(machines)
+    first = load.decision(policy)
+    for _ in range(DECISIONS // 4):
+        load.decision(policy)
+    mean = sum(load.decision(policy) for _ in range(DECISIONS)) / DECISIONS
+    return Cost(first, mean, tuple(gang(policy, load.cluster, size) for size in GANGS))
+
+
+def gang(policy: tp.Policy, cluster: tp.Cluster, size: int) -> float:
+    job, seconds = tp.JobGraph.ring(size), []
+    for _ in range(4):
+        started = time.thread_time()
+        placement = policy.place(job, cluster)
+        seconds.append(time.thread_time() - started)
+        if placement is not None:
+            cluster.allocate("gang", placement)
+            cluster.release("gang")
+    return min(seconds[1:])
+
+
+def policies() -> list[tp.Policy]:
+    return [*(tp.policies.get(name) for name in tp.policies.names()), HighestIds()]
+
+
+@pytest.mark.parametrize("policy", policies(), ids=lambda policy: policy.name)
+def test_decisions_at_90_percent_load(benchmark: Any, policy: tp.Policy) -> None:
+    benchmark.pedantic(cost, args=(policy,), rounds=1)
+
+
+def main() -> None:
+    machines = int(sys.argv[1]) if len(sys.argv) > 1 else MACHINES
+    print(
+        f"{machines} machines of {GPUS} GPUs: ms of the first decision, us of the mean, ms of gangs of {GANGS}"
+    )
+    for policy in policies():
+        first, mean, gangs = cost(policy, machines)
+        shown = "  ".join(f"{1e3 * seconds:7.2f}" for seconds in gangs)
+        print(f"{policy.name:16} {1e3 * first:8.1f} ms {1e6 * mean:8.1f} us   {shown} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()
