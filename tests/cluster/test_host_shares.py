@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.cluster.host_shares import host_shares, tasks_hosted
 from topoplace.cluster.hosts import HostResources, megabytes
+from topoplace.testing.reference import reference_place
 
 MEMORY = st.sampled_from([None, 0.004, 1.0, 2.5, 7.0])
 
@@ -47,6 +48,29 @@ def test_as_many_tasks_as_counted_one_by_one(job: tp.JobGraph, free: list[tuple[
     free += [(max(cpus - less, 0), max(memory - short, 0)) for less in (0, 1, 3) for short in (0, 1, 500)]
     found = tasks_hosted(job, np.array(free, dtype=np.int64))
     assert found.tolist() == [counted(job, *amounts) for amounts in free]
+
+
+@given(jobs_with_host_needs(), st.lists(st.integers(0, 9), min_size=1, max_size=3), st.booleans())
+def test_never_is_said_only_where_no_machines_have_the_cpus(
+    job: tp.JobGraph, cpus: list[int], apart: bool
+) -> None:
+    job = job.with_(anti_affinity=apart, memory_gb=None)
+    machines = [tp.Topology.from_links(2, [], 12.0)] * len(cpus)
+    hosts = [HostResources(own, 1.0) for own in cpus]
+    cluster = tp.Cluster(tp.Topology.cluster(machines), hosts=hosts)
+    refusal = tp.policies.get("baseline").explain(job, cluster).refusal
+    if refusal is not None and refusal.permanent:
+        assert reference_place(job, cluster) is None
+
+
+def test_a_cpu_that_does_not_divide_is_no_reason_for_never() -> None:
+    """Of two tasks with 5 CPUs, one has 3 and one has 2."""
+    machine, job = tp.Topology.from_links(1, [], 12.0), tp.JobGraph.ring(2).with_(cpus=5)
+    for cpus, permanent in (((3, 2), False), ((2, 3), False), ((2, 2), True), ((4, 1), True)):
+        cluster = tp.Cluster(tp.Topology.cluster([machine] * 2), [HostResources(own, 1.0) for own in cpus])
+        for policy in ("baseline", "mapa-greedy", "fcfs", "topo-aware"):
+            refusal = tp.policies.get(policy).explain(job, cluster).refusal
+            assert (refusal is not None and refusal.permanent) == permanent
 
 
 ONE_MACHINE = tp.Topology.from_links(1, [])

@@ -35,12 +35,13 @@ def whole_job(job: JobGraph) -> tuple[int, int]:
     return job.cpus or 0, megabytes((job.memory_gb or 0.0) / processes) * processes
 
 
-def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
+def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool = False) -> Ints:
     """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
 
     free: (m, 2 or more) free CPUs and MB of each machine; below 0 on a machine that takes no processes. For less than
     the whole job, each task counts as one process, and those with a CPU more than the others count first. The number
-    may therefore be too small for other tasks of the job.
+    may therefore be too small for other tasks of the job. at_best: those with a CPU more count last, so that the number
+    is never too small.
     """
     size = job.num_tasks
     each, more = divmod(job.cpus or 0, size)
@@ -49,7 +50,9 @@ def tasks_hosted(job: JobGraph, free: Ints) -> Ints:
     if each or more:
         few = free[:, 0] // (each + 1)
         many = (free[:, 0] - more) // each if each else np.full_like(few, size)
-        some = np.minimum(some, np.where(few < more, few, np.maximum(many, more)))
+        small = np.maximum(free[:, 0], 0) // each if each else np.full_like(few, size)
+        large_first = np.where(few < more, few, np.maximum(many, more))
+        some = np.minimum(some, small if at_best else large_first)
     if memory_each:
         some = np.minimum(some, free[:, 1] // memory_each)
     all_cpus, memory = whole_job(job)

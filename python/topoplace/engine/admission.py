@@ -145,11 +145,12 @@ def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Lim
     """Return an array (m,): for how many of the job's tasks the free CPUs and memory of each machine suffice.
 
     A drained machine has 0. Returns None if the job asks for neither or has no tasks, or if the hosts are unknown.
-    idle: count all CPUs and memory as free, and no machine as drained.
+    idle: count all CPUs and memory as free, no machine as drained, and the tasks that need least; the numbers are then
+    never too small.
     """
     if not (hosts.resources and job.num_tasks and needs_hosts(job)):
         return None
-    limits = tasks_hosted(job, hosts.capacity if idle else hosts.free)
+    limits = tasks_hosted(job, hosts.capacity if idle else hosts.free, at_best=idle)
     if not idle:
         limits[list(hosts.drained)] = 0
     return limits
@@ -198,7 +199,11 @@ def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> 
     if hosts is None or (limits := tasks_per_machine(job, hosts, idle=True)) is None:
         return None
     most = _most(job, topology, every_gpu, limits)
-    return never(f"{_needs(job, hosts=True)}, the cluster has {most}") if most < job.num_tasks else None
+    if most < job.num_tasks:
+        return never(f"{_needs(job, hosts=True)}, the cluster has {most}")
+    if (cpus := int(hosts.capacity[limits > 0, 0].sum())) < (job.cpus or 0):
+        return never(f"{_needs(job, hosts=True)}, the machines that serve it have {cpus} CPUs")
+    return None
 
 
 def why_no_machine(needs: Iterable[tuple[int, int]], machines: Sequence[HostResources]) -> Refusal | None:

@@ -102,7 +102,7 @@ class MachinePolicy(ABC):
         return assignments.lowest_gpus(request, gpus, view)
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks of the job that a machine in this state may have, besides what CPUs and memory allow."""
+        """Return the most tasks of the job that a machine in this state may have, CPUs and memory apart."""
         return request.size
 
     def max_split_utility(self, request: JobRequest) -> float:

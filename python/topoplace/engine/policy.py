@@ -137,8 +137,8 @@ class SearchPolicy(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
 
-        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or a
-        topology without a fabric, of more than 4096 GPUs.
+        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or
+        a topology without a fabric, of more than 4096 GPUs.
         """
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)

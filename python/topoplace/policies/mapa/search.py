@@ -38,10 +38,9 @@ class MapaPolicy(SearchPolicy):
     the choice of the paper's published code, for rings, stars and cliques of up to five tasks on topologies of up to 64
     GPUs (30 for five tasks); ValueError in all other cases.
     max_nodes: limit on the nodes of one search tree; the default takes about a second. One decision may take several
-    searches, and visits at most eight times as many nodes. On a cluster, each machine gets an equal part of them, but at
-    least 32,768. With None, only `timeout` ends
-    a search before the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
-    SearchTimeoutError is raised if none was found.
+    searches, and visits at most eight times as many nodes. On a cluster, each machine gets an equal part of them, but
+    at least 32,768. With None, only `timeout` ends a search before the best placement is proven. At a limit, the best
+    placement found is returned with `optimal` False; SearchTimeoutError is raised if none was found.
     timeout: limit on the time of one search, in seconds. Unlike with `max_nodes`, results then depend on the speed of
     the computer.
     """
