@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,7 @@ class Placement:
     """For each storage drive of the job, the number of the drive's machine."""
 
     def __post_init__(self) -> None:
-        gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
+        gpus = _checks.ordered(self.gpus, "gpus", AllocationError)
         _checks.instance(self.topology, Topology, "topology", AllocationError)
         last = self.topology.num_gpus - 1
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) > last:
@@ -77,6 +77,7 @@ class Placement:
                 _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
                 for i, gpu in enumerate(gpus)
             )
+        self._check_forms()
         if not (gpus or self.hosts):
             raise AllocationError(f"gpus = {gpus} is empty")
         if len(set(gpus)) != len(gpus):
@@ -141,8 +142,18 @@ class Placement:
 
         return launch.numactl(self)
 
+    def _check_forms(self) -> None:
+        for name in ("hosts", "remote", "drives"):
+            if type(getattr(self, name)) is not tuple:
+                object.__setattr__(self, name, _checks.ordered(getattr(self, name), name, AllocationError))
+        _checks.instance(self.scores, Mapping, "scores", AllocationError)
+        _checks.flag(self.optimal, "optimal", AllocationError)
+        if self.job is not None:
+            _checks.instance(self.job, JobGraph, "job", AllocationError)
+
     def _check_hosts(self) -> None:
-        hosts = _checks.sequence(self.hosts, "hosts", AllocationError)
+        hosts, drives = self.hosts, self.drives
+        remote: tuple[object, ...] = self.remote
         last = self.topology.num_machines - 1
         if set(map(type, hosts)) != {HostShare} or max(share.machine for share in hosts) > last:
             for i, share in enumerate(hosts):
@@ -150,18 +161,13 @@ class Placement:
                 _checks.integer(share.machine, f"hosts[{i}].machine", AllocationError, low=0, high=last)
         if len(hosts) > max(len(self.gpus), 1):
             raise AllocationError(f"hosts: {len(hosts)} processes for {len(self.gpus)} GPUs")
-        remote = _checks.sequence(self.remote, "remote", AllocationError)
-        hashable = set(map(type, remote)) == {int}
-        own = set(self.gpus) if hashable else self.gpus
-        if strange := [gpu for gpu in remote if gpu not in own]:
+        own = set(self.gpus)
+        if strange := [gpu for gpu in remote if not isinstance(gpu, Hashable) or gpu not in own]:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if remote and not hosts:
             raise AllocationError(f"remote = {remote}: hosts must name the machines of the processes")
-        drives = _checks.sequence(self.drives, "drives", AllocationError)
         for i, machine in enumerate(drives):
             _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
-        for name, value in (("hosts", hosts), ("remote", remote), ("drives", drives)):
-            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class Cluster:
 
         A drained GPU that no job holds is in neither result. AllocationError if there is no such GPU.
         """
+        gpus = _checks.sequence(gpus, "gpus", AllocationError)
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
             gpus = [self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)]
         return self._state.occupants(gpus)
@@ -134,6 +135,8 @@ class Cluster:
         the cluster
         starts without views.
         """
+        if not callable(build):
+            raise AllocationError(f"build = {_checks.shown(build)} is not a function")
         known: dict[Callable[[Cluster], Any], Any] = self._views
         if build not in known:
             known[build] = build(self)
@@ -330,7 +333,7 @@ class Cluster:
             gpus = placement.gpus  # checked when it was made
         else:
             given = placement.gpus if isinstance(placement, Placement) else placement
-            listed = _checks.sequence(given, "gpus", AllocationError)
+            listed = _checks.ordered(given, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
         if gpus and not self._topology.is_legal(gpus):
             raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")

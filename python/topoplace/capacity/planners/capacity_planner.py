@@ -46,11 +46,7 @@ class CapacityPlanner:
         timeout: float | None = None,
         seed: int = 0,
     ) -> None:
-        if formulation not in FORMULATIONS:
-            raise ValueError(
-                f"formulation = {_checks.shown(formulation)} is not one of {', '.join(FORMULATIONS)}"
-            )
-        self.formulation = formulation
+        self.formulation = _checks.one_of(formulation, "formulation", FORMULATIONS, ValueError)
         self.gap = _checks.real(gap, "gap", ValueError, high=1.0)
         self.timeout = math.inf if timeout is None else _checks.real(timeout, "timeout", ValueError)
         self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=1 << 60)
