@@ -153,7 +153,7 @@ class Placement:
 
     def _check_hosts(self) -> None:
         hosts, drives = self.hosts, self.drives
-        remote: tuple[object, ...] = self.remote
+        remote: tuple[Any, ...] = self.remote
         last = self.topology.num_machines - 1
         if set(map(type, hosts)) != {HostShare} or max(share.machine for share in hosts) > last:
             for i, share in enumerate(hosts):
