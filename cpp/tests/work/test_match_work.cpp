@@ -196,6 +196,12 @@ TEST(degrees_and_distances_prune_counts_in_a_wide_target) {
     CHECK_WORK(nodes(grid(3, 4)), 1846);
 }
 
+TEST(a_limit_ends_the_search_for_sets_of_vertices) {
+    auto params = counting(match::Distinct::vertex_sets);
+    params.limit = 5;
+    CHECK_WORK(nodes_to_count(params), 10501);
+}
+
 // Steps for the rows of a full graph outweigh the nodes.
 TEST(rows_count_as_work) {
     const auto found = match::enumerate_subgraphs(match::Pattern(ring(3)), match::Target(clique(100)),
