@@ -17,13 +17,8 @@ namespace {
 // Ctrl-C ends it.
 std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<std::int32_t>& ends,
                                         const Array<double>& weights) {
-    return without_gil<std::unique_ptr<GraphHandle>>([&]() -> std::unique_ptr<GraphHandle> {
-        try {
-            return std::make_unique<GraphHandle>(num_vertices, ends, weights, to_stop_condition({}));
-        } catch (const Stopped&) {
-            return nullptr;
-        }
-    });
+    return without_gil_until_stopped<std::unique_ptr<GraphHandle>>(
+        [&] { return std::make_unique<GraphHandle>(num_vertices, ends, weights, to_stop_condition({})); });
 }
 
 // Nothing where there is too little time.
@@ -35,13 +30,8 @@ std::optional<double> automorphisms(const GraphHandle& graph, std::optional<doub
                                     std::to_string(kMostVertices) + " can be counted");
     }
     const StopCondition stop = to_stop_condition(timeout);
-    return without_gil<std::optional<double>>([&]() -> std::optional<double> {
-        try {
-            return graph.pattern(stop).num_automorphisms(stop);
-        } catch (const Stopped&) {
-            return std::nullopt;
-        }
-    });
+    return without_gil_until_stopped<std::optional<double>>(
+        [&] { return graph.pattern(stop).num_automorphisms(stop); });
 }
 
 }  // namespace

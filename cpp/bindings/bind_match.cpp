@@ -40,20 +40,6 @@ match::Distinct to_distinct(const std::string& name) {
     throw std::invalid_argument("distinct = '" + name + "' is not one of mappings, images, vertex_sets");
 }
 
-// The result of a search that ends while it prepares is that nothing is known yet.
-template <class Result, class Search>
-Result without_gil_until_stopped(Search&& search) {
-    return without_gil<Result>([&]() -> Result {
-        try {
-            return search();
-        } catch (const Stopped&) {
-            Result nothing{};
-            if constexpr (requires { nothing.count; }) nothing.complete = false;
-            return nothing;
-        }
-    });
-}
-
 match::Objective to_objective(const std::string& name) {
     if (name == "sum") return match::Objective::sum;
     if (name == "bottleneck") return match::Objective::bottleneck;
@@ -78,14 +64,24 @@ EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target,
     return params;
 }
 
+// The result of a search that ends while it prepares.
+EnumerateResult nothing_yet() {
+    EnumerateResult result;
+    result.complete = false;
+    return result;
+}
+
 EnumerateAnswer enumerate(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,
                           bool induced, double min_weight, std::int64_t limit,
                           const std::optional<Array<std::uint8_t>>& candidates,
                           std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
-    auto result = without_gil_until_stopped<EnumerateResult>([&] {
-        return match::enumerate_subgraphs(pattern.pattern(params.stop), target.target(params.stop), params);
-    });
+    auto result = without_gil_until_stopped<EnumerateResult>(
+        [&] {
+            return match::enumerate_subgraphs(pattern.pattern(params.stop), target.target(params.stop),
+                                              params);
+        },
+        nothing_yet());
     std::vector<py::ssize_t> shape{result.count, pattern.graph().num_vertices()};
     return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.complete,
                           result.nodes);
@@ -95,9 +91,11 @@ CountAnswer count(const GraphHandle& pattern, const GraphHandle& target, const s
                   bool induced, double min_weight, std::int64_t limit,
                   const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
-    const auto result = without_gil_until_stopped<EnumerateResult>([&] {
-        return match::count_subgraphs(pattern.pattern(params.stop), target.target(params.stop), params);
-    });
+    const auto result = without_gil_until_stopped<EnumerateResult>(
+        [&] {
+            return match::count_subgraphs(pattern.pattern(params.stop), target.target(params.stop), params);
+        },
+        nothing_yet());
     return py::make_tuple(result.count, result.complete, result.nodes);
 }
 

@@ -1,5 +1,6 @@
 // What only C++ can set: the effort after which a search turns to local search and to the target's
 // symmetries.
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -68,6 +69,27 @@ TEST(effort_changes_the_work_and_never_the_answer) {
         CHECK_EQ(aided.score, plain.score);
         CHECK(aided.nodes <= plain.nodes);
     }
+}
+
+// Bounds count degrees up to 32 one by one.
+TEST(a_star_of_forty_takes_the_heaviest_edges_of_its_center) {
+    constexpr std::int32_t kSize = 44, kTasks = 40;
+    std::vector<Edge> edges, spokes;
+    for (std::int32_t u = 0; u < kSize; ++u) {
+        for (std::int32_t v = u + 1; v < kSize; ++v) edges.push_back({u, v, 1.0 + (u * 31 + v * 17) % 23});
+    }
+    for (std::int32_t u = 1; u < kTasks; ++u) spokes.push_back({0, u, 1});
+    const Graph graph(kSize, edges);
+    double best = 0;
+    for (std::int32_t u = 0; u < kSize; ++u) {
+        std::vector<double> weights(graph.weights(u).begin(), graph.weights(u).end());
+        std::sort(weights.rbegin(), weights.rend());
+        best = std::max(best, std::accumulate(weights.begin(), weights.begin() + kTasks - 1, 0.0));
+    }
+    const auto found = match::best_subgraph(match::Pattern(Graph(kTasks, spokes)), match::Target(graph),
+                                            everyone(kSize), match::Objective::sum, {});
+    CHECK(found.optimal);
+    CHECK_EQ(found.score, best);
 }
 
 TEST(symmetry_of_the_weights_says_nothing_about_link_classes) {

@@ -87,6 +87,14 @@ TEST(a_preparation_ends_when_its_time_is_over) {
     CHECK(pattern.num_automorphisms() == 600);  // started over
 }
 
+TEST(a_graph_is_copied_without_its_rows) {
+    const Graph graph = complete(40);
+    const Graph copy = graph;
+    CHECK(copy.neighbors(7).data() == graph.neighbors(7).data());
+    CHECK(copy.weights(7).data() == graph.weights(7).data());
+    CHECK(copy.num_vertices() == 40 && copy.num_edges() == graph.num_edges());
+}
+
 TEST(searches_end_after_few_dear_nodes) {
     const match::Target target(complete(600));
     const match::Pattern pattern(ring(12));

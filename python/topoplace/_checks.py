@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
@@ -26,13 +26,15 @@ MAX_ITEMS = 1 << 24
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Return `value` as it appears in an error message: its repr (a number as printed), cut to `limit` characters."""
+    """Return `value` for an error message: its repr (a number as printed), on one line of up to `limit` characters."""
     try:
         text = f"{value}" if isinstance(value, numbers.Number) else repr(value)
     except ValueError:  # Python refuses to print integers of more than 4300 digits
         text = "an integer of thousands of digits"
     except RecursionError:
         text = f"a {type(value).__name__} nested too deeply to show"
+    if "\n" in text:  # of an array
+        text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -42,7 +44,7 @@ def integer(value: object, what: str, error: Error, *, low: int, high: int) -> i
     if number is None:
         raise error(f"{what} = {shown(value)} is not an integer")
     if not low <= number <= high:
-        raise error(f"{what} = {shown(number)} is not in {low}..{high}")
+        raise error(f"{what} = {shown(number)} is not in {shown(low)}..{shown(high)}")
     return number
 
 
@@ -104,6 +106,14 @@ def flag(value: object, what: str, error: Error) -> bool:
     return value
 
 
+def one_of(value: object, what: str, known: Iterable[str], error: Error) -> str:
+    """Return `value` if it is one of the `known` strings; refuse anything else with a list of them."""
+    known = tuple(known)
+    if not isinstance(value, str) or value not in known:
+        raise error(f"{what} = {shown(value)} is not one of {', '.join(known)}")
+    return value
+
+
 def instance(value: object, kind: Any, what: str, error: Error) -> None:
     """Raise `error` unless `value` is an instance of `kind`, which is a class or a runtime-checkable protocol."""
     if isinstance(value, type):  # a class also has the methods of a protocol
@@ -133,19 +143,30 @@ def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
     return items
 
 
-def refuse_masked(value: object, what: str, error: Error) -> None:
-    """Refuse an array with masked entries, which `numpy.asarray` takes for numbers."""
+def ordered(value: Any, what: str, error: Error) -> tuple[Any, ...]:
+    """Return the items of `value` as a tuple; refuse sets, whose order means nothing, and what `sequence` refuses."""
+    given: Any = value
+    if isinstance(given, Set):
+        raise error(f"{what} = {shown(value)} is a set, which has no order; a list is needed")
+    return sequence(value, what, error)
+
+
+def array_of(value: object, what: str, error: Error) -> NDArray[Any]:
+    """Return `value` as an array of any shape and dtype; refuse masked entries and rows of different lengths.
+
+    `numpy.asarray` takes masked entries for numbers.
+    """
     if np.ma.is_masked(value):
         raise error(f"{what} is an array with masked entries; numbers are needed")
+    try:
+        return np.asarray(value)
+    except (ValueError, RecursionError):
+        raise error(f"{what} has rows of different lengths") from None
 
 
 def numbers_of(value: object, what: str, error: Error) -> NDArray[np.float64]:
     """Return `value` as a new float64 array of any shape; refuse bools, strings and anything else not a number."""
-    refuse_masked(value, what, error)
-    try:
-        array = np.asarray(value)
-    except (ValueError, RecursionError):
-        raise error(f"{what} has rows of different lengths") from None
+    array = array_of(value, what, error)
     if array.size and array.dtype.kind not in "iuf":
         raise error(f"{what} has dtype {array.dtype}; numbers are needed")
     return array.astype(np.float64)

@@ -71,7 +71,7 @@ class Placement:
     """For each storage drive of the job, the number of the drive's machine."""
 
     def __post_init__(self) -> None:
-        gpus = _checks.sequence(self.gpus, "gpus", AllocationError)
+        gpus = _checks.ordered(self.gpus, "gpus", AllocationError)
         _checks.instance(self.topology, Topology, "topology", AllocationError)
         last = self.topology.num_gpus - 1
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) > last:
@@ -148,7 +148,7 @@ class Placement:
         return launch.numactl(self)
 
     def _check_hosts(self) -> None:
-        hosts = _checks.sequence(self.hosts, "hosts", AllocationError)
+        hosts = _checks.ordered(self.hosts, "hosts", AllocationError)
         last = self.topology.num_machines - 1
         if set(map(type, hosts)) != {HostShare} or max(share.machine for share in hosts) > last:
             for i, share in enumerate(hosts):
@@ -161,7 +161,7 @@ class Placement:
         remote = self._checked_remote()
         if remote and not hosts:
             raise AllocationError(f"remote = {remote}: hosts must name the machines of the processes")
-        drives = _checks.sequence(self.drives, "drives", AllocationError)
+        drives = _checks.ordered(self.drives, "drives", AllocationError)
         drives = tuple(
             _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
             for i, machine in enumerate(drives)
@@ -170,7 +170,7 @@ class Placement:
             object.__setattr__(self, name, value)
 
     def _checked_remote(self) -> tuple[int, ...]:
-        remote = _checks.sequence(self.remote, "remote", AllocationError)
+        remote = _checks.ordered(self.remote, "remote", AllocationError)
         plain = set(map(type, remote)) <= {int}
         own = set(self.gpus) if plain else self.gpus
         if strange := [gpu for gpu in remote if gpu not in own]:

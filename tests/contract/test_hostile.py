@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +11,10 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from odd_values import ODD
 from topoplace import kernels
 from topoplace.jobs.job_graph import PATTERNS
 
-ODD: list[Any] = [
-    *(math.nan, math.inf, -math.inf, 3.5, -1, 10**400, 10**5000, True, None, 1j, object(), len),
-    *("3", "", "\ud800", "x" * 1_000_000, b"3", [], [1], (), {}, {1, 2}, range(3), iter([1, 2])),
-    *(np.float64("nan"), np.float32(3), np.int64(3), np.bool_(True), np.array(3), np.array([1, 2])),
-]
 TOPOLOGY = tp.machines.get("dgx1-v100")
 JOB = tp.JobGraph.ring(3)
 CLUSTER = tp.Cluster(TOPOLOGY)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -45,3 +47,27 @@ def test_the_same_limit_on_nodes_gives_the_same_answer_before_and_after_preparat
     assert answers[1] is not None
     assert answers[0].nodes == answers[1].nodes
     assert answers[0].vertices.tolist() == answers[1].vertices.tolist()
+
+
+def test_a_search_of_billions_of_rows_ends_at_its_deadline() -> None:
+    graph = kernels.Graph(np.ones((64, 64)) - np.eye(64))
+    for distinct in ("mappings", "images"):
+        with pytest.raises(SearchTimeoutError, match=r"[1-9]\d* matches so far"):
+            kernels.enumerate_subgraphs(RING, graph, distinct=distinct, limit=10**12, timeout=0.05)
+
+
+def test_a_mapping_without_time_does_not_rank_its_tasks_first() -> None:
+    random = np.random.default_rng(3)
+    weights, apart = (np.triu(random.integers(1, 98, (1100, 1100)), 1).astype(float) for _ in range(2))
+    distance = kernels.TargetDistance(apart + apart.T)
+
+    def spent(source: kernels.Graph) -> float:
+        started = time.process_time()
+        found = kernels.map_graph(source, distance, timeout=0)
+        assert found is not None
+        assert not found.complete
+        return time.process_time() - started
+
+    sources = [kernels.Graph(weights + weights.T) for _ in range(3)]
+    first, again = min(map(spent, sources)), min(map(spent, sources))
+    assert first < 8 * again  # 1.7 times; ranking all tasks by 600,000 weights takes 30 times as long

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.network_profile import NetworkProfile
-from topoplace.policies.drmaestro.network import NetworkLoad
+from topoplace.policies.drmaestro.decision import Decision
+from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
+from topoplace.policies.drmaestro.policy import DRMaestro
 
 
 @pytest.mark.parametrize(
@@ -59,3 +62,36 @@ def test_a_network_beyond_its_capacity_slows_no_further() -> None:
     assert half == pytest.approx(1 + sensitivity / 2)
     assert full == pytest.approx(1 + sensitivity)
     assert over == pytest.approx(full + 0.2 * profile.traffic(remote=True))
+
+
+def test_a_job_with_too_few_local_gpus_leaves_them_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phase 1 is replaced by one that puts every process on the only machine, however many GPUs are left there."""
+    monkeypatch.setattr(Decision, "_hosts", lambda self, jobs, left: [[0] for _ in jobs])
+    machine = tp.Topology.from_links(3, [], 12.0, model="K80", memory_gb=12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=1), tp.HostResources(160, 512.0))
+    jobs = [tp.JobGraph.independent(size).with_(cpus=2) for size in (2, 2, 1)]
+    entries = [QueuedJob(str(i), job, 0.0) for i, job in enumerate(jobs)]
+    plan = DRMaestro(disaggregate=False).plan(entries, cluster, 0.0)
+    assert [(job_id, placement.gpus) for job_id, placement in plan.start] == [("0", (0, 1)), ("2", (2,))]
+
+
+def of_two_sizes(loads: tuple[float, float]) -> tp.Placement:
+    """The placement of a job on one of two machines with GPUs of 12 and 24 GB, whose networks have these loads."""
+    machines = [tp.Topology.from_links(1, [], 12.0, model="K80", memory_gb=gb) for gb in (24.0, 12.0)]
+    cluster = tp.Cluster(tp.Topology.cluster(machines), tp.HostResources(160, 512.0))
+    profiles = {
+        "asks": NetworkProfile(0.5, 0.75, 0.5)
+    }  # a full network doubles its time, wherever its GPUs are
+    job = tp.JobGraph.independent(1).with_(cpus=1, gpu_memory_gb=8.0, profile="asks")
+    policy = DRMaestro(network_aware=True, profiles=profiles)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunningTraffic, "network", lambda self: NetworkLoad(np.array(loads), np.zeros(2)))
+        placement = policy.place(job, cluster)
+    assert placement is not None
+    return placement
+
+
+def test_memory_decides_between_gpus_that_are_equally_near() -> None:
+    assert of_two_sizes((0.0, 0.0)).gpus == (1,)
+    assert of_two_sizes((0.0, 0.0009)).gpus == (1,)  # a step of memory is worth a slowdown of 0.1 %
+    assert of_two_sizes((0.0, 0.0012)).gpus == (0,)

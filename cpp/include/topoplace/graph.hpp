@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Edge {
     double weight = 1.0;
 };
 
+// Immutable; copies share the rows.
 class Graph {
   public:
     // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range,
@@ -40,14 +42,21 @@ class Graph {
         return static_cast<std::size_t>(offsets_[static_cast<std::size_t>(v)]);
     }
     template <class T>
-    std::span<const T> row(const std::vector<T>& values, std::int32_t v) const {
+    std::span<const T> row(std::span<const T> values, std::int32_t v) const {
         TOPOPLACE_ASSERT(v >= 0 && v < num_vertices());
-        return std::span<const T>(values).subspan(begin(v), begin(v + 1) - begin(v));
+        return values.subspan(begin(v), begin(v + 1) - begin(v));
     }
 
-    std::vector<std::int64_t> offsets_;
-    std::vector<std::int32_t> neighbors_;
-    std::vector<double> weights_;
+    struct Rows {
+        std::vector<std::int64_t> offsets;
+        std::vector<std::int32_t> neighbors;
+        std::vector<double> weights;
+    };
+    std::shared_ptr<const Rows> rows_;
+    // Of these rows.
+    std::span<const std::int64_t> offsets_;
+    std::span<const std::int32_t> neighbors_;
+    std::span<const double> weights_;
 };
 
 }  // namespace topoplace

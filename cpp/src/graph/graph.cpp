@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "graph/index.hpp"
 
@@ -39,39 +40,45 @@ Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopC
     constexpr std::uint64_t kStepsPerEntry = 64;
     check(num_vertices, edges);
     WorkMeter meter(stop);
-    offsets_.assign(index(num_vertices) + 1, 0);
+    auto rows = std::make_shared<Rows>();
+    auto& [offsets, neighbors, weights] = *rows;
+    offsets.assign(index(num_vertices) + 1, 0);
     for (const Edge& edge : edges) {
-        ++offsets_[index(edge.u) + 1];
-        ++offsets_[index(edge.v) + 1];
+        ++offsets[index(edge.u) + 1];
+        ++offsets[index(edge.v) + 1];
     }
-    for (std::size_t v = 1; v < offsets_.size(); ++v) offsets_[v] += offsets_[v - 1];
+    for (std::size_t v = 1; v < offsets.size(); ++v) offsets[v] += offsets[v - 1];
+    offsets_ = offsets;
     struct Entry {
         std::int32_t neighbor;
         double weight;
     };
     std::vector<Entry> entries(2 * edges.size());
-    auto end = offsets_;  // of what is in each row so far
+    auto end = offsets;  // of what is in each row so far
     for (const Edge& edge : edges) {
         meter.prepare(kStepsPerEntry);
         entries[static_cast<std::size_t>(end[index(edge.u)]++)] = {edge.v, edge.weight};
         entries[static_cast<std::size_t>(end[index(edge.v)]++)] = {edge.u, edge.weight};
     }
-    neighbors_.resize(entries.size());
-    weights_.resize(entries.size());
-    end = offsets_;
+    neighbors.resize(entries.size());
+    weights.resize(entries.size());
+    end = offsets;
     for (std::int32_t u = 0; u < num_vertices; ++u) {
         meter.prepare(kStepsPerEntry * (begin(u + 1) - begin(u)));
         const auto row = std::span(entries).subspan(begin(u), begin(u + 1) - begin(u));
         for (const auto& [neighbor, weight] : row) {
             const auto place = static_cast<std::size_t>(end[index(neighbor)]++);
-            if (place > begin(neighbor) && neighbors_[place - 1] == u) {
+            if (place > begin(neighbor) && neighbors[place - 1] == u) {
                 throw std::invalid_argument("edge (" + std::to_string(std::min(u, neighbor)) + ", " +
                                             std::to_string(std::max(u, neighbor)) + ") is listed twice");
             }
-            neighbors_[place] = u;
-            weights_[place] = weight;
+            neighbors[place] = u;
+            weights[place] = weight;
         }
     }
+    neighbors_ = neighbors;
+    weights_ = weights;
+    rows_ = std::move(rows);
     TOPOPLACE_ASSERT(is_consistent());
 }
 

@@ -86,7 +86,7 @@ const Places& Descent::run(std::span<const std::int32_t> region, Dividing dividi
     TOPOPLACE_ASSERT(std::ssize(region) >= problem_.source.size());
     dividing_ = dividing;
     tree_.restrict_to(region);
-    tasks_ = problem_.source.order();
+    tasks_ = problem_.source.ranking(meter).order;
     part_of_.assign(tasks_.size(), 0);
     places_.assign(tasks_.size(), kAbsent);
     descend(0, tasks_);

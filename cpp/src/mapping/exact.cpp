@@ -171,7 +171,8 @@ class Search {
     // From the order of placing to the source's numbers.
     Places by_task(const Places& by_depth) const {
         Places places(by_depth.size());
-        for (std::size_t i = 0; i < by_depth.size(); ++i) places[index(source_.order()[i])] = by_depth[i];
+        const std::vector<std::int32_t>& order = source_.ranking(meter_).order;
+        for (std::size_t i = 0; i < by_depth.size(); ++i) places[index(order[i])] = by_depth[i];
         return places;
     }
 

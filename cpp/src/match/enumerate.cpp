@@ -163,7 +163,7 @@ class Enumeration {
         if (!space_.uniform || (!rows_ && params_.limit != kNoLimit)) return walk(false);
         const double factor = pattern_.num_automorphisms(meter_);
         if (rows_) return reserve_for(factor) ? walk(false) : void();
-        result_.count = saturating_product(count_images(), factor);
+        result_.count = saturating_product(count_images(params_.limit), factor);
     }
 
     void images() {
@@ -175,13 +175,13 @@ class Enumeration {
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) { return take(at_leaf, last); });
     }
 
-    // Up to the limit.
-    std::int64_t count_images() {
+    // Until there are `most`.
+    std::int64_t count_images(std::int64_t most) {
         std::int64_t count = 0;
         Backtrack<W> search(space_, pattern_.plan(meter_), true, meter_);
         search.run([&](const Backtrack<W>&, const Bits<W>& last) {
             count += last.count();
-            return count < params_.limit;
+            return count < most;
         });
         return count;
     }
@@ -189,9 +189,9 @@ class Enumeration {
     // Counting first is cheap beside moving gigabytes of rows to a larger vector. False where there are none.
     bool reserve_for(double mappings_per_image) {
         if (params_.limit <= kReserveLimit) return true;
-        const std::int64_t rows = saturating_product(count_images(), mappings_per_image);
-        result_.vertices.reserve(static_cast<std::size_t>(std::min(rows, params_.limit)) *
-                                 index(pattern_.size()));
+        const std::int64_t most = std::min(params_.limit, kMostReserved / pattern_.size());
+        const std::int64_t rows = saturating_product(count_images(most), mappings_per_image);
+        result_.vertices.reserve(index(pattern_.size()) * static_cast<std::size_t>(std::min(rows, most)));
         return rows > 0;
     }
 
@@ -334,6 +334,7 @@ class Enumeration {
     }
 
     static constexpr std::int64_t kReserveLimit = 1 << 16;
+    static constexpr std::int64_t kMostReserved = 1 << 28;  // numbers: a GiB
 
     const Pattern::Impl& pattern_;
     WorkMeter meter_;

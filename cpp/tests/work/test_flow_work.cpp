@@ -192,6 +192,22 @@ TEST(a_scheduling_graph_is_searched_as_far_as_a_change_travels) {
     }
 }
 
+// So many at once that the prices of all places are moved together.
+TEST(prices_are_levelled_where_many_tasks_come_and_go) {
+    Scheduler scheduler(5, 20, 3);
+    scheduler.submit(500);
+    scheduler.steps();
+    std::uint64_t come = 0, gone = 0;
+    for (int round = 0; round < 5; ++round) {
+        scheduler.submit(200);
+        come += scheduler.steps();
+        scheduler.end(200);
+        gone += scheduler.steps();
+    }
+    CHECK_WORK(come, 1439);
+    CHECK_WORK(gone, 1389);
+}
+
 TEST(a_kept_network_of_any_kind_starts_where_it_was) {
     Scheduler scheduler(5, 20, 3);
     scheduler.submit(400);

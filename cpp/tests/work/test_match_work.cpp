@@ -36,6 +36,14 @@ Graph machines(std::int32_t count) {
     return {4 * count, edges};
 }
 
+Graph clique(std::int32_t size) {
+    std::vector<Edge> edges;
+    for (std::int32_t u = 0; u < size; ++u) {
+        for (std::int32_t v = u + 1; v < size; ++v) edges.push_back({u, v, 1});
+    }
+    return {size, edges};
+}
+
 template <class Search>
 std::uint64_t nodes_on_random_targets(Search&& search, std::int32_t size, std::int32_t percent = 100) {
     Random random(1);
@@ -176,6 +184,30 @@ TEST(counting_visits_no_more_than_it_must) {
     CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::images)), 18358);
     CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::vertex_sets)), 183834);
     CHECK_WORK(nodes_to_enumerate(counting(match::Distinct::mappings, true)), 8162);
+}
+
+TEST(degrees_and_distances_prune_counts_in_a_wide_target) {
+    const match::Target target(grid(8, 8));
+    const auto nodes = [&](const Graph& pattern) {
+        return match::count_subgraphs(match::Pattern(pattern), target, {}).nodes;
+    };
+    CHECK_WORK(nodes(ring(12)), 50895);
+    CHECK_WORK(nodes(star(5)), 392);
+    CHECK_WORK(nodes(grid(3, 4)), 1846);
+}
+
+TEST(a_limit_ends_the_search_for_sets_of_vertices) {
+    auto params = counting(match::Distinct::vertex_sets);
+    params.limit = 5;
+    CHECK_WORK(nodes_to_count(params), 10501);
+}
+
+// Steps for the rows of a full graph outweigh the nodes.
+TEST(rows_count_as_work) {
+    const auto found = match::enumerate_subgraphs(match::Pattern(ring(3)), match::Target(clique(100)),
+                                                  {.distinct = match::Distinct::images});
+    CHECK(found.count == 161700);
+    CHECK_WORK(found.nodes, 1894);
 }
 
 // Wherever a search is stopped, what it claims is true: an optimal score, and ties broken to the end.

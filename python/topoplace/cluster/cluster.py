@@ -131,6 +131,7 @@ class Cluster:
 
         A drained GPU that no job holds is in neither result. AllocationError if there is no such GPU.
         """
+        gpus = _checks.sequence(gpus, "gpus", AllocationError)
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
             gpus = [self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(gpus)]
         return self._state.occupants(gpus)
@@ -148,6 +149,8 @@ class Cluster:
         the cluster
         starts without views.
         """
+        if not callable(build):
+            raise AllocationError(f"build = {_checks.shown(build)} is not a function")
         known: dict[Callable[[Cluster], Any], Any] = self._views
         if build not in known:
             known[build] = build(self)
@@ -369,7 +372,7 @@ class Cluster:
                 where = f"{placement.topology.name!r}, not on the cluster's {self._topology.name!r}"
                 raise AllocationError(f"placement.topology: the placement is on {where}")
         else:
-            listed = _checks.sequence(placement, "gpus", AllocationError)
+            listed = _checks.ordered(placement, "gpus", AllocationError)
             gpus = tuple(self._checked_gpu(gpu, f"gpus[{i}]") for i, gpu in enumerate(listed))
         if gpus and not self._topology.is_legal(gpus):
             raise AllocationError(f"gpus = {gpus!r} is not a partition of {self._topology.name}")

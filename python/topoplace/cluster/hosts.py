@@ -114,7 +114,8 @@ class Hosts:
         return frozenset(self._state.drained_machines())
 
     def is_drained(self, machine: int) -> bool:
-        """Return True if the machine with this number accepts no new processes."""
+        """Return True if the machine with this number accepts no new processes; AllocationError if there is none."""
+        _checks.integer(machine, "machine", AllocationError, low=0, high=len(self.names) - 1)
         return self._state.is_machine_drained(machine)
 
     def left(self, machine: int) -> HostResources:
@@ -134,6 +135,7 @@ class Hosts:
 
         AllocationError names the first resource that is short, or a machine that is drained or unknown.
         """
+        _checks.instance(held, HostAllocation, "held", AllocationError)
         drained = self.drained
         taken: dict[tuple[int, int], int] = {}
         for what, machine, column, amount in held.needs():

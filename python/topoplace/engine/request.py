@@ -12,7 +12,7 @@ from topoplace.cluster.host_shares import needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
-from topoplace.objectives.links import scores_from
+from topoplace.objectives.links import scores_in
 from topoplace.objectives.utility import communication_cost_from
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class JobRequest:
         key = (machine_class, gpus)
         if key not in self._link_scores:
             tables = machine_class.bandwidth, machine_class.classes
-            self._link_scores[key] = scores_from(self.job.edges, gpus, *tables)
+            self._link_scores[key] = scores_in(self.job.edges, gpus, *tables)
         return self._link_scores[key]
 
     def mapped(self, machine_class: MachineClass, region: Mask) -> tuple[int, ...]:

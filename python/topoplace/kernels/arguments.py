@@ -9,10 +9,14 @@ from topoplace import _checks
 INT64_MAX = 2**63 - 1
 
 
-def vertices(values: Any, name: str, num_vertices: int) -> list[int]:
-    """Return vertex numbers as a list; ValueError names the first that is not an integer in 0..num_vertices - 1."""
+def vertices(values: Any, name: str, num_vertices: int, *, ordered: bool = False) -> list[int]:
+    """Return vertex numbers as a list; ValueError names the first that is not an integer in 0..num_vertices - 1.
+
+    ordered: refuse sets.
+    """
     listed: Any = values.tolist() if hasattr(values, "tolist") else values
-    chosen: list[Any] = list(_checks.sequence(listed, name, ValueError))
+    items = _checks.ordered if ordered else _checks.sequence
+    chosen: list[Any] = list(items(listed, name, ValueError))
     for i, v in enumerate(chosen):
         if type(v) is not int or not 0 <= v < num_vertices:
             chosen[i] = _checks.integer(v, f"{name}[{i}]", ValueError, low=0, high=num_vertices - 1)

@@ -25,7 +25,7 @@ class Graph(_core.Graph):
     __slots__ = ()
 
     def __init__(self, weights: ArrayLike) -> None:
-        matrix = _checks.symmetric_matrix(_counted(weights), "weights", ValueError)
+        matrix = _checks.symmetric_matrix(weights, "weights", ValueError)
         super().__init__(len(matrix), *_edges_of(matrix))
 
     @classmethod
@@ -36,7 +36,8 @@ class Graph(_core.Graph):
         finite.
         """
         listed = edges if hasattr(edges, "dtype") else _checks.sequence(edges, "edges", ValueError)
-        return cls._from_rows(num_vertices, _checks.numbers_of(listed, "edges", ValueError), "edges")
+        count = _checks.integer(num_vertices, "num_vertices", ValueError, low=0, high=2**31 - 1)
+        return cls._from_rows(count, _checks.numbers_of(listed, "edges", ValueError), "edges")
 
     @classmethod
     def _from_rows(cls, num_vertices: int, rows: NDArray[np.float64], what: str) -> Self:
@@ -51,9 +52,12 @@ class Graph(_core.Graph):
             raise ValueError(f"{what}[{i}, {j}] = {ends[i, j]} is not a vertex")
         weights = rows[:, 2] if rows.shape[1] == 3 else np.ones(len(rows))
         graph = cls.__new__(cls)
-        _core.Graph.__init__(
-            graph, num_vertices, np.ascontiguousarray(ends, dtype=np.int32), np.ascontiguousarray(weights)
-        )
+        try:
+            _core.Graph.__init__(
+                graph, num_vertices, np.ascontiguousarray(ends, dtype=np.int32), np.ascontiguousarray(weights)
+            )
+        except ValueError as error:  # which calls every array `edges`
+            raise ValueError(str(error) if what == "edges" else f"{what}: {error}") from None
         return graph
 
     @classmethod
@@ -61,18 +65,19 @@ class Graph(_core.Graph):
         """Convert any graph argument of a kernel to a `Graph`. what: the argument's name in messages.
 
         A non-empty (m, 2) or (m, 3) array has one edge per row, and one vertex more than its largest vertex number. As
-        an exception, a square one that is symmetric with a zero diagonal is a weight matrix. Every other array must be
-        a weight matrix. The nodes of a networkx graph are numbered in the order in which it lists them; edges without
-        the attribute `weight` have weight 1. ValueError for any other argument.
+        an exception, a square one with a zero diagonal is a weight matrix and must be symmetric; for edges of this form
+        call `from_edges`. Every other array must be a weight matrix. The nodes of a networkx graph are numbered in the
+        order in which it lists them; edges without the attribute `weight` have weight 1. ValueError for any other
+        argument.
         """
         if isinstance(graph, Graph):
             return graph
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
             return cls._from_networkx(graph, what)
-        array = _checks.numbers_of(_counted(graph), what, ValueError)
+        array = _checks.numbers_of(graph, what, ValueError)
         square = array.ndim == 2 and array.shape[0] == array.shape[1]
         edges = array.ndim == 2 and array.shape[1] in (2, 3) and array.size > 0
-        if edges and not (square and _is_adjacency(array)):
+        if edges and not (square and _may_be_weights(array, what)):
             if not np.isfinite(array[:, :2]).all():
                 raise ValueError(
                     f"{what}[{int(np.argwhere(~np.isfinite(array[:, :2]))[0][0])}] is not finite"
@@ -116,10 +121,13 @@ def _edges_of(matrix: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[n
     return np.stack([u, v], axis=1).astype(np.int32), matrix[u, v]
 
 
-def _counted(array: Any) -> Any:
-    """Convert a boolean adjacency matrix to zeros and ones; return any other array as it is."""
-    return array.astype(np.uint8) if getattr(array, "dtype", None) == np.bool_ else array
-
-
-def _is_adjacency(array: NDArray[np.float64]) -> bool:
-    return bool(np.array_equal(array, array.T) and not np.diagonal(array).any())
+def _may_be_weights(square: NDArray[np.float64], what: str) -> bool:
+    """Return False if a square array cannot be a weight matrix; ValueError if it could be one or a list of edges."""
+    if np.diagonal(square).any():
+        return False
+    for u, v in np.argwhere(square != square.T)[:1]:
+        raise ValueError(
+            f"{what} has a zero diagonal, but {what}[{u}, {v}] = {square[u, v]:g} and {what}[{v}, {u}] = "
+            f"{square[v, u]:g}: a weight matrix is symmetric; for a list of edges call Graph.from_edges"
+        )
+    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,7 +97,7 @@ def map_graph(
     found = _core.map_graph(
         s,
         t,
-        method,
+        _checks.one_of(method, "method", get_args(Method), ValueError),
         None if target_cost is None else _prices(target_cost, t),
         None if free is None else vertices(free, "free", n),
         [vertices(region, f"regions[{i}]", n) for i, region in enumerate(tried)],
@@ -129,7 +129,7 @@ def verify_task_mapping(
     prices = None if target_cost is None else _prices(target_cost, t)
     usable = None if free is None else vertices(free, "free", t.num_vertices)
     try:
-        places = vertices(target_of, "target_of", t.num_vertices)
+        places = vertices(target_of, "target_of", t.num_vertices, ordered=True)
     except ValueError:
         return False
     claimed = _checks.real(cost, "cost", ValueError)

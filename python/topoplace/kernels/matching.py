@@ -17,6 +17,7 @@ from topoplace.kernels.work_budget import WorkBudget
 
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]
+_DISTINCT = get_args(Distinct)
 _OBJECTIVES = get_args(Objective)
 
 
@@ -65,8 +66,7 @@ class LinkCountScore:
     def __init__(
         self, link_class: ArrayLike, function: Callable[[NDArray[np.int64]], NDArray[np.float64]]
     ) -> None:
-        _checks.refuse_masked(link_class, "link_class", ValueError)
-        classes = np.asarray(link_class)
+        classes = _checks.array_of(link_class, "link_class", ValueError)
         if classes.ndim != 2 or classes.shape[0] != classes.shape[1]:
             raise ValueError(f"link_class has shape {classes.shape}; expected (n, n)")
         if classes.size and not (
@@ -86,6 +86,8 @@ class LinkCountScore:
         It has a score for each way in which `num_edges` edges can be distributed over the link classes. ValueError if
         `function` returns another number of scores, or one that is not finite.
         """
+        _checks.instance(target, Graph, "target", ValueError)
+        num_edges = _checks.integer(num_edges, "num_edges", ValueError, low=0, high=65535)
         key = (id(target), num_edges)
         if key not in self._tables:  # the entry keeps the target alive, so that its id is not reused
             vectors = _core.count_vectors(num_edges, self.num_classes).astype(np.int64)
@@ -187,11 +189,8 @@ def best_subgraph(
     max_nodes = _node_limit(max_nodes, budget)
     if isinstance(objective, LinkCountScore):
         goal: Any = objective.table(t, p.num_edges)
-    elif objective in _OBJECTIVES:
-        goal = objective
     else:
-        known = ", ".join(_OBJECTIVES)
-        raise ValueError(f"objective = {_checks.shown(objective)} is not one of {known}, or a LinkCountScore")
+        goal = _checks.one_of(objective, "objective", _OBJECTIVES, ValueError)
     used = checked_vertices(required, "required", t.num_vertices)
     if used and not p.num_vertices:
         return None
@@ -270,10 +269,11 @@ def verify_embedding(
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target, "target")
     try:
-        images = checked_vertices(vertices, "vertices", t.num_vertices)
+        images = checked_vertices(vertices, "vertices", t.num_vertices, ordered=True)
     except ValueError:
         return False
-    return _core.verify_embedding(p, t, images, induced, _min_weight(min_weight)) is None
+    whole = _checks.flag(induced, "induced", ValueError)
+    return _core.verify_embedding(p, t, images, whole, _min_weight(min_weight)) is None
 
 
 def _node_limit(max_nodes: int | None, budget: WorkBudget | None) -> int | None:
@@ -312,7 +312,7 @@ def _enumeration(
     return (
         p,
         t,
-        distinct,
+        _checks.one_of(distinct, "distinct", _DISTINCT, ValueError),
         _checks.flag(induced, "induced", ValueError),
         _min_weight(min_weight),
         INT64_MAX if limit is None else limit,
@@ -322,11 +322,14 @@ def _enumeration(
 
 
 def _candidates(candidates: ArrayLike, pattern: Graph, target: Graph) -> NDArray[np.uint8]:
-    _checks.refuse_masked(candidates, "candidates", ValueError)
-    array = np.asarray(candidates)
+    array = _checks.array_of(candidates, "candidates", ValueError)
     shape = (pattern.num_vertices, target.num_vertices)
     if array.shape != shape:
         raise ValueError(f"candidates has shape {array.shape}; expected {shape}")
+    if array.size and array.dtype.kind not in "biuf":
+        raise ValueError(f"candidates has dtype {array.dtype}; booleans or numbers are needed")
+    for u, v in np.argwhere(array != array)[:1]:
+        raise ValueError(f"candidates[{u}, {v}] is not a number")
     return np.ascontiguousarray(array != 0, dtype=np.uint8)
 
 

@@ -148,10 +148,7 @@ def min_cost_flow(
 
 def algorithm_of(name: object) -> str:
     """Check the name of an algorithm and return it; ValueError if it is unknown."""
-    if not isinstance(name, str) or name not in get_args(Algorithm):
-        known = ", ".join(get_args(Algorithm))
-        raise ValueError(f"algorithm = {_checks.shown(name)} is not one of {known}")
-    return name
+    return _checks.one_of(name, "algorithm", get_args(Algorithm), ValueError)
 
 
 def limits(timeout: float | None, max_nodes: int | None) -> tuple[float | None, int | None]:
@@ -242,8 +239,7 @@ def _start(warm_start: FlowSolution | None) -> tuple[Units | None, Units | None]
 
 def whole_limits(capacity: ArrayLike) -> ArrayLike:
     """Return `capacity` as an array in which floats of at least 2**63, including infinity, became `INFINITE`."""
-    _checks.refuse_masked(capacity, "capacity", ValueError)
-    array = np.asarray(capacity)
+    array = _checks.array_of(capacity, "capacity", ValueError)
     if array.dtype.kind != "f" or array.ndim != 1 or not (array >= _BEYOND).any():
         return array
     whole = integers(np.where(array >= _BEYOND, 0, array), "capacity", np.int64)
@@ -262,8 +258,7 @@ def integers(values: ArrayLike, name: str, dtype: type[np.signedinteger[Any]]) -
 
     ValueError if `values` has another number of dimensions, or a value is not an integer in the range of `dtype`.
     """
-    _checks.refuse_masked(values, name, ValueError)
-    array = np.asarray(values)
+    array = _checks.array_of(values, name, ValueError)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; must have one dimension")
     if array.dtype != dtype and array.size:

@@ -116,8 +116,7 @@ def verify_bipartition(
     or with other values than 0 and 1, gives False; any other bad argument raises ValueError.
     """
     g = Graph.of(graph)
-    _checks.refuse_masked(side, "side", ValueError)
-    values = np.asarray(side)
+    values = _checks.array_of(side, "side", ValueError)
     if values.shape != (g.num_vertices,) or not np.isin(values, (0, 1)).all():
         return False
     fault = _core.verify_bipartition(

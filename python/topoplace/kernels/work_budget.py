@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topoplace import _checks
+from topoplace.kernels.arguments import INT64_MAX, node_limit
 
 
 class WorkBudget:
@@ -12,7 +13,7 @@ class WorkBudget:
 
     def __init__(self, nodes: int | None = None) -> None:
         self._left = (
-            None if nodes is None else _checks.integer(nodes, "nodes", ValueError, low=0, high=2**63 - 1)
+            None if nodes is None else _checks.integer(nodes, "nodes", ValueError, low=0, high=INT64_MAX)
         )
 
     @property
@@ -27,11 +28,13 @@ class WorkBudget:
 
     def limit(self, max_nodes: int | None) -> int | None:
         """Return the node limit of the next search: `max_nodes`, or what is left if that is less."""
+        max_nodes = node_limit(max_nodes)
         if self._left is None or max_nodes is None:
             return max_nodes if self._left is None else self._left
         return min(max_nodes, self._left)
 
     def charge(self, nodes: int) -> None:
         """Take the nodes that a search visited from what is left."""
+        nodes = _checks.integer(nodes, "nodes", ValueError, low=0, high=INT64_MAX)
         if self._left is not None:
             self._left = max(0, self._left - nodes)

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from topoplace import _checks
-
-if TYPE_CHECKING:
-    from topoplace.objectives.utility import Costs
+from topoplace.jobs.requirements import MAX_TASKS
+from topoplace.objectives.utility import Costs
 
 MIN_COST: Final = 0.01
 WEIGHT: Final = 0.3333333333333
@@ -40,12 +39,15 @@ def communication_cost(
     the defaults are those of the published code's machine; otherwise ValueError if one is missing. ValueError also if
     `worst` is not above 0.
     """
+    num_gpus = _checks.integer(num_gpus, "num_gpus", ValueError, low=1, high=MAX_TASKS)
+    distance = _checks.real(distance, "distance", ValueError)
     if num_gpus == 1:
         return MIN_COST
     least = LEAST_DISTANCE.get(num_gpus) if least is None else least
     worst = WORST_DISTANCE.get(num_gpus) if worst is None else worst
     if least is None or worst is None:
         raise ValueError(f"num_gpus = {num_gpus}: least and worst are known for 1, 2 and 3 GPUs only")
+    least = _checks.real(least, "least", ValueError)
     worst = _checks.positive(worst, "worst", ValueError)
     rest = distance - least if distance > 0 else 0.0
     return max(rest / worst, MIN_COST)
@@ -56,7 +58,11 @@ def fragmentation_cost(shares: tuple[float, ...]) -> float:
 
     shares: the share of GPUs that stay free in each socket, 0..1, at least one.
     """
-    mean = sum(shares, 0.0) / len(shares)
+    given = _checks.sequence(shares, "shares", ValueError)
+    if not given:
+        raise ValueError("shares is empty")
+    checked = (_checks.real(share, f"shares[{i}]", ValueError, high=1.0) for i, share in enumerate(given))
+    mean = sum(checked, 0.0) / len(given)
     return MIN_COST if mean in (0.0, 1.0) else max(mean, MIN_COST)
 
 
@@ -65,6 +71,8 @@ def job_utility(communication: float, interference: float) -> float:
 
     The costs are from 0.01 (no cost) to about 1.
     """
+    communication = _checks.real(communication, "communication", ValueError)
+    interference = _checks.real(interference, "interference", ValueError)
     exponent = WEIGHT + WEIGHT / 2
     costs: float = communication**exponent + max(interference, MIN_COST) ** exponent
     return 1 / costs / _MOST_JOB
@@ -78,8 +86,11 @@ def system_utility(
     The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there, which
     is averaged with `interference`; None if there are none.
     """
-    interference = max(interference, MIN_COST)
+    communication = _checks.real(communication, "communication", ValueError)
+    fragmentation = _checks.real(fragmentation, "fragmentation", ValueError)
+    interference = max(_checks.real(interference, "interference", ValueError), MIN_COST)
     if on_others is not None:
+        on_others = _checks.real(on_others, "on_others", ValueError)
         interference = (interference + max(on_others, MIN_COST)) / 2
     # Terms are in the order of a Python 2 dictionary, as the last bit of the sum decides between equal candidates.
     costs: float = communication**WEIGHT + fragmentation**WEIGHT + interference**WEIGHT
@@ -96,10 +107,12 @@ class AuthorsUtility:
 
     def job(self, costs: Costs) -> float:
         """Return the utility to the job, 0..1, by `job_utility`."""
+        _checks.instance(costs, Costs, "costs", ValueError)
         return job_utility(self._communication(costs), _interference(costs.suffered))
 
     def system(self, costs: Costs) -> float:
         """Return the utility to the cluster, 0..1, by `system_utility`."""
+        _checks.instance(costs, Costs, "costs", ValueError)
         fragmentation = fragmentation_cost((costs.fragmentation,))
         return system_utility(self._communication(costs), _interference(costs.shared), fragmentation)
 

@@ -32,6 +32,8 @@ MAPA_COEFFICIENTS: Final = (
 FITTED_TASKS: Final = range(2, 6)
 """Job sizes on which eq. 2 was fitted; for other sizes it extrapolates and is not monotone."""
 
+_MAX_LINKS: Final = 2**53
+
 
 class EffectiveBandwidth:
     """A model that predicts effective bandwidth (MAPA, eq. 2): the all-reduce GB/s that a job's links achieve together.
@@ -44,7 +46,7 @@ class EffectiveBandwidth:
     __slots__ = ("_known", "coefficients")
 
     def __init__(self, coefficients: Sequence[float] = MAPA_COEFFICIENTS) -> None:
-        given = _checks.sequence(coefficients, "coefficients", ValueError)
+        given = _checks.ordered(coefficients, "coefficients", ValueError)
         if len(given) != len(MAPA_COEFFICIENTS):
             raise ValueError(f"coefficients: {len(given)} values, eq. 2 has {len(MAPA_COEFFICIENTS)}")
         self.coefficients = tuple(
@@ -54,14 +56,28 @@ class EffectiveBandwidth:
         self._known: dict[tuple[int, int, int], float] = {}
 
     def predict(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
-        """Predict GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays are broadcast."""
-        return _weighted_sum(self.coefficients, _features(x, y, z))
+        """Predict GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays are broadcast.
+
+        ValueError for a number that is negative or not finite, and for arrays that cannot be broadcast together.
+        """
+        counts = [_counts(count, what) for count, what in ((x, "x"), (y, "y"), (z, "z"))]
+        try:
+            features = _features(*counts)
+        except ValueError:
+            shapes = ", ".join(f"{what} {count.shape}" for count, what in zip(counts, "xyz", strict=True))
+            raise ValueError(f"the shapes of {shapes} cannot be broadcast together") from None
+        return _weighted_sum(self.coefficients, features)
 
     def of_counts(self, x: int, y: int, z: int) -> float:
         """Return the GB/s predicted for `x` double NVLinks, `y` single NVLinks and `z` other links, cached."""
-        known = self._known.get((x, y, z))
+        counts = (
+            _checks.integer(x, "x", ValueError, low=0, high=_MAX_LINKS),
+            _checks.integer(y, "y", ValueError, low=0, high=_MAX_LINKS),
+            _checks.integer(z, "z", ValueError, low=0, high=_MAX_LINKS),
+        )
+        known = self._known.get(counts)
         if known is None:
-            known = self._known[x, y, z] = float(self.predict(x, y, z))
+            known = self._known[counts] = float(self.predict(*counts))
         return known
 
     @classmethod
@@ -92,7 +108,10 @@ class EffectiveBandwidth:
 
         x, y, z: numbers of double NVLinks, single NVLinks and other links.
         """
-        predicted: NDArray[np.float64] = self.predict(counts[:, 0], counts[:, 1], counts[:, 2])
+        rows = _counts(counts, "counts")
+        if rows.ndim != 2 or rows.shape[1] != 3:
+            raise ValueError(f"counts has shape {rows.shape}; rows of (x, y, z) are needed")
+        predicted: NDArray[np.float64] = self.predict(rows[:, 0], rows[:, 1], rows[:, 2])
         return predicted
 
     def __eq__(self, other: object) -> bool:
@@ -106,9 +125,17 @@ class EffectiveBandwidth:
         return "EffectiveBandwidth()" if default else f"EffectiveBandwidth({self.coefficients})"
 
 
-def _features(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> tuple[Any, ...]:
+def _counts(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    counts = _checks.numbers_of(values, what, ValueError)
+    for count in counts[~((counts >= 0) & (counts < math.inf))][:1]:
+        raise ValueError(f"{what} = {count:g} is not a number of links")
+    return counts
+
+
+def _features(
+    x: NDArray[np.float64], y: NDArray[np.float64], z: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
     """Return the 14 terms of eq. 2 for link counts x, y, z, in the order of the coefficients."""
-    x, y, z = (np.asarray(count, dtype=np.float64) for count in (x, y, z))
     pairs = (x * y, y * z, z * x)
     return (
         *(x, y, z, 1 / (x + 1), 1 / (y + 1), 1 / (z + 1)),

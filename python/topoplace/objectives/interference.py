@@ -36,7 +36,7 @@ def interference(
 
 
 def _kind(value: object, what: str) -> JobKind:
-    parts = _checks.sequence(value, what, ValueError)
+    parts = _checks.ordered(value, what, ValueError)
     if len(parts) != 2 or not isinstance(parts[0], str):
         raise ValueError(f"{what} = {_checks.shown(value)} is not (name of a profile, number of GPUs)")
     return parts[0], _checks.integer(parts[1], f"{what}[1]", ValueError, low=1, high=MAX_TASKS)

@@ -13,14 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _checks, kernels
-from topoplace.objectives.arguments import different_gpus, gpu_of_each_task
+from topoplace.objectives.arguments import (
+    different_gpus,
+    each_once,
+    edges_between,
+    gpu_of_each_task,
+    gpus_in_task_order,
+)
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
-from topoplace.topology.links.link import NVLINKS, LinkKind
+from topoplace.topology.links.link import NVLINKS, Link, LinkKind
+from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.links.link import Link
-    from topoplace.topology.topology import Topology
 
 DOUBLE_NVLINK, SINGLE_NVLINK, OTHER_LINK = 0, 1, 2
 NUM_LINK_CLASSES: Final = 3
@@ -35,6 +40,7 @@ _MAX_LISTED_GPUS: Final = 512
 _MAX_LOOPED_GPUS: Final = 24
 # Above this size the sum over all pairs costs more than the search, so it is cached until the free GPUs change.
 _MAX_SUMMED_GPUS: Final = 512
+_MAX_GPU: Final = 2**31 - 1
 _DEFAULT_MODEL: Final = EffectiveBandwidth()
 
 Edges = Iterable[tuple[int, int, float]]
@@ -65,12 +71,15 @@ def link_class(topology: Topology) -> NDArray[np.int8]:
     of unknown kind, xGMI and ICI are classified by bandwidth, with thresholds at the midpoints of the paper's Table 1:
     class 1 from 16 GB/s, class 0 from 37.5 GB/s. All other links are class 2.
     """
+    _checks.instance(topology, Topology, "topology", ValueError)
     classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
 
 
 def class_of(link: Link) -> int:
     """Return the class of one link: 0 double NVLink, 1 single NVLink, 2 any other (see `link_class`)."""
+    if type(link) is not Link:  # asked a million times for one large machine
+        _checks.instance(link, Link, "link", ValueError)
     if link.kind in _NVLINKS:
         return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
     if (
@@ -91,6 +100,7 @@ class LinkTables:
     __slots__ = ("_count_scores", "_indifferent", "_sums", "bandwidth", "classes", "link_class", "matrix")
 
     def __init__(self, topology: Topology) -> None:
+        _checks.instance(topology, Topology, "topology", ValueError)
         self.matrix = topology.bandwidth_matrix()
         self.link_class = link_class(topology)
         self.bandwidth: Sequence[Sequence[float]] = rows_of(self.matrix)
@@ -229,19 +239,19 @@ def link_scores(
 
     The keys are aggregated_bandwidth, effective_bandwidth and bottleneck_bandwidth (infinite without edges). edges:
     (a, b, weight) of each pair of tasks that communicates; task a runs on `gpus[a]`. model: the model of effective
-    bandwidth, by default that with MAPA's coefficients. ValueError if a GPU is unknown or listed twice.
+    bandwidth, by default that with MAPA's coefficients. ValueError if a GPU is unknown or listed twice, or an edge does
+    not join two of the tasks with a weight above 0.
     """
-    gpus = different_gpus(gpus, topology, "gpus")
-    if model is not None:
-        _checks.instance(model, EffectiveBandwidth, "model", ValueError)
+    gpus = gpus_in_task_order(gpus, topology)
+    edges = edges_between(edges, len(gpus))
+    _check_model(model)
     if topology.num_gpus <= _MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
-        return scores_from(edges, gpus, tables.bandwidth, tables.classes, model)
-    edges = tuple(edges)
+        return scores_in(edges, gpus, tables.bandwidth, tables.classes, model)
     links = rows_under(edges, gpus, topology.link)
     bandwidth = {u: {v: link.gb_per_s for v, link in row.items()} for u, row in links.items()}
     classes = {u: {v: class_of(link) for v, link in row.items()} for u, row in links.items()}
-    return scores_from(edges, gpus, bandwidth, classes, model)
+    return scores_in(edges, gpus, bandwidth, classes, model)
 
 
 def scores_from(
@@ -253,9 +263,45 @@ def scores_from(
 ) -> dict[str, float]:
     """Return the same scores as `link_scores`, computed from tables instead of a topology.
 
-    bandwidth: GB/s of GPU pairs. classes: link classes of GPU pairs. Both must contain every pair that an edge uses.
-    model: by default that with MAPA's coefficients. The arguments are not checked.
+    bandwidth: GB/s of GPU pairs. classes: link classes 0..2 of GPU pairs. Both must contain every pair that an edge
+    uses. model: by default that with MAPA's coefficients. ValueError names an argument of another form, or the pair of
+    GPUs without an entry.
     """
+    listed = _checks.ordered(gpus, "gpus", ValueError)
+    checked = (
+        _checks.integer(gpu, f"gpus[{i}]", ValueError, low=0, high=_MAX_GPU) for i, gpu in enumerate(listed)
+    )
+    gpus = each_once(tuple(checked), "gpus")
+    edges = edges_between(edges, len(gpus))
+    _check_model(model)
+    for a, b, _ in edges:
+        u, v = gpus[a], gpus[b]
+        _checks.real(_entry(bandwidth, u, v, "bandwidth"), f"bandwidth[{u}][{v}]", ValueError)
+        found = _entry(classes, u, v, "classes")
+        _checks.integer(found, f"classes[{u}][{v}]", ValueError, low=0, high=NUM_LINK_CLASSES - 1)
+    return scores_in(edges, gpus, bandwidth, classes, model)
+
+
+def _entry(table: Any, u: int, v: int, what: str) -> object:
+    try:
+        return table[u][v]
+    except (LookupError, TypeError):
+        raise ValueError(f"{what} has no entry for GPUs {u} and {v}") from None
+
+
+def _check_model(model: EffectiveBandwidth | None) -> None:
+    if model is not None:
+        _checks.instance(model, EffectiveBandwidth, "model", ValueError)
+
+
+def scores_in(
+    edges: Edges,
+    gpus: Sequence[int],
+    bandwidth: Rows[float],
+    classes: Rows[int],
+    model: EffectiveBandwidth | None = None,
+) -> dict[str, float]:
+    """Return the same scores as `scores_from`, without checking the arguments."""
     model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
     aggregated, bottleneck = 0.0, float("inf")

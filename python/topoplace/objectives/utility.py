@@ -116,6 +116,7 @@ class Utility:
 
         The two weights are scaled to sum to 1; if both are 0, the utility is 1.
         """
+        _checks.instance(costs, Costs, "costs", ValueError)
         own = self.communication + self.interference
         if own <= 0:
             return 1.0
@@ -128,6 +129,7 @@ class Utility:
 
         The losses are by communication, by interference that the job suffers and causes, and by fragmentation.
         """
+        _checks.instance(costs, Costs, "costs", ValueError)
         lost = self.communication * costs.communication_share
         lost += self.interference * costs.interference_share(costs.shared)
         return 1 - lost - self.fragmentation * costs.fragmentation

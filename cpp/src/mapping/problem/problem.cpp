@@ -88,11 +88,12 @@ Nearest::Nearest(const Problem& problem, std::int32_t count, WorkMeter& meter)
 
 double simple_bound(const Problem& problem, WorkMeter& meter) {
     std::int32_t degree = 0;
-    for (const auto& halves : problem.source.halves())
+    const auto& ranking = problem.source.ranking(meter);
+    for (const auto& halves : ranking.halves)
         degree = std::max(degree, static_cast<std::int32_t>(halves.size()));
     const Nearest nearest(problem, degree, meter);
     double bound = 0;
-    for (const auto& halves : problem.source.halves()) {
+    for (const auto& halves : ranking.halves) {
         meter.prepare(8 * (1 + halves.size()) * problem.vertices.size());
         double least = std::numeric_limits<double>::infinity();
         for (std::int32_t v = 0; v < problem.size(); ++v) {

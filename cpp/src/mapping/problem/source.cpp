@@ -15,8 +15,12 @@
 namespace topoplace::mapping {
 namespace {
 
+// Steps to enter a task among the waiting ones, or one weight among the sorted.
+constexpr std::uint64_t kStepsPerEntry = 512;
+
 // The largest tie first; of equal ones the heavier task, then the smaller number.
-std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<double>& weight) {
+std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<double>& weight,
+                                        WorkMeter& meter) {
     using Entry = std::tuple<double, double, std::int32_t>;
     std::priority_queue<Entry> waiting;
     std::vector<double> tie(weight.size(), 0);
@@ -27,9 +31,11 @@ std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<do
         const auto [seen, unused, negative] = waiting.top();
         const std::int32_t a = -negative;
         waiting.pop();
+        meter.prepare(kStepsPerEntry);
         if (placed[index(a)] || seen != tie[index(a)]) continue;
         placed[index(a)] = true;
         order.push_back(a);
+        meter.prepare(kStepsPerEntry * graph.neighbors(a).size());
         for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
             const std::int32_t b = graph.neighbors(a)[i];
             if (placed[index(b)]) continue;
@@ -78,6 +84,19 @@ Graph renumbered(const Graph& graph, const std::vector<std::int32_t>& order) {
     return {graph.num_vertices(), edges};
 }
 
+Ranking rank(const Graph& graph, WorkMeter& meter) {
+    Ranking ranking;
+    std::vector<double> weight;
+    for (std::int32_t a = 0; a < graph.num_vertices(); ++a) {
+        meter.prepare(kStepsPerEntry * (1 + graph.neighbors(a).size()));
+        const auto& halves = ranking.halves.emplace_back(halves_of(graph, a, 0));
+        weight.push_back(std::accumulate(halves.begin(), halves.end(), 0.0));
+    }
+    ranking.order = placing_order(graph, weight, meter);
+    TOPOPLACE_ASSERT(std::ssize(ranking.order) == graph.num_vertices());
+    return ranking;
+}
+
 Proof prepare(const Graph& given, const std::vector<std::int32_t>& order, WorkMeter& meter) {
     const std::int32_t size = given.num_vertices();
     Proof proof{renumbered(given, order), {}, {}};
@@ -107,18 +126,19 @@ Source::Source(Graph graph) : impl_(std::make_shared<const Impl>(std::move(graph
 std::int32_t Source::num_vertices() const { return impl_->size(); }
 
 Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
-    std::vector<double> weight;
     for (std::int32_t a = 0; a < size(); ++a) {
-        halves_.push_back(halves_of(graph_, a, 0));
-        weight.push_back(std::accumulate(halves_.back().begin(), halves_.back().end(), 0.0));
-        total_weight_ += weight.back();
+        for (const double weight : graph_.weights(a)) total_weight_ += weight / 2;
     }
-    order_ = placing_order(graph_, weight);
-    TOPOPLACE_ASSERT(total_weight_ >= 0 && std::ssize(order_) == size());
+    TOPOPLACE_ASSERT(total_weight_ >= 0);
+}
+
+const Ranking& Source::Impl::ranking(WorkMeter& meter) const {
+    std::call_once(ranking_once_, [&] { ranking_ = rank(graph_, meter); });
+    return *ranking_;
 }
 
 const Proof& Source::Impl::proof(WorkMeter& meter) const {
-    std::call_once(proof_once_, [&] { proof_ = prepare(graph_, order_, meter); });
+    std::call_once(proof_once_, [&] { proof_ = prepare(graph_, ranking(meter).order, meter); });
     return *proof_;
 }
 

@@ -10,6 +10,14 @@
 
 namespace topoplace::mapping {
 
+// The tasks by their weights to others.
+struct Ranking {
+    // The heaviest task first, then always the one most tied to those before it.
+    std::vector<std::int32_t> order;
+    // By task: half its weights, largest first.
+    std::vector<std::vector<double>> halves;
+};
+
 // What a search that places task after task knows beforehand. Tasks are numbered by their depth, which is
 // their place in the order.
 struct Proof {
@@ -28,18 +36,15 @@ class Source::Impl {
     std::int32_t size() const { return graph_.num_vertices(); }
     const Graph& graph() const { return graph_; }
     double total_weight() const { return total_weight_; }
-    // The heaviest task first, then always the one most tied to those before it.
-    const std::vector<std::int32_t>& order() const { return order_; }
-    // By task: half its weights, largest first.
-    const std::vector<std::vector<double>>& halves() const { return halves_; }
-    // Throws Stopped where `meter` stops.
+    // Both throw Stopped where `meter` stops; the next call starts over.
+    const Ranking& ranking(WorkMeter& meter) const;
     const Proof& proof(WorkMeter& meter) const;
 
   private:
     Graph graph_;
     double total_weight_ = 0;
-    std::vector<std::int32_t> order_;
-    std::vector<std::vector<double>> halves_;
+    mutable std::once_flag ranking_once_;
+    mutable std::optional<Ranking> ranking_;
     mutable std::once_flag proof_once_;
     mutable std::optional<Proof> proof_;
 };

@@ -41,7 +41,7 @@ Target::Impl::Impl(const Graph& graph, WorkMeter& meter) : graph_(graph), lazy_(
         throw std::invalid_argument("the target has " + std::to_string(n) + " vertices; at most " +
                                     std::to_string(kMaxTargetVertices) + " can be searched");
     }
-    set_scale();
+    set_scale(meter);
     set_weights(meter);
     levels_ = make_levels(distinct_, meter);
     edges_ = rows_of(1, 0, meter);
@@ -77,8 +77,9 @@ void Target::Impl::set_weights(WorkMeter& meter) {
     sort();
 }
 
-void Target::Impl::set_scale() {
+void Target::Impl::set_scale(WorkMeter& meter) {
     for (std::int32_t v = 0; v < size(); ++v) {
+        meter.prepare(8 * graph_.weights(v).size());
         for (const double weight : graph_.weights(v)) {
             heaviest_ = std::max(heaviest_, weight);
             lightest_ = std::min(lightest_, weight);

@@ -112,7 +112,7 @@ class Target::Impl {
 
   private:
     struct Lazy;
-    void set_scale();
+    void set_scale(WorkMeter& meter);
     void set_weights(WorkMeter& meter);
     BitRows rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const;
     Levels make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const;

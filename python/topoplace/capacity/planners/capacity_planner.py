@@ -11,7 +11,7 @@ from topoplace import _checks
 from topoplace.capacity.planners.column_generation import ColumnGeneration
 from topoplace.capacity.planners.compact_model import CompactModel
 from topoplace.capacity.planners.conditioning import well_conditioned
-from topoplace.capacity.planners.highs_model import solve
+from topoplace.capacity.planners.highs_model import OutOfTimeError, solve
 from topoplace.capacity.planners.local_search import SearchPlanner, in_dollars, search_conditioned
 from topoplace.capacity.planners.paper_model import PaperModel
 from topoplace.capacity.problem.plan import Plan, plan_of
@@ -46,11 +46,7 @@ class CapacityPlanner:
         timeout: float | None = None,
         seed: int = 0,
     ) -> None:
-        if formulation not in FORMULATIONS:
-            raise ValueError(
-                f"formulation = {_checks.shown(formulation)} is not one of {', '.join(FORMULATIONS)}"
-            )
-        self.formulation = formulation
+        self.formulation = _checks.one_of(formulation, "formulation", FORMULATIONS, ValueError)
         self.gap = _checks.real(gap, "gap", ValueError, high=1.0)
         self.timeout = math.inf if timeout is None else _checks.real(timeout, "timeout", ValueError)
         self.seed = _checks.integer(seed, "seed", ValueError, low=0, high=1 << 60)
@@ -75,19 +71,24 @@ class CapacityPlanner:
         planner = SearchPlanner(seed=self.seed, timeout=None if self.timeout == math.inf else self.timeout)
         easier, unit, _, known = search_conditioned(problem, planner)
         if self.formulation == "tight":
-            return in_dollars(problem, self._compact(CompactModel(easier), easier, known, deadline), unit)
-        plan = self._compact(PaperModel(problem), problem, in_dollars(problem, known, unit), deadline)
+            return in_dollars(problem, self._solve(CompactModel, easier, known, deadline), unit)
+        plan = self._solve(PaperModel, problem, in_dollars(problem, known, unit), deadline)
         if easier is problem and well_conditioned(problem, plan.cost.total):
             return plan
         # With the paper's big-M, a solver's tolerances admit wrong plans if some costs are far above others.
         return replace(plan, bound=0.0, status="heuristic")
 
-    def _compact(
-        self, compact: CompactModel | PaperModel, problem: Problem, known: Plan, deadline: float
+    def _solve(
+        self, formulation: type[CompactModel | PaperModel], problem: Problem, known: Plan, deadline: float
     ) -> Plan:
-        solution = solve(compact.model, self.gap, max(deadline - time.monotonic(), 0.0))
+        """Return the better of the model's plan and the `known` one, with the bound of the model."""
+        try:
+            compact = formulation(problem, deadline)
+            solution = solve(compact.model, self.gap)
+        except OutOfTimeError:
+            return replace(known, status="timeout")
         found = known if solution.values is None else plan_of(problem, compact.nodes(solution.values))
         best = found if found.cost.total < known.cost.total else known
         status = "optimal" if solution.proven else "timeout"
-        plan = replace(best, status=status, bound=0.0, num_variables=compact.model.num_columns)
+        plan = replace(best, status=status, bound=known.bound, num_variables=compact.model.num_columns)
         return plan.with_bound(max(solution.bound, 0.0))

@@ -27,7 +27,7 @@ import numpy as np
 
 from topoplace import _core
 from topoplace.capacity.planners.compact_model import CompactModel
-from topoplace.capacity.planners.highs_model import solve
+from topoplace.capacity.planners.highs_model import OutOfTimeError, solve
 from topoplace.capacity.planners.local_search import SearchPlanner, in_dollars, search, search_conditioned
 from topoplace.capacity.planners.master import Limits, Master
 from topoplace.capacity.planners.native_tables import NativeNode, from_native, to_native
@@ -177,7 +177,7 @@ class ColumnGeneration:
 
     def _choose(self) -> None:
         """Solve for the cheapest plan that consists of known columns, and keep it if it is the best so far."""
-        self._offer(self._master.choose(self._left()))
+        self._offer(self._master.choose(self._deadline))
 
     def _enumerate_columns(self) -> None:
         """List all columns that a plan cheaper than the best one could contain, and solve for the cheapest choice.
@@ -191,14 +191,17 @@ class ColumnGeneration:
         if listed is None:
             return
         self._master.add([(cost, (vm_type, jobs)) for cost, _, vm_type, jobs in listed])
-        proven = self._offer(self._master.choose(self._left()))
+        proven = self._offer(self._master.choose(self._deadline))
         if proven is not None:
             self.best = self.best.with_bound(self._waiting + proven)
 
     def _compact(self) -> None:
-        """Solve the compact mixed-integer model, starting from the best plan so far."""
-        compact = CompactModel(self.problem)
-        solution = solve(compact.model, self.gap, self._left(), compact.values(self.best.nodes))
+        """Solve the compact mixed-integer model, starting from the best plan so far, if the time suffices to begin."""
+        try:
+            compact = CompactModel(self.problem, self._deadline)
+            solution = solve(compact.model, self.gap, compact.values(self.best.nodes))
+        except OutOfTimeError:
+            return
         if solution.values is not None:
             self._keep(plan_of(self.problem, compact.nodes(solution.values)))
         self.best = replace(self.best.with_bound(solution.bound), num_variables=compact.model.num_columns)

@@ -5,6 +5,7 @@ Its linear relaxation is tighter than that of (P2), and nodes are sorted by VM t
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,12 +25,12 @@ class CompactModel:
 
     x[n, w] = 1 if node n runs option w, which is a job with a VM type and a number of GPUs. first[n, w] ≤ x[n, w]
     selects the node's option that ends first, which determines the node's price. y[n, v] = 1 if node n has VM type v.
-    Each job has one more column, which is 1 if the job waits.
+    Each job has one more column, which is 1 if the job waits. deadline: as in `Model`.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, deadline: float = math.inf) -> None:
+        self.model = model = Model(deadline)
         self.ways = ways = RunOptions.of(problem)
-        self.model = model = Model()
         shape = problem.used_nodes, len(ways)
         self._x = model.add_columns(shape, ways.tardiness - problem.idle * ways.gpus, binary=True)
         self._first = first = model.add_columns(shape, ways.deployment, binary=False)

@@ -46,8 +46,7 @@ class FirstPrinciplePlanner:
     sharing: bool = False
 
     def __post_init__(self) -> None:
-        if _checks.text(self.order, "order", ValueError) not in ORDERS:
-            raise ValueError(f"order = {_checks.shown(self.order)} is not one of {', '.join(ORDERS)}")
+        _checks.one_of(self.order, "order", ORDERS, ValueError)
         _checks.flag(self.sharing, "sharing", ValueError)
 
     @property

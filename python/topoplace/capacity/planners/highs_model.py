@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +18,27 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+_SOLVER_START: Final = 12
+"""HiGHS first looks at its clock after up to this many times the CPU time that building the model took."""
+
+_GRACE: Final = 0.01
+"""Seconds after the deadline in which HiGHS may still return what it found."""
+
+
+class OutOfTimeError(Exception):
+    """Raised by a model that cannot be built, or by a solver that cannot begin, before a deadline."""
+
 
 class Model:
     """A mixed-integer linear program under construction: minimise the cost of columns subject to bounds on rows.
 
-    Columns are variables: binary, or continuous and not negative. Rows are constraints.
+    Columns are variables: binary, or continuous and not negative. Rows are constraints. deadline: value of
+    `time.monotonic()` after which adding rows or columns raises `OutOfTimeError`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float = math.inf) -> None:
+        self.deadline = deadline
+        self._begun = time.thread_time()
         self._cost: list[Floats] = []
         self._upper: list[Floats] = []
         self._binary: list[NDArray[np.bool_]] = []
@@ -41,6 +55,7 @@ class Model:
 
         cost: objective coefficients, broadcast to the shape. binary: 0 or 1; otherwise any number from 0.
         """
+        self._look_at_clock()
         count = math.prod(shape)
         numbers = np.arange(self.num_columns, self.num_columns + count).reshape(shape)
         self._cost.append(np.broadcast_to(np.asarray(cost, dtype=np.float64), shape).ravel())
@@ -51,6 +66,7 @@ class Model:
 
     def add_rows(self, count: int, *, at_least: ArrayLike = -math.inf, at_most: ArrayLike = math.inf) -> Ints:
         """Add `count` rows (constraints) with these lower and upper bounds, and return their numbers."""
+        self._look_at_clock()
         numbers = np.arange(self.num_rows, self.num_rows + count)
         self._row_lower.append(np.broadcast_to(np.asarray(at_least, dtype=np.float64), count))
         self._row_upper.append(np.broadcast_to(np.asarray(at_most, dtype=np.float64), count))
@@ -62,26 +78,42 @@ class Model:
         row, column, value = np.broadcast_arrays(rows, columns, coefficients)
         self._entries.append((row.ravel(), column.ravel(), value.ravel().astype(np.float64)))
 
-    def to_highs(self) -> Any:
-        """Return the model as a `highspy.HighsLp`, the input of HiGHS."""
+    def pass_to(self, solver: Any) -> None:
+        """Give the finished model and the time that is left to a HiGHS solver.
+
+        Raises OutOfTimeError if the solver could not look at its clock before the deadline.
+        """
         import highspy
 
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_, lp.offset_ = self.num_columns, self.num_rows, self.offset
-        lp.col_cost_ = np.concatenate(self._cost)
-        lp.col_lower_ = np.zeros(self.num_columns)
-        lp.col_upper_ = np.concatenate(self._upper)
-        lp.row_lower_ = np.concatenate(self._row_lower)
-        lp.row_upper_ = np.concatenate(self._row_upper)
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp.integrality_ = [kinds[int(binary)] for binary in np.concatenate(self._binary)]
+        start = _SOLVER_START * (time.thread_time() - self._begun)
+        self._look_at_clock(start)
         row, column, value = (np.concatenate(part) for part in zip(*self._entries, strict=True))
         order = np.argsort(row, kind="stable")
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.searchsorted(row[order], np.arange(self.num_rows + 1)).astype(np.int32)
-        lp.a_matrix_.index_ = column[order].astype(np.int32)
-        lp.a_matrix_.value_ = value[order]
-        return lp
+        ends = np.cumsum(np.bincount(row, minlength=self.num_rows))
+        solver.passModel(
+            self.num_columns,
+            self.num_rows,
+            len(row),
+            int(highspy.MatrixFormat.kRowwise),
+            int(highspy.ObjSense.kMinimize),
+            self.offset,
+            np.concatenate(self._cost),
+            np.zeros(self.num_columns),
+            np.concatenate(self._upper),
+            np.concatenate(self._row_lower),
+            np.concatenate(self._row_upper),
+            np.concatenate(([0], ends)).astype(np.int32),
+            column[order].astype(np.int32),
+            value[order],
+            np.concatenate(self._binary).astype(np.int32),
+        )
+        self._look_at_clock(start)
+        solver.setOptionValue("time_limit", self.deadline - time.monotonic() - start)
+
+    def _look_at_clock(self, seconds: float = 0.0) -> None:
+        """Raise OutOfTimeError unless more than `seconds` are left."""
+        if time.monotonic() + seconds >= self.deadline:
+            raise OutOfTimeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +140,35 @@ def highs() -> Any:
     return solver
 
 
-def solve(model: Model, gap: float, seconds: float, start: Floats | None = None) -> Solution:
-    """Minimise the model with HiGHS, to a relative gap or for at most `seconds`.
+def solve(model: Model, gap: float, start: Floats | None = None) -> Solution:
+    """Minimise the model with HiGHS, to a relative gap or until the model's deadline.
 
-    start: values of all columns in a known solution, from which HiGHS starts.
+    start: values of all columns in a known solution, from which HiGHS starts. Raises OutOfTimeError if too little time
+    is left to begin.
     """
     import highspy
 
     solver = highs()
     solver.setOptionValue("mip_rel_gap", gap)
     solver.setOptionValue("mip_abs_gap", 0.0)
-    solver.setOptionValue("time_limit", seconds)
-    solver.passModel(model.to_highs())
+    model.pass_to(solver)
     if start is not None:
         known = highspy.HighsSolution()
         known.col_value = start.tolist()
         solver.setSolution(known)
-    return run(solver)
+    return run(solver, model.deadline)
 
 
-def run(solver: Any) -> Solution:
-    """Solve the model that was passed to the HiGHS `solver`, and return its solution."""
+def run(solver: Any, deadline: float = math.inf) -> Solution:
+    """Solve the model that was passed to the HiGHS `solver`, and return its solution.
+
+    deadline: value of `time.monotonic()` after which a solver that is still at work is left to itself; there is then no
+    solution, and the solver must not be used again.
+    """
     import highspy
 
-    _run_interruptibly(solver)
+    if not _ends(solver, deadline):
+        return Solution(None, -math.inf, proven=False)
     information = solver.getInfo()
     found = information.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     values = np.array(solver.getSolution().col_value) if found else None
@@ -139,14 +176,12 @@ def run(solver: Any) -> Solution:
     return Solution(values, information.mip_dual_bound, proven)
 
 
-def _run_interruptibly(solver: Any) -> None:
-    """Run the solver in such a way that Ctrl-C stops it within about 0.1 s and raises KeyboardInterrupt.
+def _ends(solver: Any, deadline: float) -> bool:
+    """Run the solver in a thread of its own, and return True if it ends by the deadline; Ctrl-C is obeyed.
 
-    highspy's own handler would print the interrupt, swallow it, and finally exit the process.
+    HiGHS may work for seconds without a look at its clock or at `cancelSolve`. Its thread then ends later; Python waits
+    for it before it exits. highspy's own handler of Ctrl-C would print the interrupt, swallow it, and exit the process.
     """
-    if threading.current_thread() is not threading.main_thread():
-        solver.run()  # signals go to the main thread
-        return
     solver.HandleUserInterrupt = True
     done = threading.Event()
 
@@ -156,11 +191,13 @@ def _run_interruptibly(solver: Any) -> None:
         finally:
             done.set()
 
-    threading.Thread(target=work, daemon=True).start()
+    threading.Thread(target=work).start()
+    last = deadline + _GRACE
     try:
-        while not done.wait(0.1):
-            pass
-    except BaseException:
-        solver.cancelSolve()
-        done.wait()
-        raise
+        while not done.wait(min(0.1, max(last - time.monotonic(), 0.0))):
+            if time.monotonic() >= last:
+                return False
+        return True
+    finally:
+        if not done.is_set():
+            solver.cancelSolve()

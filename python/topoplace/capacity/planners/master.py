@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -112,20 +113,20 @@ class Master:
         count = float(counts[vm_type])
         return None if abs(count - round(count)) <= _WHOLE else (vm_type, math.floor(count))
 
-    def choose(self, seconds: float) -> tuple[list[Node], float] | None:
+    def choose(self, deadline: float) -> tuple[list[Node], float] | None:
         """Solve the master problem in integers; return the nodes of the cheapest plan found, and a lower bound.
 
-        seconds: time limit. The bound holds for plans of the known columns, relative to the cost of all jobs waiting.
-        Returns None if no plan was found.
+        deadline: value of `time.monotonic()`, after which the master problem must not be used again. The bound holds
+        for plans of the known columns, relative to the cost of all jobs waiting. Returns None if no plan was found.
         """
         import highspy
 
         solver, count = self._solver, len(self._columns)
         kinds = np.full(count, highspy.HighsVarType.kInteger)
         solver.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
-        solver.setOptionValue("time_limit", seconds)
+        solver.setOptionValue("time_limit", max(deadline - time.monotonic(), 0.0))
         solver.setOptionValue("mip_rel_gap", 0.0)
-        solution = run(solver)
+        solution = run(solver, deadline)
         if solution.values is None:
             return None
         chosen = [self._columns[i] for i in np.flatnonzero(solution.values > 0.5).tolist()]

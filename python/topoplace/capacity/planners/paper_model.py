@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,13 @@ class PaperModel:
     """The paper's mixed-integer program (P2) of one planning problem; attributes are variables with the paper's names.
 
     x[n, w] = 1 if node n runs option w, which is a job with a VM type and a number of GPUs. The printed objective also
-    counts tardiness that jobs already have (see `Problem`); `model.offset` subtracts it.
+    counts tardiness that jobs already have (see `Problem`); `model.offset` subtracts it. deadline: as in `Model`.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, deadline: float = math.inf) -> None:
         self.problem = problem
+        self.model = model = Model(deadline)
         self.ways = ways = RunOptions.of(problem)
-        self.model = model = Model()
         jobs, nodes, types = problem.num_jobs, problem.num_nodes, len(problem.catalogue)
         self.x = model.add_columns((nodes, len(ways)), -problem.idle * ways.gpus, binary=True)
         self.y = model.add_columns((nodes, types), problem.idle * problem.num_gpus, binary=True)
