@@ -23,6 +23,10 @@ TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABE
 _DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
 _LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
 _RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
+_ANY_RESOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_./-]*):\s+(\S.*)")
+_READY = re.compile(r"Ready\s+(True|False|Unknown)\b.*")
+_UNSCHEDULABLE = re.compile(r"Unschedulable:\s+true\s*", re.IGNORECASE)
+_CLOSED_STATUS = re.compile(r"\b(NotReady|SchedulingDisabled)\b")
 _REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
 _PROMPT = re.compile(r"\s*\S*[$#>]\s+kubectl\b")
 _KEYS = {
@@ -30,6 +34,7 @@ _KEYS = {
     for key in ("clique", "count", "memory", "product", "replicas")
 }
 _KEYS["CLIQUE"] = _KEYS["GPU.CLIQUE"]
+_CLOSED = "closed"
 _EMPTY = ("<none>", "null", "-", "")
 
 
@@ -68,7 +73,8 @@ def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> No
     for pair in cells.get("LABELS", "").split(","):
         if match := _LABEL.fullmatch(pair):
             labels[match[1]] = match[2]
-    return Node(next(iter(cells.values())), where, labels)
+    closed = _CLOSED_STATUS.search(cells.get("STATUS", ""))
+    return Node(next(iter(cells.values())), where, labels, closed=closed[1] if closed else "")
 
 
 def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, str]]:
@@ -112,7 +118,9 @@ def _described(text: str, indent: str) -> Iterator[Node]:
                 name, where, found = rest.strip(), f"line {number}: node {_checks.shown(rest.strip())}: ", {}
         else:
             rest = line
-        match = (_LABEL if section == "Labels" else _RESOURCE).fullmatch(rest.strip())
+        if closed := _closed(line, section):
+            found.setdefault(_CLOSED, {})[_CLOSED] = closed
+        match = (_LABEL if section == "Labels" else _ANY_RESOURCE).fullmatch(rest.strip())
         if match and section in ("Labels", "Capacity", "Allocatable"):
             _put(found.setdefault(section, {}), match[1], match[2].strip(), number)
     if name:
@@ -120,7 +128,16 @@ def _described(text: str, indent: str) -> Iterator[Node]:
 
 
 def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> Node:
-    return Node(name, where, *(found.get(section, {}) for section in ("Labels", "Capacity", "Allocatable")))
+    labels, capacity, allocatable = (found.get(key, {}) for key in ("Labels", "Capacity", "Allocatable"))
+    return Node(name, where, labels, capacity, allocatable, found.get(_CLOSED, {}).get(_CLOSED, ""))
+
+
+def _closed(line: str, section: str) -> str:
+    """Return why a node gets no pods, if a line of its description in `section` tells; else ""."""
+    if _UNSCHEDULABLE.fullmatch(line):
+        return "Unschedulable: true"
+    ready = _READY.fullmatch(line.strip()) if section == "Conditions" else None
+    return f"Ready: {ready[1]}" if ready and ready[1] != "True" else ""
 
 
 # ---- labels alone ----------------------------------------------------------------------------------------------

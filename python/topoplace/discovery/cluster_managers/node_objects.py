@@ -58,7 +58,20 @@ def _node(one: Fields, i: int) -> Node | None:
     if kind is None and not labels:
         labels = _labels_alone(one, where)
         name = labels.get("kubernetes.io/hostname") or name
-    return Node(name, where, labels, capacity, allocatable)
+    return Node(name, where, labels, capacity, allocatable, _closed(one, status, where))
+
+
+def _closed(one: Fields, status: Fields, where: str) -> str:
+    """Return why the Node object `one` gets no pods, as in `Node.closed`."""
+    spec = yaml_tree.fields(one.get("spec"), f"{where}spec")
+    if (yaml_tree.scalar(spec, "unschedulable") or "").lower() == "true":
+        return "Unschedulable: true"
+    for item in yaml_tree.items(status, "conditions"):
+        condition = yaml_tree.fields(item, f"{where}condition")
+        ready = yaml_tree.scalar(condition, "status")
+        if yaml_tree.scalar(condition, "type") == "Ready" and ready and ready.lower() != "true":
+            return f"Ready: {ready}"
+    return ""
 
 
 def _labels_alone(one: Fields, where: str) -> Mapping[str, str]:

@@ -20,6 +20,8 @@ class Node:
     labels: Mapping[str, str]
     capacity: Mapping[str, str] = field(default_factory=dict[str, str])
     allocatable: Mapping[str, str] = field(default_factory=dict[str, str])
+    closed: str = ""
+    """Why Kubernetes gives it no pods, such as "Unschedulable: true"; "" if it gives it some."""
 
     def count(self, source: str, key: str) -> int | None:
         """Return the number under `key` in the labels, capacity or allocatable record (`source`); None if absent."""

@@ -68,8 +68,8 @@ class NumaNodes:
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `numactl --hardware`."""
-    lines = text.splitlines()[:20]
-    return any(_AVAILABLE.fullmatch(line) or _CPUS.fullmatch(line) for line in lines)
+    lines = decode.numbered_lines(text[:65536])
+    return any(_AVAILABLE.fullmatch(line) or _CPUS.fullmatch(line) for _, line in lines)
 
 
 def parse(data: str | bytes) -> NumaNodes:

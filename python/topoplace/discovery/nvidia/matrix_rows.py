@@ -102,6 +102,8 @@ class Matrix:
     rows: Mapping[str, Row]
     notes: tuple[str, ...]
     """What the lines contain beyond the matrix, and what was guessed about them."""
+    end: int
+    """The index of the line with which another matrix begins, else the number of lines."""
 
 
 def recognised(lines: Sequence[str]) -> bool:
@@ -128,19 +130,26 @@ def read(lines: Sequence[str]) -> Matrix:
         twice = next(device for i, device in enumerate(header.devices) if header.column[device] != i)
         raise TopologyError(f"{where}: column {twice} appears twice")
     rows = _read_rows(lines, header, notes)
-    notes += _second_matrix(lines, max(row.line for row in rows.values()))
-    return Matrix(header, rows, tuple(notes))
+    end = _second_matrix(lines, max(row.line for row in rows.values()))
+    if end < len(lines):
+        notes.append(
+            f"A second matrix begins in line {end + 1} and is left out; give each machine a text of its own."
+        )
+    return Matrix(header, rows, tuple(notes), end)
 
 
-def _second_matrix(lines: Sequence[str], end: int) -> Iterator[str]:
-    """Yield a note if another matrix follows after line `end`: it is of another machine, or another time."""
-    for index in range(end, len(lines)):
+def _second_matrix(lines: Sequence[str], start: int) -> int:
+    """Return the index, from `start` on, of the header of another matrix: it is of another machine, or another time.
+
+    If there is none, return the number of lines.
+    """
+    for index in range(start, len(lines)):
         if not _GPUS.match(lines[index].lstrip()):
             continue
         has_row = _is_row(_below(lines, index))
         if has_row and _as_header(index, lines[index], lines):
-            yield f"A second matrix begins in line {index + 1} and is left out; give each machine a text of its own."
-            return
+            return index
+    return len(lines)
 
 
 def is_cpu_list(word: str) -> bool:

@@ -192,6 +192,7 @@ class _Device:
 
 def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator[_Device]:
     others: dict[str, None] = {}
+    owner: dict[str, str] = {}
     left = MAX_GPUS
     detected = next((line for line in lines if line.autodetect), None)
     for line in lines:
@@ -216,9 +217,21 @@ def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator
             raise TopologyError(
                 f"{line.record.where}: Links of {len(files)} devices at once; give each its own line"
             )
+        _refuse_repeated(files, line.record.where, owner)
         yield from (_Device(line, file) for file in files)
     if others:
         notes.append(f"Not GPUs, and left out: {_checks.shown(', '.join(others))}.")
+
+
+def _refuse_repeated(files: Iterable[str | None], where: str, owner: dict[str, str]) -> None:
+    """Add the device files of the line `where` to `owner`, lines by file; TopologyError for a file that is in it."""
+    for file in files:
+        if file in owner:
+            raise TopologyError(
+                f"{where}: File {_checks.shown(file)} is that of {owner[file]} too; each GPU has a file of its own"
+            )
+        if file is not None:
+            owner[file] = where
 
 
 def _default_count(line: _Line, detected: _Line | None, machine: str) -> str:
