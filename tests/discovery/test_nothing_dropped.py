@@ -63,6 +63,14 @@ def read(text: str) -> tp.Topology:
             "MIG slices, 1 from line 2 on, are left out: the matrix is of whole GPUs, "
             "and the output of `nvidia-smi -L` alone gives the slices.",
         ),
+        (
+            "0, NVIDIA A100-SXM4-40GB, 40960 MiB\n" + MATRIX,
+            "Lines from which nothing is read: line 1: '0, NVIDIA A100-SXM4-40GB, 40960 MiB'.",
+        ),
+        (
+            "\tGPU0\tmlx5_0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-7\t0\nmlx5_0\tPIX\t X \t0-7\t0\n",
+            "Affinities of network adapters, not kept: mlx5_0 0-7 0.",
+        ),
         (MATRIX + "GPU 1 is broken.\n", "Lines from which nothing is read: line 4: 'GPU 1 is broken.'."),
         (
             MATRIX + LEGEND + "a\nb\nc\nd\n",
@@ -99,6 +107,16 @@ def test_a_text_as_printed_leaves_nothing_out(text: str, command: str) -> None:
         (
             LISTED + "GPU 2: NVIDIA A100",
             "line 3: the text ends before the UUID of GPU2; give the complete text",
+        ),
+        (LINKS + "\t [snip]\n", "line 5: [snip] marks omitted text; give the complete text"),
+        (
+            LISTED + "(... truncated 4 lines)\n",
+            "line 3: (... truncated 4 lines) marks omitted text; give the complete text",
+        ),
+        (
+            "nothing\nthat we know",
+            "line 1: no known format begins with 'nothing'; give the complete output of a tool as printed; "
+            f"known: {', '.join(found.name for found in discovery.FORMATS)}",
         ),
         (
             LISTED + "GPU 2",

@@ -28,9 +28,14 @@ def show(
     numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
     if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title, colours):
         return
-    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     if title:
         print(plain(title))
+    _show_plain(columns, cells, numeric)
+
+
+def _show_plain(columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+    """Print the table as aligned text, in parts that fit into the lines."""
+    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     for part, chosen in enumerate(_parts(widths, _naming(cells), _line_width())):
         if part:
             print()

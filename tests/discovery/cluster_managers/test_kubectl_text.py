@@ -140,6 +140,18 @@ def test_nodes_that_get_no_pods_have_gpus_that_get_no_jobs(text: str, why: str) 
     assert [gpu.healthy for gpu in one_of_two.gpus] == [True] * 4 + [False] * 4
 
 
+def test_the_status_of_a_node_alone() -> None:
+    status = "status:\n  allocatable:\n    nvidia.com/gpu: '2'\n  capacity:\n    cpu: '16'\n    nvidia.com/gpu: '2'\n"
+    assert read(status).num_gpus == 2
+    assert discovery.format_of(status).name == "Kubernetes nodes"
+
+
+def test_a_described_node_without_gpus_is_refused_by_its_name() -> None:
+    text = DESCRIBED.replace("nvidia.com", "example.com")
+    assert discovery.format_of(text).name == "Kubernetes nodes"
+    assert refusal(discovery.read, text).startswith("no node has a GPU: n1; ")
+
+
 def test_a_nodes_capacity_counts_mig_slices() -> None:
     slices = DESCRIBED.replace("GB200", "H100-80GB-HBM3").replace(
         "  nvidia.com/gpu:  4\n", "  nvidia.com/gpu:  1\n  nvidia.com/mig-1g.10gb:  7\n"

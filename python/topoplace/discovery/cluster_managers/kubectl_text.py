@@ -20,7 +20,9 @@ from topoplace.errors import TopologyError
 TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABELS)[ \t]*\r?$", re.MULTILINE)
 """The line of titles of a table of nodes."""
 
-_DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
+DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
+"""The first lines of a node that `kubectl describe` shows."""
+
 _LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
 _RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
 _ANY_RESOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_./-]*):\s+(\S.*)")
@@ -42,7 +44,7 @@ def nodes(text: str) -> Iterator[Node] | None:
     """Return the nodes in `text`; None for a text of another kind. Raises TopologyError naming the line."""
     if table := TABLE.search(text):
         return _table(text, text.count("\n", 0, table.start()) + 1)
-    if described := _DESCRIBED.search(text):
+    if described := DESCRIBED.search(text):
         return _described(text, described[1])
     start = text.lstrip()[:4096].splitlines()
     first = next((line.strip() for line in start if line.strip() and not _PROMPT.match(line)), "")

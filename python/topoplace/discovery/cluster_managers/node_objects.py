@@ -23,7 +23,8 @@ _VENDOR = "nvidia.com/"
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
-    return _RECOGNISED.search(text) is not None or kubectl_text.TABLE.search(text) is not None
+    forms = (_RECOGNISED, kubectl_text.TABLE, kubectl_text.DESCRIBED)
+    return any(form.search(text) for form in forms)
 
 
 def read(text: str, notes: list[str]) -> Iterator[Node]:
@@ -55,7 +56,7 @@ def _node(one: Fields, i: int) -> Node | None:
         _texts(parent.get(key), where + key)
         for parent, key in ((status, "capacity"), (status, "allocatable"), (metadata, "labels"))
     )
-    if kind is None and not labels:
+    if kind is None and not labels and not capacity:
         labels = _labels_alone(one, where)
         name = labels.get("kubernetes.io/hostname") or name
     return Node(name, where, labels, capacity, allocatable, _closed(one, status, where))

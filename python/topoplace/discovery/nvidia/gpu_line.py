@@ -15,7 +15,10 @@ _LINE = re.compile(
 )
 _MAX_LINE = 400
 _BEGUN = re.compile(r"\s*GPU [0-9]{1,4}\s*(?::.*)?")
-_ELIDED = re.compile(r"\s*(\[?\.\.\.+\]?|\[?…\]?)\s*")
+_ELIDED = re.compile(
+    r"\s*(?:\[?\.\.\.+\]?|\[?…\]?|[\[<(]\.*\s*(?:snip(?:ped)?|truncated|omitted|cut)\b.{0,60}[\])>])\s*",
+    re.IGNORECASE,
+)
 
 MAX_GPUS = 128
 

@@ -48,7 +48,7 @@ _GPU_ROW = re.compile(rf"(\s*GPU[0-9]+)\s*(?:{_LABEL.pattern})")
 _LABELS = re.compile(rf"(?:{_LABEL.pattern})+")
 _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID|\bCPU\b|\bNUMA\b")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
-_RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
+_RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-(0|[1-9][0-9]{0,4}))?")
 
 _MAX_WORD = 4096
 _MAX_BLANK_LINES = 16
@@ -153,9 +153,10 @@ def _second_matrix(lines: Sequence[str], start: int) -> int:
 
 
 def is_cpu_list(word: str) -> bool:
-    """Return True if `word` is like "0-23,48-71"."""
+    """Return True if `word` is like "0-23,48-71", or like "0-0,8-8" with several ranges of one CPU."""
     ranges = [None] if len(word) > _MAX_WORD else [_RANGE.fullmatch(part) for part in word.split(",")]
-    return all(found and (found[2] is None or int(found[1]) < int(found[2])) for found in ranges)
+    one_cpu = 0 if len(ranges) > 1 else 1
+    return all(found and (found[2] is None or int(found[2]) - int(found[1]) >= one_cpu) for found in ranges)
 
 
 # ---- header ----------------------------------------------------------------------------------------------------

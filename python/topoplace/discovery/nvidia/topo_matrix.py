@@ -16,7 +16,14 @@ from dataclasses import replace
 from itertools import combinations
 
 from topoplace import _checks
-from topoplace.discovery.nvidia import gpu_line, listed_beside, matrix_rows, nvlink_guess, wrapped_lines
+from topoplace.discovery.nvidia import (
+    gpu_line,
+    listed_beside,
+    markdown_table,
+    matrix_rows,
+    nvlink_guess,
+    wrapped_lines,
+)
 from topoplace.discovery.nvidia.listed_beside import Listed
 from topoplace.discovery.nvidia.matrix_rows import (
     CPUS,
@@ -53,11 +60,11 @@ _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
 _LOST_UNDERLINE = re.compile(
     r"^\[4m|\[0m$", re.MULTILINE
 )  # the header's underline without its escape characters
-_TABLE_ROW = re.compile(r"\s*\|\s*(?:[A-Za-z]\w*)?\s*\|")
-_TABLE_RULE = re.compile(r"\s*\|[\s|:-]+")
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 _COMMAND = re.compile(r"\bnvidia-smi\s+(?:topo|-L)[\w\s-]*[`:]*\s*$")
-_MESSAGE = re.compile(r"^\s*(?:Unable to|Failed to|No devices|WARNING|ERROR|Error)\b|\bGPU is lost\b")
+_MESSAGE = re.compile(
+    r"^\s*(?:Unable to|Failed to|No devices|WARNING|ERROR|Error)\b|\bGPU is lost\b|[0-9] ?[MG]i?B\b"
+)
 _LEGEND_LINE = re.compile(r"\s*(?:[A-Z]{1,4}|NV[0-9#]+)\s*=\s")
 _BREAKABLE = 60  # no line of the legend is broken by a terminal but those of more characters
 _NODES = re.compile(r"([0-9]{1,4})(,[0-9]{1,4}-[0-9]{1,4})*")
@@ -123,20 +130,14 @@ def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
-    return wrapped_lines.joined([line and _without_bars(line) for _, line in decode.numbered_lines(clean)])
-
-
-def _without_bars(line: str) -> str:
-    """Return the row of a table in Markdown as the tool would print it; any other line is unchanged."""
-    if _TABLE_RULE.fullmatch(line):
-        return ""
-    return line.replace("|", " ") if _TABLE_ROW.match(line) else line
+    lines = markdown_table.as_printed([line for _, line in decode.numbered_lines(clean)])
+    return wrapped_lines.joined(lines)
 
 
 def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[str]:
     """Yield a note on the lines below the header that are not of the matrix, its legends and the list of GPUs.
 
-    Above the header people introduce a text; only messages of the tool are noted there.
+    Above the header people introduce a text; only messages of the tool, and amounts of memory, are noted there.
     """
     own = {matrix.header.index + 1, *(row.line for row in matrix.rows.values()), *listed.lines}
     wrapped = False
@@ -296,6 +297,12 @@ def _affinity_notes(header: Header, rows: Mapping[str, Row]) -> Iterator[str]:
         yield f"GPUs near several NUMA nodes, of which at most the first, of CPUs, is kept: {several}."
     if own := _cells(header, rows, GPU_NUMA, bool):
         yield f"NUMA nodes of the GPUs' own memory (GPU NUMA ID), not kept: {own}."
+    if nics := [
+        f"{nic} {' '.join(cells)}"
+        for nic in header.nics
+        if nic in rows and (cells := [cell for cell in rows[nic].affinity.values() if cell != "N/A"])
+    ]:
+        yield f"Affinities of network adapters, not kept: {', '.join(nics)}."
     if odd := _cells(header, rows, CPUS, lambda cell: not matrix_rows.is_cpu_list(cell)):
         yield f"CPU affinities that are no lists of CPUs, and left out: {odd}."
 
