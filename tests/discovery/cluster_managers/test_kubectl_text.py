@@ -140,6 +140,24 @@ def test_nodes_that_get_no_pods_have_gpus_that_get_no_jobs(text: str, why: str) 
     assert [gpu.healthy for gpu in one_of_two.gpus] == [True] * 4 + [False] * 4
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Capacity:\n  nvidia.com/gpu:  8\nAllocatable:\n  nvidia.com/gpu:  6\n", "machine0 (6 of 8)"),
+        (
+            "$ kubectl describe node\n...\nAllocatable:\n  cpu:  9\n  nvidia.com/gpu:  8\n...\n",
+            "Only the allocatable GPUs are told, there may be more: those of machine0.",
+        ),
+        ("...\nAllocatable:\n  nvidia.com/gpu:  8\n...\n", "2 lines of the text are '...'"),
+    ],
+)
+def test_a_part_of_a_description(text: str, note: str) -> None:
+    assert discovery.format_of(text).name == "Kubernetes nodes"
+    topology = read(text)
+    assert topology.num_gpus == 8
+    assert note in " ".join(topology.notes)
+
+
 def test_the_status_of_a_node_alone() -> None:
     status = "status:\n  allocatable:\n    nvidia.com/gpu: '2'\n  capacity:\n    cpu: '16'\n    nvidia.com/gpu: '2'\n"
     assert read(status).num_gpus == 2

@@ -2,7 +2,7 @@
 
 - `kubectl get nodes` with `-L nvidia.com/gpu.clique` or `--show-labels`, and the table NODE, LABEL, CLIQUE of NVIDIA's
 documentation: a line of titles, and a line for each node;
-- `kubectl describe node`: sections Labels, Capacity and Allocatable, for one or several nodes;
+- `kubectl describe node`: sections Labels, Capacity and Allocatable, for one or several nodes, or some of them for one;
 - labels alone: lines of `key=value`, also between the lines `nvidia.com/gpu: 8` of Capacity and Allocatable, as `grep`
 leaves them.
 """
@@ -22,6 +22,8 @@ TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABE
 
 DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
 """The first lines of a node that `kubectl describe` shows."""
+EXCERPT = re.compile(r"^([ \t]*)(?:Capacity|Allocatable):[ \t]*\r?$", re.MULTILINE)
+"""The title of a section of resources."""
 
 _LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
 _RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
@@ -46,6 +48,8 @@ def nodes(text: str) -> Iterator[Node] | None:
         return _table(text, text.count("\n", 0, table.start()) + 1)
     if described := DESCRIBED.search(text):
         return _described(text, described[1])
+    if excerpt := EXCERPT.search(text):
+        return _described(text, excerpt[1], "machine0")
     start = text.lstrip()[:4096].splitlines()
     first = next((line.strip() for line in start if line.strip() and not _PROMPT.match(line)), "")
     if "=" not in first or first[0] in "{[#":
@@ -105,9 +109,12 @@ def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterato
 # ---- descriptions ----------------------------------------------------------------------------------------------
 
 
-def _described(text: str, indent: str) -> Iterator[Node]:
-    """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`."""
-    name, where, section = "", "", ""
+def _described(text: str, indent: str, name: str = "") -> Iterator[Node]:
+    """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`.
+
+    name: that of a node whose description lacks its first lines.
+    """
+    where, section = "", ""
     found: dict[str, dict[str, str]] = {}
     for number, line in decode.numbered_lines(text):
         line = line.removeprefix(indent)

@@ -139,6 +139,7 @@ class _Templates:
         self._shared: list[str] = []
         self._short: list[str] = []
         self._other_count: list[str] = []
+        self._ready_only: list[str] = []
         self._closed: dict[Topology, Topology] = {}
         self._built: dict[tuple[tuple[Slices, ...], bool], Topology] = {}
 
@@ -227,7 +228,9 @@ class _Templates:
             self._shared.append(node.name)
         if ready is not None and there is not None and ready < there:
             self._short.append(f"{node.name} ({ready} of {there})")
-        in_slices = any(map(node_devices.MIG_CAPACITY.fullmatch, node.capacity))
+        if label is None and ready is not None and not node.capacity:
+            self._ready_only.append(node.name)
+        in_slices = any(map(node_devices.MIG_CAPACITY.fullmatch, node.resources))
         if (
             label is not None
             and there is not None
@@ -242,6 +245,9 @@ class _Templates:
             yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
         if self._short:
             yield f"Nodes that cannot give away all GPUs, which of them is not told: {switch_tree.some(self._short)}."
+        if self._ready_only:
+            some = switch_tree.some(self._ready_only)
+            yield f"Only the allocatable GPUs are told, there may be more: those of {some}."
         if self._other_count:
             yield (
                 f"Nodes whose label {GPU}.count, which is read, differs from the capacity: "
@@ -269,7 +275,7 @@ def _slower(one: Link | None, other: Link | None) -> Link | None:
 def _uncounted(node: Node) -> bool:
     """Return True if the text has neither a count of the node's GPUs nor anything about its capacity."""
     counted = f"{GPU}.count" in node.labels or any(map(node_devices.MIG_COUNT.fullmatch, node.labels))
-    return not counted and not node.capacity
+    return not counted and not node.resources
 
 
 # ---- levels ----------------------------------------------------------------------------------------------------

@@ -49,14 +49,14 @@ def of(node: Node, whole_gpus: int | None) -> Iterator[Slices]:
     elif single and (size := node.count("labels", f"{GPU}.slices.gi")):
         yield Slices(count or 0, model, memory, _fraction(size, model, node), f"{size}g")
     else:
-        there = node.count("capacity", GPU) if count is None else count
+        there = node.count("resources", GPU) if count is None else count
         yield Slices(there or 0, model, memory, 1.0)
 
 
 def _whole(node: Node, given: int | None) -> int:
     """Return the number of whole GPUs beside MIG slices: the number `given`, or else that of the capacity."""
-    whole = node.count("capacity", GPU) if given is None else given
-    if whole is None and not node.capacity:
+    whole = node.count("resources", GPU) if given is None else given
+    if whole is None and not node.resources:
         raise TopologyError(
             f"{node.where}has MIG slices of the strategy 'mixed' and an unknown number of whole GPUs: "
             "give Node objects with their status, or whole_gpus="
@@ -77,9 +77,9 @@ def _labelled(node: Node) -> Iterator[Slices]:
 
 def _of_capacity(node: Node, model: str | None) -> Iterator[Slices]:
     """Yield the MIG slices that the capacity of `node` counts; their memory is that of the profile's name."""
-    for key in node.capacity:
+    for key in node.resources:
         if match := MIG_CAPACITY.fullmatch(key):
-            count, memory_gb = node.count("capacity", key) or 0, float(match[3]) or None
+            count, memory_gb = node.count("resources", key) or 0, float(match[3]) or None
             yield Slices(count, model, memory_gb, _fraction(int(match[2]), model, node), match[1])
 
 

@@ -12,7 +12,8 @@ from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
 
-_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)
+_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)  # without blanks it ends a document of YAML
+_DOTS = re.compile(r"^[ \t]*\.\.\.[ \t]*\r?$", re.MULTILINE)
 _RECOGNISED = re.compile(
     r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
     r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",
@@ -23,17 +24,17 @@ _VENDOR = "nvidia.com/"
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
-    forms = (_RECOGNISED, kubectl_text.TABLE, kubectl_text.DESCRIBED)
+    forms = (_RECOGNISED, kubectl_text.TABLE, kubectl_text.DESCRIBED, kubectl_text.EXCERPT)
     return any(form.search(text) for form in forms)
 
 
 def read(text: str, notes: list[str]) -> Iterator[Node]:
     """Yield the nodes in `text`, and add to `notes` what it leaves out. Raises TopologyError naming line or node."""
     found = kubectl_text.nodes(text)
+    text, elided = (_ELLIPSIS if found is None else _DOTS).subn("", text)
+    if elided:
+        notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
     if found is None:
-        text, elided = _ELLIPSIS.subn("", text)
-        if elided:
-            notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
         objects = enumerate(yaml_tree.objects(text, "nodes"))
         found = (node for i, one in objects if (node := _node(one, i)) is not None)
     seen: set[str] = set()
