@@ -23,6 +23,8 @@ LINKS = (
     f"GPU 0: NVIDIA H100 (UUID: {UUIDS[0]})\n\t Link 0: 25 GB/s\n"
     f"GPU 1: NVIDIA H100 (UUID: {UUIDS[1]})\n\t Link 0: 25 GB/s\n"
 )
+WEIGHTS = "=== ROCm System ===\n=== Weight between two GPUs ===\n GPU0 GPU1\nGPU0 0 15\nGPU1 15 0\n"
+PEERS = " \tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tOK\tX\n"
 LOST = "Unable to determine the device handle for GPU1: Unknown Error\n"
 
 
@@ -71,6 +73,11 @@ def read(text: str) -> tp.Topology:
             "\tGPU0\tmlx5_0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-7\t0\nmlx5_0\tPIX\t X \t0-7\t0\n",
             "Affinities of network adapters, not kept: mlx5_0 0-7 0.",
         ),
+        (
+            WEIGHTS + "ERROR: GPU[1]: not supported\n",
+            "Lines from which nothing is read: line 6: 'ERROR: GPU[1]: not supported'.",
+        ),
+        (PEERS + "GPU 1 is broken.\n", "Lines from which nothing is read: line 4: 'GPU 1 is broken.'."),
         (MATRIX + "GPU 1 is broken.\n", "Lines from which nothing is read: line 4: 'GPU 1 is broken.'."),
         (
             MATRIX + LEGEND + "a\nb\nc\nd\n",

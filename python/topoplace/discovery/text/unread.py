@@ -9,7 +9,7 @@ from topoplace import _checks
 
 _MOST_SHOWN = 3
 _LONGEST_SHOWN = 100
-_PROMPT = re.compile(r"\s*(?:\S{0,80}[$#>%]|```.*|=+|-+)\s*")
+_PROMPT = re.compile(r"\s*(?:\S{0,80}[$#>%]|```.*|=+|-+|\*+)\s*")
 
 
 def note(lines: Iterable[tuple[int, str]], read: Container[int], command: re.Pattern[str]) -> Iterator[str]:
