@@ -148,7 +148,11 @@ def test_nodes_that_get_no_pods_have_gpus_that_get_no_jobs(text: str, why: str) 
             "$ kubectl describe node\n...\nAllocatable:\n  cpu:  9\n  nvidia.com/gpu:  8\n...\n",
             "Only the allocatable GPUs are told, there may be more: those of machine0.",
         ),
-        ("...\nAllocatable:\n  nvidia.com/gpu:  8\n...\n", "2 lines of the text are '...'"),
+        (
+            "me@host:~# kubectl describe nodes |grep -i gpu\n nvidia.com/gpu:  8\n nvidia.com/gpu:  5\n",
+            "(5 of 8)",
+        ),
+        ("....\nAllocatable:\n  nvidia.com/gpu:  8\n...\n", "2 lines of the text are '...'"),
     ],
 )
 def test_a_part_of_a_description(text: str, note: str) -> None:

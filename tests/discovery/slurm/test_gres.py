@@ -86,6 +86,17 @@ def test_machines_that_are_alike() -> None:
     assert "This is n1, and 2 more machines are described alike." in topology.notes
 
 
+def test_machines_with_lines_of_the_same_content_are_alike() -> None:
+    line = "Name=gpu Type=h100 File=/dev/nvidia[0-7]"
+    topology = parse(f"NodeName=a {line}\nNodeName=b {line}\n")
+    assert (topology.num_gpus, topology.machine_names) == (8, ("a",))
+    assert "This is a, and 1 more machines are described alike." in topology.notes
+    assert parse(f"NodeName=a {line}\nNodeName=b {line}\n", node="b").machine_names == ("b",)
+    assert "a | b are not alike" in refusal(
+        parse, f"NodeName=a {line}\nNodeName=b {line.replace('7', '3')}\n"
+    )
+
+
 def test_autodetect_beside_lines_is_noted() -> None:
     topology = parse("AutoDetect=nvml\nName=gpu Type=V100 Count=2")
     assert topology.num_gpus == 2

@@ -61,7 +61,7 @@ _DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]
 _NUMA = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
 _NUMA_START = re.compile(r"\s*GPU[\[ ].*\(Topology\)")
 _LEGEND = re.compile(
-    r"\s*(?:Legend:|[A-Z/* ]{1,30}=\s|WARNING: AMD GPU device\(s\) is/are in a low-power state)"
+    r"\s*(?:Legend:|[A-Z0-9,/* ]{1,30}=\s|WARNING: AMD GPU device\(s\) is/are in a low-power state)"
 )
 _COMMAND = re.compile(r"\b(?:rocm|amd)-smi\s.*$")
 _NODE = re.compile(r"-?[0-9]{1,10}")

@@ -31,6 +31,7 @@ _ANY_RESOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_./-]*):\s+(\S.*)")
 _READY = re.compile(r"Ready\s+(True|False|Unknown)\b.*")
 _UNSCHEDULABLE = re.compile(r"Unschedulable:\s+true\s*", re.IGNORECASE)
 _CLOSED_STATUS = re.compile(r"\b(NotReady|SchedulingDisabled)\b")
+_COUNTED = re.compile(r"nvidia\.com/(?:gpu|mig-\S+):\s+[0-9]+")
 _REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
 _PROMPT = re.compile(r"\s*\S*[$#>]\s+kubectl\b")
 _KEYS = {
@@ -52,9 +53,10 @@ def nodes(text: str) -> Iterator[Node] | None:
         return _described(text, excerpt[1], "machine0")
     start = text.lstrip()[:4096].splitlines()
     first = next((line.strip() for line in start if line.strip() and not _PROMPT.match(line)), "")
-    if "=" not in first or first[0] in "{[#":
-        return None
-    return iter([_labelled(text)])
+    grepped = _COUNTED.fullmatch(first) and (start[0].strip() != first or text.count(first) > 1)
+    if grepped or ("=" in first and first[0] not in "{[#"):
+        return iter([_labelled(text)])
+    return None
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
 
 _ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)  # without blanks it ends a document of YAML
-_DOTS = re.compile(r"^[ \t]*\.\.\.[ \t]*\r?$", re.MULTILINE)
+_DOTS = re.compile(r"^[ \t]*\.{3,}[ \t]*\r?$", re.MULTILINE)
 _RECOGNISED = re.compile(
     r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
     r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",

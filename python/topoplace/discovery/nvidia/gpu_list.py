@@ -73,7 +73,10 @@ def read(data: str | bytes) -> tuple[ListedGpu, ...]:
         if gpu is not None:
             if gpu.number in found:
                 first = found[gpu.number].gpu.line
-                raise TopologyError(f"line {number}: {gpu.name} appears twice, first in line {first}")
+                raise TopologyError(
+                    f"line {number}: {gpu.name} appears twice, first in line {first}; "
+                    "give each machine a text of its own"
+                )
             here = found[gpu.number] = ListedGpu(gpu)
         elif _MIG_WORD.match(line):
             _add_slice(number, line, here)

@@ -50,6 +50,7 @@ _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID|\bCPU\b|\bNUMA\b")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-(0|[1-9][0-9]{0,4}))?")
 
+_OMITTED = ("...", "…")
 _MAX_WORD = 4096
 _MAX_BLANK_LINES = 16
 _TAB_WIDTH = 8
@@ -128,6 +129,8 @@ def read(lines: Sequence[str]) -> Matrix:
         raise TopologyError(f"{where}: more than {MAX_GPUS} GPUs or {MAX_DEVICES} columns")
     if len(header.column) < len(header.devices):
         twice = next(device for i, device in enumerate(header.devices) if header.column[device] != i)
+        if twice in _OMITTED:
+            raise TopologyError(f"{where}: {twice} marks omitted columns; give the complete text")
         raise TopologyError(f"{where}: column {twice} appears twice")
     rows = _read_rows(lines, header, notes)
     end = _second_matrix(lines, max(row.line for row in rows.values()))
@@ -322,7 +325,7 @@ def _matrix_lines(lines: Sequence[str], header: Header) -> Iterator[tuple[int, s
 def _read_row(number: int, line: str, words: Sequence[Word], header: Header) -> Row:
     count = len(header.devices)
     for device, (word, _, _) in zip(header.devices, words, strict=False):
-        if word in ("...", "…"):
+        if word in _OMITTED:
             raise TopologyError(f"line {number}: {word} marks omitted columns; give the complete text")
         if not _LABEL.fullmatch(word) and not _AFFINITY.fullmatch(word):
             raise TopologyError(

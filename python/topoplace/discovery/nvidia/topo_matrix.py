@@ -65,7 +65,7 @@ _COMMAND = re.compile(r"\bnvidia-smi\s+(?:topo|-L)[\w\s-]*[`:]*\s*$")
 _MESSAGE = re.compile(
     r"^\s*(?:Unable to|Failed to|No devices|WARNING|ERROR|Error)\b|\bGPU is lost\b|[0-9] ?[MG]i?B\b"
 )
-_LEGEND_LINE = re.compile(r"\s*(?:[A-Z]{1,4}|NV[0-9#]+)\s*=\s")
+_LEGEND_LINE = re.compile(r"\s*(?:[A-Z]{1,4}|NV[0-9#x]+)\s*=\s")
 _BREAKABLE = 60  # no line of the legend is broken by a terminal but those of more characters
 _NODES = re.compile(r"([0-9]{1,4})(,[0-9]{1,4}-[0-9]{1,4})*")
 

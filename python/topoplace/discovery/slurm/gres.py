@@ -152,18 +152,22 @@ def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line]
     notes = (
         [f"This is {chosen}, and {len(named) - 1} more machines are described alike."] if named[1:] else []
     )
-    return chosen, list(lines), notes
+    return chosen, [line for line in lines if not line.nodes or chosen in line.nodes], notes
 
 
 def _groups(lines: Sequence[_Line]) -> list[list[str]]:
-    """Return lists of the named machines; machines to which the same lines apply are in one list."""
+    """Return lists of the named machines; machines to which lines with the same content apply are in one list."""
+    number: dict[tuple[tuple[str, str], ...], int] = {}
     about: dict[str, list[int]] = {}
-    for i, line in enumerate(lines):
+    for line in lines:
+        content = tuple(
+            sorted((key, value) for key, value in line.record.values.items() if key != "nodename")
+        )
         for node in line.nodes:
-            about.setdefault(node, []).append(i)
+            about.setdefault(node, []).append(number.setdefault(content, len(number)))
     groups: dict[tuple[int, ...], list[str]] = {}
-    for node, places in about.items():
-        groups.setdefault(tuple(places), []).append(node)
+    for node, contents in about.items():
+        groups.setdefault(tuple(contents), []).append(node)
     return list(groups.values())
 
 
