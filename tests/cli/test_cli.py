@@ -254,7 +254,7 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     shown = succeed("compare", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
     assert "SLO violations" in shown
     assert "rejected" not in shown
-    shown = succeed("compare", "summit", "--num-jobs", "5", "--policies", "fcfs", "--jobs", manifest)
+    shown = succeed("compare", "summit", "--policies", "fcfs", "--jobs", manifest)
     assert "rejected" not in shown
     simulated = ("simulate", "minsky", "--jobs", trace, "--json")
     assert json.loads(succeed(*simulated))["policy"] == "mapa-preserve"

@@ -19,6 +19,8 @@ BASES = {
     "place": "place summit",
     "place --assume": "place topo.txt",
     "simulate": "simulate summit --num-jobs 2",
+    "simulate --jobs": "simulate summit",
+    "compare --jobs": "compare summit --policies baseline,fcfs",
     "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "profile build": "profile build runs.csv -o profile.json",
     "partition": "partition path.graph",
@@ -36,7 +38,7 @@ NO_FILE = ("nowhere/none", "empty")
 COUNT = ("0", "-1", "x", "1.5", "nan", "10000000", "9" * 5000)
 SECONDS = ("-1", "nan", "inf", "x", "")
 LONG = "a" * 300
-DIRECTORY = ("topo.txt", "topo.txt/below", "/proc/none", LONG)
+DIRECTORY = ("", "topo.txt", "topo.txt/below", "/proc/none", LONG)
 MODEL = ("V10",)
 ASSUMED = ("x", "zz=1", "gpu_model=V10", "pcie_gb_per_s=-1")
 
@@ -52,9 +54,9 @@ WRONG = {
     "--assume": ASSUMED,
     "--one": ("x", ""),
     "-o": DIRECTORY,
-    "profile build -o": ("profile.txt", "topo.txt/x.json", "folder.json"),
-    "partition -o": ("topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
-    "flow -o": ("topo.txt/x", "folder.json", LONG),
+    "profile build -o": ("", "profile.txt", "topo.txt/x.json", "folder.json"),
+    "partition -o": ("", "topo.txt/x", "folder.json", LONG, f"x/{LONG}/y"),
+    "flow -o": ("", "topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
     "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
     "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),

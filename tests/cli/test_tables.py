@@ -223,3 +223,29 @@ def test_rejections_of_some_policies_name_them(here: Path, call: Call) -> None:
     )
     out = call("compare", "summit", "--jobs", "trace.csv", "--policies", "baseline,topo-aware").out
     assert "rejected 1 under baseline: min_utility = 0.1 cannot be honoured" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_narrow_terminal_gets_narrow_tables(
+    call: Call, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    wide = call(*command.split()).out
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = call(*command.split()).out
+    words = [{word for word in text.split() if not word[0].isdigit()} for text in (narrow, wide)]  # not times
+    assert words[0] == words[1]
+
+
+def test_parts_of_a_table_repeat_what_names_the_rows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    tables.show(("name", "first", "second", "third"), [("a", 1, 2, 3), ("b", 4, 5, 6)])
+    assert capsys.readouterr().out == (
+        "name  first  second\na         1       2\nb         4       5\n\nname  third\na         3\nb         6\n"
+    )
+    tables.show(("worse", "what", "before", "after"), [("-", "a", 1, 2), ("-", "b", 3, 4)])
+    assert capsys.readouterr().out == (
+        "worse  what  before\n    -  a          1\n    -  b          3\n\n"
+        "worse  what  after\n    -  a         2\n    -  b         4\n"
+    )

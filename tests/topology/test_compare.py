@@ -10,7 +10,7 @@ import topoplace as tp
 from topoplace import Fabric, Link, LinkKind, Topology
 
 DGX1, H100, NVL72 = (tp.machines.get(name) for name in ("dgx1-v100", "dgx-h100", "gb200-nvl72"))
-NAMELESS = replace(H100, gpus=[replace(gpu, name="G") for gpu in H100.gpus])
+ALIKE = Topology([tp.Gpu(0, "b/c", machine="a"), tp.Gpu(1, "c", machine="a/b")])
 TREE = Fabric.regular(4, {"leaf": 2, "spine": 4})
 LINKS = [(u, v, Link(link.kind, 1, 25.0) if (u, v) == (0, 3) else link) for u, v, link in DGX1.links]
 
@@ -27,7 +27,7 @@ def test_equal_topologies_do_not_differ() -> None:
         (DGX1, replace(DGX1, links=LINKS), "GPU0 - GPU3", True),
         (replace(DGX1, links=LINKS), DGX1, "GPU0 - GPU3", False),
         (H100, H100.with_unhealthy([5]), "GPU5", True),
-        (NAMELESS, NAMELESS.with_unhealthy([5]), "G (index 5)", True),
+        (ALIKE, ALIKE.with_unhealthy([1]), "a/b/c (index 1)", True),
         (H100, replace(H100, default=1.0), "default", True),
         (H100, replace(H100, nics=[replace(nic, rail=0) for nic in H100.nics]), "NIC NIC1", False),
         (H100, replace(H100, partitions=[(0, 1)]), "partitions", True),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 WRONG_INPUT = 2
+GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
 
@@ -75,7 +76,8 @@ def add_assumptions(parser: argparse.ArgumentParser, *, gpu_model: bool = True) 
 def add_gpus_per_node(parser: argparse.ArgumentParser) -> None:
     """Add the option --gpus-per-node, for job logs in the Standard Workload Format, which do not contain GPUs."""
     what = "GPUs per node for the jobs of a log in the Standard Workload Format"
-    add_count(parser, "--gpus-per-node", 1, what)
+    add_count(parser, "--gpus-per-node", GPUS_PER_NODE, what)
+    parser.set_defaults(gpus_per_node=None)  # to tell whether it is given
 
 
 def add_count(
@@ -100,7 +102,7 @@ def add_problem_file(parser: argparse.ArgumentParser, name: str, what: str) -> N
 
 def add_solution_file(parser: argparse.ArgumentParser, metavar: str, what: str) -> None:
     """Add the option -o for the file to write the solution to; `what` describes its content in the help text."""
-    parser.add_argument("-o", dest="output", metavar=metavar, type=Path, help=f"write {what}")
+    parser.add_argument("-o", dest="output", metavar=metavar, type=path, help=f"write {what}")
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +134,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "-o",
         dest="output",
         metavar="DIR",
-        type=Path,
+        type=path,
         help="write pictures into this directory, created if missing",
     )
 
@@ -140,6 +142,13 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
     """Add the option --seed for random numbers; `of` says in the help text what they determine."""
     parser.add_argument("--seed", type=_seed, default=0, help=f"seed of {of} (default: 0)")
+
+
+def path(text: str) -> Path:
+    """Convert an argument to a path; argparse.ArgumentTypeError for an empty text, which would mean this directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' is not a path; this directory is .")
+    return Path(text)
 
 
 def count(text: str) -> int:

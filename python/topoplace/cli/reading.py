@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags
+from topoplace.cli import flags, options
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
@@ -82,18 +82,25 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
         cpus = getattr(arguments, "cpus", None)
         jobs = Workload.from_swf(
             text,
-            gpus_per_node=arguments.gpus_per_node,
+            gpus_per_node=arguments.gpus_per_node or options.GPUS_PER_NODE,
             cpus_per_node=cpus,
             seed=arguments.seed,
             skip_bad_rows=skip,
         )
     elif pbs.recognised(text):
+        refuse_gpus_per_node(arguments, "a PBS log, which has the GPUs of its jobs")
         jobs = Workload.from_pbs(text, seed=arguments.seed, skip_bad_rows=skip)
     else:
         return None
     if not len(jobs):
         raise ValueError("the log has no job that ran and had GPUs")
     return jobs
+
+
+def refuse_gpus_per_node(arguments: argparse.Namespace, jobs: str) -> None:
+    """Raise ValueError if --gpus-per-node is given with `jobs`, which it would not change."""
+    if arguments.gpus_per_node is not None:
+        raise ValueError(f"--gpus-per-node is for logs in the Standard Workload Format, not for {jobs}")
 
 
 def hosts(arguments: argparse.Namespace) -> HostResources:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 
+_NUM_JOBS = 300
+
+
 def add_workload(parser: argparse.ArgumentParser) -> None:
     """Add the options about the jobs, their run times and the machines' resources, and those for JSON and pictures."""
     parser.add_argument(
@@ -23,7 +26,8 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         help="read jobs from FILE: CSV with a header, a trace, a log (Standard Workload Format, PBS accounting), "
         "MAPA's job lines or SC'17's manifests (default: MAPA's job mix)",
     )
-    options.add_count(parser, "--num-jobs", 300, "number of jobs of the default mix")
+    options.add_count(parser, "--num-jobs", _NUM_JOBS, "number of jobs of the default mix")
+    parser.set_defaults(num_jobs=None)  # to tell whether it is given
     options.add_gpus_per_node(parser)
     options.add_hosts(parser)
     parser.add_argument(
@@ -133,7 +137,10 @@ def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None)
     if not arguments.jobs:
         if arguments.skip_bad_rows:
             raise ValueError("--skip-bad-rows needs --jobs, whose rows it skips")
-        return Workload.mapa(arguments.num_jobs, arguments.seed)
+        reading.refuse_gpus_per_node(arguments, "the default mix")
+        return Workload.mapa(arguments.num_jobs or _NUM_JOBS, arguments.seed)
+    if arguments.num_jobs is not None:
+        raise ValueError("--num-jobs is for the default mix, which --jobs replaces")
     text = reading.text(arguments.jobs)
     with reading.errors_of(arguments.jobs):
         read = _read_jobs(text, arguments, profile)
@@ -148,10 +155,12 @@ def _read_jobs(text: str, arguments: argparse.Namespace, profile: PerformancePro
     from topoplace.simulate import Workload
 
     skip = arguments.skip_bad_rows
-    if text.lstrip()[:1] in ("{", "["):
-        return Workload.from_manifests(text, profile, skip_bad_rows=skip)
-    if (log := reading.log(text, arguments)) is not None:
+    is_json = text.lstrip()[:1] in ("{", "[")
+    if not is_json and (log := reading.log(text, arguments)) is not None:
         return log
+    reading.refuse_gpus_per_node(arguments, "this file")
+    if is_json:
+        return Workload.from_manifests(text, profile, skip_bad_rows=skip)
     if text.lstrip()[:1].isdigit():
         return Workload.from_mapa(text)
     if "job_id" in text.lstrip().split("\n", 1)[0]:

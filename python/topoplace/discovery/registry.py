@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from topoplace import _checks
-from topoplace.discovery.text import decode, tar_archive
+from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
 
 if TYPE_CHECKING:
@@ -29,10 +30,37 @@ class Format:
         return found
 
     def parse(self, data: str | bytes, **options: Any) -> Any:
-        """Return the result of the format's parser for `data`; `options` that the parser does not know are dropped."""
+        """Return the result of the format's parser for `data`; `options` that the parser does not know are dropped.
+
+        If the parser refuses `data`, and one code block of Markdown in it has the format, that block is read.
+        """
         known = self.options
-        found = self._module().parse(data, **{key: value for key, value in options.items() if key in known})
+        options = {key: value for key, value in options.items() if key in known}
+        try:
+            found = self._module().parse(data, **options)
+        except TopologyError:
+            found = self._only_block(data, options)
+            if found is None:
+                raise
         return _with_note(self, data, found) if self.name in _PASTED_TOGETHER else found
+
+    def _only_block(self, data: str | bytes, options: dict[str, Any]) -> Any:
+        """Return what the only code block of this format in `data` says; None if it is refused, or there is not one."""
+        if isinstance(data, bytes) and tar_archive.is_tar(data):
+            return None
+        text = decode.decoded(data, fences=True)
+        found = [(block, lines) for block, lines in code_blocks.blocks(text) if self.recognised(block)]
+        if len(found) != 1:
+            return None
+        block, lines = found[0]
+        try:
+            read = self._module().parse(block, **options)
+        except TopologyError:
+            return None
+        if not hasattr(read, "notes"):
+            return read
+        outside = unread.note(decode.numbered_lines(decode.decoded(data)), lines, _NO_COMMAND)
+        return replace(read, notes=(*read.notes, *outside))
 
     @property
     def options(self) -> dict[str, str]:
@@ -43,6 +71,8 @@ class Format:
     def _module(self) -> Any:
         return importlib.import_module(f"topoplace.discovery.{self.module}")
 
+
+_NO_COMMAND = re.compile(r"(?!)")
 
 # The first format that recognises a text reads it.
 FORMATS = (
@@ -111,9 +141,12 @@ def format_of(data: str | bytes) -> Format:
     for found in FORMATS:
         if found.recognised(text):
             return found
-    start = _checks.shown(text.strip().split("\n", 1)[0])
+    number, start = next(
+        (number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip()
+    )
     raise TopologyError(
-        f"no known format begins with {start}; known: {', '.join(found.name for found in FORMATS)}"
+        f"line {number}: no known format begins with {_checks.shown(start)}; give the complete output of a tool as "
+        f"printed; known: {', '.join(found.name for found in FORMATS)}"
     )
 
 

@@ -69,14 +69,19 @@ def names() -> tuple[str, ...]:
 def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
-    ValueError for an unknown name suggests up to two similar names, or lists all if none is similar. ValueError also
-    for an unknown option or a value that the class does not accept.
+    ValueError for an unknown name suggests those that contain it or are similar, or lists all if there are none.
+    ValueError also for an unknown option or a value that the class does not accept.
     """
     policy = _POLICIES.get(_checks.text(name, "name", ValueError))
     if policy is None:
-        close = get_close_matches(name, _POLICIES, n=2) or list(_POLICIES)
-        raise ValueError(f"name = {_checks.shown(name)}: no such policy; did you mean {' or '.join(close)}?")
+        raise ValueError(f"name = {_checks.shown(name)}: no such policy; {_hint(name.lower())}")
     try:
         return policy(**options)
     except TypeError as error:
         raise ValueError(f"{name}: {str(error).partition('() ')[2] or error}") from None
+
+
+def _hint(name: str) -> str:
+    """Return which policies the unknown `name` may mean, as the end of a sentence."""
+    close = [known for known in _POLICIES if name in known] or get_close_matches(name, _POLICIES, n=2)
+    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(_POLICIES)}"

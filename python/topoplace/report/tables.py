@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+_GAP = "  "
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
@@ -18,21 +21,55 @@ def show(
 ) -> None:
     """Print a table with the given column heads. Floats have three significant digits; numbers are right-aligned.
 
+    Plain text on a terminal (or with COLUMNS set) that is too narrow becomes several tables with the same first column.
     colours: colours of rows or cells, used only on a terminal.
     """
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
     if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title, colours):
         return
-    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
     if title:
         print(plain(title))
-    for row in [columns, *cells]:
-        aligned = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        print("  ".join(aligned).rstrip())
+    _show_plain(columns, cells, numeric)
+
+
+def _show_plain(columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+    """Print the table as aligned text, in parts that fit into the lines."""
+    widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
+    for part, chosen in enumerate(_parts(widths, _naming(cells), _line_width())):
+        if part:
+            print()
+        for row in [columns, *cells]:
+            aligned = (row[i].rjust(widths[i]) if numeric[i] else row[i].ljust(widths[i]) for i in chosen)
+            print(_GAP.join(aligned).rstrip())
+
+
+def _line_width() -> int | None:
+    """Return the width of the lines of standard output; None if it is no terminal, and COLUMNS is not set."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdecimal():
+        return None
+    return shutil.get_terminal_size().columns or None
+
+
+def _parts(widths: Sequence[int], first: int, line: int | None) -> Iterator[list[int]]:
+    """Yield the columns of each part of a table that fits into lines of width `line`; each begins with the `first`."""
+    part = list(range(first))
+    for i in range(first, len(widths)):
+        if (
+            line is not None
+            and len(part) > first
+            and sum(widths[j] + len(_GAP) for j in part) + widths[i] > line
+        ):
+            yield part
+            part = list(range(first))
+        part.append(i)
+    yield part
+
+
+def _naming(cells: Sequence[Sequence[str]]) -> int:
+    """Return how many columns, from the left, tell rows apart: two if only the second does, else one."""
+    first, second = ({row[i] for row in cells if len(row) > 2} for i in range(2))
+    return 2 if len(first) < len(second) == len(cells) else 1
 
 
 def _show_rich(
@@ -52,7 +89,7 @@ def _show_rich(
     console = Console()
     longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
     if sum(min(length, _LONGEST_NAME) + 3 for length in longest) > console.width:
-        return False  # too narrow for a table: the terminal breaks lines of plain text, not numbers
+        return False  # too narrow: plain text is printed in parts
     table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
     for column, length, right in zip(columns, longest, numeric, strict=True):
         whole = not right and length <= _LONGEST_NAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -114,12 +114,28 @@ def written_device(device: Gpu | Nic) -> dict[str, Any]:
 def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:
     """Return `gpus` with every field checked; there must be 1 to `limit`, and each index must be the position.
 
+    On one machine no two GPUs have the same name or UUID.
     TopologyError names the first fault, as in the other functions `checked_…`.
     """
     found = _checks.sequence(gpus, "gpus", TopologyError)
     if not 1 <= len(found) <= limit:
         raise TopologyError(f"gpus has {len(found)} entries; a topology has 1..{limit}")
-    return tuple(_checked_gpu(gpu, i) for i, gpu in enumerate(found))
+    checked = tuple(_checked_gpu(gpu, i) for i, gpu in enumerate(found))
+    _refuse_repeated(checked, "name")
+    _refuse_repeated(checked, "uuid")
+    return checked
+
+
+def _refuse_repeated(gpus: Sequence[Gpu], key: str) -> None:
+    """Raise TopologyError if two GPUs of one machine have the same `key`, "name" or "uuid"; None may repeat."""
+    first: dict[tuple[str, str], int] = {}
+    for gpu in gpus:
+        value = getattr(gpu, key)
+        if value is not None and (other := first.setdefault((gpu.machine, value), gpu.index)) != gpu.index:
+            raise TopologyError(
+                f"gpus[{gpu.index}].{key} = {_checks.shown(value)} is that of gpus[{other}] too, "
+                f"on machine {_checks.shown(gpu.machine)}"
+            )
 
 
 def _checked_gpu(gpu: object, i: int) -> Gpu:

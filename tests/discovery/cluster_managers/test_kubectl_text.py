@@ -115,6 +115,84 @@ def test_descriptions_are_nodes() -> None:
     assert (two.machine_names, two.num_gpus) == (("n1", "n2"), 8)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (DESCRIBED.replace("Conditions:", "Unschedulable:  true\nConditions:"), "Unschedulable: true"),
+        (DESCRIBED.replace("Ready   True", "Ready   False"), "Ready: False"),
+        (DESCRIBED.replace("Ready   True", "Ready   Unknown  Mon, 01 Jan"), "Ready: Unknown"),
+        (COLUMNS.replace("Ready   ", "NotReady "), "NotReady"),
+        (COLUMNS.replace("Ready   ", "Ready,SchedulingDisabled "), "SchedulingDisabled"),
+        (OBJECTS + "spec: {unschedulable: true}\n", "Unschedulable: true"),
+        (OBJECTS + "status:\n  conditions: [{type: Ready, status: 'False'}]\n", "Ready: False"),
+    ],
+)
+def test_nodes_that_get_no_pods_have_gpus_that_get_no_jobs(text: str, why: str) -> None:
+    topology = read(text)
+    assert not any(gpu.healthy for gpu in topology.gpus)
+    assert any(
+        note.startswith(f"Nodes that get no pods, whose GPUs are marked unhealthy: n1 ({why})")
+        for note in topology.notes
+    )
+    one_of_two = read(
+        DESCRIBED + "\n" + DESCRIBED.replace("n1", "n2").replace("Ready   True", "Ready   False")
+    )
+    assert [gpu.healthy for gpu in one_of_two.gpus] == [True] * 4 + [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Capacity:\n  nvidia.com/gpu:  8\nAllocatable:\n  nvidia.com/gpu:  6\n", "machine0 (6 of 8)"),
+        (
+            "$ kubectl describe node\n...\nAllocatable:\n  cpu:  9\n  nvidia.com/gpu:  8\n...\n",
+            "Only the allocatable GPUs are told, there may be more: those of machine0.",
+        ),
+        (
+            "me@host:~# kubectl describe nodes |grep -i gpu\n nvidia.com/gpu:  8\n nvidia.com/gpu:  5\n",
+            "(5 of 8)",
+        ),
+        ("....\nAllocatable:\n  nvidia.com/gpu:  8\n...\n", "2 lines of the text are '...'"),
+    ],
+)
+def test_a_part_of_a_description(text: str, note: str) -> None:
+    assert discovery.format_of(text).name == "Kubernetes nodes"
+    topology = read(text)
+    assert topology.num_gpus == 8
+    assert note in " ".join(topology.notes)
+
+
+def test_the_status_of_a_node_alone() -> None:
+    status = "status:\n  allocatable:\n    nvidia.com/gpu: '2'\n  capacity:\n    cpu: '16'\n    nvidia.com/gpu: '2'\n"
+    assert read(status).num_gpus == 2
+    assert discovery.format_of(status).name == "Kubernetes nodes"
+
+
+def test_a_described_node_without_gpus_is_refused_by_its_name() -> None:
+    text = DESCRIBED.replace("nvidia.com", "example.com")
+    assert discovery.format_of(text).name == "Kubernetes nodes"
+    assert refusal(discovery.read, text).startswith("no node has a GPU: n1; ")
+
+
+def test_a_nodes_capacity_counts_mig_slices() -> None:
+    slices = DESCRIBED.replace("GB200", "H100-80GB-HBM3").replace(
+        "  nvidia.com/gpu:  4\n", "  nvidia.com/gpu:  1\n  nvidia.com/mig-1g.10gb:  7\n"
+    )
+    topology = read(slices.replace("gpu.count=4", "gpu.count=2"))
+    assert [gpu.fraction for gpu in topology.gpus] == [1.0] + [1 / 7] * 7
+    assert [gpu.memory_gb for gpu in topology.gpus] == [None] + [10.0] * 7
+    assert not any("differs from the capacity" in note for note in topology.notes)
+
+
+def test_a_label_that_contradicts_the_capacity_is_noted() -> None:
+    note = "Nodes whose label nvidia.com/gpu.count, which is read, differs from the capacity: n1 (8, and 4)."
+    topology = read(DESCRIBED.replace("gpu.count=4", "gpu.count=8"))
+    assert topology.num_gpus == 8
+    assert note in topology.notes
+    shared = DESCRIBED.replace("gpu.count=4", "gpu.count=2\n                    nvidia.com/gpu.replicas=2")
+    assert not any("differs from the capacity" in note for note in read(shared).notes)
+
+
 LABELS = [line.strip() for line in DESCRIBED.split("\n") if line.strip().startswith("nvidia.com/gpu.")]
 
 
@@ -154,6 +232,10 @@ def test_labels_alone_are_one_node(text: str) -> None:
         (
             COLUMNS.replace(" 4 ", " four ", 1),
             "line 3: node 'n1': labels nvidia.com/gpu.count = 'four' is not a whole number",
+        ),
+        (
+            DESCRIBED.replace("nvidia.com/gpu:  4", "nvidia.com/gpu:  four"),
+            "line 1: node 'n1': capacity nvidia.com/gpu = 'four' is not a whole number",
         ),
         (DESCRIBED.replace("gpu.count", "gpu.clique"), "line 5: label 'nvidia.com/gpu.clique' appears twice"),
         (

@@ -83,6 +83,45 @@ def test_a_prompt_before_the_nodes_is_skipped(text: str) -> None:
     assert numactl.parse("me@node:~$ numactl -H\n" + text) == numactl.parse(text)
 
 
+WRAPPED = """\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1 2 3
+8 9 10 11
+node 0 size: 1000 MB
+node 1 cpus: 4 5 6 7
+12 13
+14 15
+node distances:node   0   1
+0:  10  21
+1:  21  10
+"""
+
+
+def test_cpus_may_go_on_in_the_next_line() -> None:
+    numa = numactl.parse(WRAPPED)
+    assert [list_of(node.cpus) for node in numa.nodes] == ["0-3,8-11", "4-7,12-15"]
+    assert numa.distances == ((10, 21), (21, 10))
+    with pytest.raises(tp.TopologyError, match="line 6: CPU 2 of node 1 is of node 0 too"):
+        numactl.parse(WRAPPED.replace("12 13", "2 13"))
+    with pytest.raises(tp.TopologyError, match="line 5: '8 9' is not a line of"):
+        numactl.parse(WRAPPED.replace("node 1 cpus", "8 9\nnode 1 cpus"))
+
+
+def test_lines_above_and_below_are_noted(text: str) -> None:
+    numa = numactl.parse(f"Our nodes:\n$ numactl -H | cat\n{text}\nThe last two have no CPUs.\n")
+    last = len(text.splitlines()) + 4
+    assert numa.nodes == numactl.parse(text).nodes
+    assert numa.notes == (
+        f"Lines from which nothing is read: line 1: 'Our nodes:'; line {last}: 'The last two have no CPUs.'.",
+    )
+
+
+def test_nodes_alone_tell_no_distances() -> None:
+    numa = numactl.parse("$ numactl -H | grep cpus\nnode 0 cpus: 0 1\nnode 1 cpus: 2 3\n")
+    assert [node.cpus for node in numa.nodes] == [(0, 1), (2, 3)]
+    assert numa.notes == ("Distances between NUMA nodes are not told.",)
+
+
 def test_a_machine_without_a_table_of_distances() -> None:
     numa = numactl.parse("available: 1 nodes (0)\nnode 0 cpus: 0 1\nNo distance information available.\n")
     assert numa.nodes == (numactl.NumaNode(0, (0, 1)),)

@@ -73,7 +73,10 @@ def test_whole_gpus() -> None:
         (MIG.replace("Device  1", "Device  0"), "line 3: slice 0 of GPU0 appears twice"),
         (MIG.replace("1c.3g", "4c.3g"), "line 6: 4c of 3g is more than there is"),
         (MIG.replace("2g.10gb", "5g.10gb"), "line 1: GPU0 has 9 slices of 7"),
-        (MIG.replace("GPU 1", "GPU 0"), "line 5: GPU0 appears twice, first in line 1"),
+        (
+            MIG.replace("GPU 1", "GPU 0"),
+            "line 5: GPU0 appears twice, first in line 1; give each machine a text of its own",
+        ),
         (
             MIG.replace("A100-SXM4-40GB", "X1"),
             "line 1: the number of slices of a 'NVIDIA X1' is unknown; give slices_per_gpu=",

@@ -152,6 +152,11 @@ def test_affinities_that_are_no_cpus_are_noted_and_tell_no_socket() -> None:
     assert topology.notes[-1] == "CPU affinities that are no lists of CPUs, and left out: GPU0 1-1, GPU1 1-1."
 
 
+def test_ranges_of_one_cpu_are_a_list_of_cpus() -> None:
+    topology = parse("GPU0 GPU1 CPU Affinity\nGPU0 X SOC 0-0,8-8,16-16\nGPU1 SOC X 24-24,32-32\n")
+    assert [(gpu.socket, gpu.cpus) for gpu in topology.gpus] == [(0, "0-0,8-8,16-16"), (1, "24-24,32-32")]
+
+
 def test_a_second_matrix_is_noted() -> None:
     topology = parse("node1:\n" + PLAIN + "\nnode2:\n" + PLAIN.replace("SYS", "NODE"))
     assert content(topology) == content(parse(PLAIN))

@@ -86,6 +86,17 @@ def test_machines_that_are_alike() -> None:
     assert "This is n1, and 2 more machines are described alike." in topology.notes
 
 
+def test_machines_with_lines_of_the_same_content_are_alike() -> None:
+    line = "Name=gpu Type=h100 File=/dev/nvidia[0-7]"
+    topology = parse(f"NodeName=a {line}\nNodeName=b {line}\n")
+    assert (topology.num_gpus, topology.machine_names) == (8, ("a",))
+    assert "This is a, and 1 more machines are described alike." in topology.notes
+    assert parse(f"NodeName=a {line}\nNodeName=b {line}\n", node="b").machine_names == ("b",)
+    assert "a | b are not alike" in refusal(
+        parse, f"NodeName=a {line}\nNodeName=b {line.replace('7', '3')}\n"
+    )
+
+
 def test_autodetect_beside_lines_is_noted() -> None:
     topology = parse("AutoDetect=nvml\nName=gpu Type=V100 Count=2")
     assert topology.num_gpus == 2
@@ -124,6 +135,21 @@ def test_autodetect_alone_does_not_tell_the_number_of_gpus(text: str) -> None:
     message = refusal(parse, text)
     assert message.startswith("line 1: AutoDetect=nvml finds the GPUs of ")
     assert "does not tell their number; add Count= or File= to a line with Name=gpu" in message
+
+
+def test_types_of_mig_slices() -> None:
+    line = "Name=gpu Type=nvidia_a100_{0} MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap{1}\n"
+    topology = parse(
+        line.format("1g.5gb", 7) + line.format("3g.20gb", 8) + "Name=gpu Type=a100 File=/dev/nvidia1\n"
+    )
+    assert [gpu.fraction for gpu in topology.gpus] == [1 / 7, 3 / 7, 1.0]
+    assert [gpu.memory_gb for gpu in topology.gpus] == [5.0, 20.0, None]
+    assert [gpu.parent for gpu in topology.gpus] == ["nvidia0", "nvidia0", None]
+    assert [gpu.model for gpu in topology.gpus] == ["nvidia_a100", "nvidia_a100", "a100"]
+    assert topology.link(0, 1).kind is LinkKind.HOST
+    assert "line 1: Type = 'a30_5g.20gb' is 5 slices of 4" in refusal(
+        parse, "Name=gpu Type=a30_5g.20gb Count=2"
+    )
 
 
 def test_a_line_without_file_and_count_is_one_gpu() -> None:

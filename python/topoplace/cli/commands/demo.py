@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "-o",
         dest="output",
-        type=Path,
+        type=options.path,
         default=Path("out"),
         metavar="DIR",
         help="write pictures into this directory, created if missing (default: out)",

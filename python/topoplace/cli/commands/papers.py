@@ -117,6 +117,8 @@ def _tsubame(arguments: argparse.Namespace) -> None:
     from topoplace.papers import tsubame
 
     log = None
+    if arguments.gpus_per_node and not arguments.log:
+        raise ValueError("--gpus-per-node needs --log, whose jobs get the GPUs")
     if arguments.log:
         text = reading.text(arguments.log)
         with reading.errors_of(arguments.log):
@@ -160,7 +162,7 @@ def _add_sc17(papers: Any) -> None:
     parser.add_argument(
         "--lists",
         metavar="DIR",
-        type=Path,
+        type=options.path,
         help="also run the published workloads-*.json of this directory",
     )
 
@@ -181,7 +183,10 @@ def _add_mapa(papers: Any) -> None:
     summary = "MAPA (SC'21), row by row, and its artifact's logs job by job"
     parser = _paper(papers, "mapa", summary, _mapa, quick="fewer seeds", seed="the first job list")
     parser.add_argument(
-        "--artifact", metavar="DIR", type=Path, help="match results-*.txt of the jobs-*.txt in this directory"
+        "--artifact",
+        metavar="DIR",
+        type=options.path,
+        help="match results-*.txt of the jobs-*.txt in this directory",
     )
     log = parser.add_argument_group("the artifact's log for a job file of your own")
     log.add_argument("--jobs", metavar="FILE", help="the artifact's job lines")

@@ -151,6 +151,7 @@ def _as_dict(topology: Topology, explained: Explanation, placed: Placement | Non
         "reason": explained.refusal.reason if explained.refusal else None,
         "candidates": [_placement_as_dict(candidate) for candidate in explained.candidates],
         "complete": explained.complete,
+        "assumed": [kind.name for kind in topology.assumed],
     }
 
 
@@ -167,6 +168,8 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
     if explained.candidates:
         where = f"{cluster.topology.name}, {cluster.num_free} free, {explained.policy}"
         _print_candidates(explained, f"{job.name} of {job.num_tasks} on {where}")
+    if assumed := ", ".join(kind.name for kind in cluster.topology.assumed):
+        print(f"the speed of {assumed} links is assumed; say the model with --assume gpu_model=MODEL")
     if not explained.complete:
         print("the search for more candidates ended at its limit; there may be better ones after the first")
     if explained.refusal:

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         "-o",
         dest="output",
         metavar="PROFILE",
-        type=Path,
+        type=options.path,
         required=True,
         help="write NAME.csv or NAME.json",
     )

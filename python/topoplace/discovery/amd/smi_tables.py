@@ -21,7 +21,7 @@ from itertools import combinations
 
 from topoplace import _checks
 from topoplace.discovery.amd import models, smi_json
-from topoplace.discovery.text import decode
+from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
@@ -60,6 +60,10 @@ _DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]
 # "GPU[0]", and "GPU 0" in old versions.
 _NUMA = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
 _NUMA_START = re.compile(r"\s*GPU[\[ ].*\(Topology\)")
+_LEGEND = re.compile(
+    r"\s*(?:Legend:|[A-Z0-9,/* ]{1,30}=\s|WARNING: AMD GPU device\(s\) is/are in a low-power state)"
+)
+_COMMAND = re.compile(r"\b(?:rocm|amd)-smi\s.*$")
 _NODE = re.compile(r"-?[0-9]{1,10}")
 _MAX_NODE = 1 << 16
 
@@ -96,7 +100,21 @@ def parse(
     assumed = () if told else (LinkKind.XGMI,)
     if unused := [what for what, pattern in _WITHOUT_PLACE.items() if pattern.search(text)]:
         notes.append(f"A topology has no place for {', '.join(unused)} of links: left out.")
+    if not smi_json.recognised(text):
+        notes += _unread(text)
     return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(notes), assumed=assumed)
+
+
+def _unread(text: str) -> Iterator[str]:
+    """Yield a note on the lines from the first table on that are no part of a table or its legend."""
+    lines = list(decode.numbered_lines(text))
+    start = next((i for i, (_, line) in enumerate(lines) if _title(line) or _NUMA_START.match(line)), 0)
+    own = {
+        number
+        for number, line in lines[start:]
+        if _title(line) or _NUMA_START.match(line) or _LEGEND.match(line) or _DEVICE.match(line.lstrip())
+    }
+    yield from unread.note(lines[start:], own, _COMMAND)
 
 
 def _gpus(

@@ -2,7 +2,7 @@
 
 - `kubectl get nodes` with `-L nvidia.com/gpu.clique` or `--show-labels`, and the table NODE, LABEL, CLIQUE of NVIDIA's
 documentation: a line of titles, and a line for each node;
-- `kubectl describe node`: sections Labels, Capacity and Allocatable, for one or several nodes;
+- `kubectl describe node`: sections Labels, Capacity and Allocatable, for one or several nodes, or some of them for one;
 - labels alone: lines of `key=value`, also between the lines `nvidia.com/gpu: 8` of Capacity and Allocatable, as `grep`
 leaves them.
 """
@@ -20,9 +20,18 @@ from topoplace.errors import TopologyError
 TABLE = re.compile(r"^[ \t]*(?:NODE|NAME)[ \t].*(?:\bCLIQUE|\bGPU\.[A-Z]+|\bLABELS)[ \t]*\r?$", re.MULTILINE)
 """The line of titles of a table of nodes."""
 
-_DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
+DESCRIBED = re.compile(r"^([ \t]*)Name:[ \t]+\S+[ \t]*\r?\n(?:\1.*\n){0,4}?\1Labels:", re.MULTILINE)
+"""The first lines of a node that `kubectl describe` shows."""
+EXCERPT = re.compile(r"^([ \t]*)(?:Capacity|Allocatable):[ \t]*\r?$", re.MULTILINE)
+"""The title of a section of resources."""
+
 _LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)")
 _RESOURCE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_./-]*):\s+([0-9]\S*)\s*")
+_ANY_RESOURCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_./-]*):\s+(\S.*)")
+_READY = re.compile(r"Ready\s+(True|False|Unknown)\b.*")
+_UNSCHEDULABLE = re.compile(r"Unschedulable:\s+true\s*", re.IGNORECASE)
+_CLOSED_STATUS = re.compile(r"\b(NotReady|SchedulingDisabled)\b")
+_COUNTED = re.compile(r"nvidia\.com/(?:gpu|mig-\S+):\s+[0-9]+")
 _REGEX = re.compile(r"\\[./]|=\[|=\.[*+]|=\(")
 _PROMPT = re.compile(r"\s*\S*[$#>]\s+kubectl\b")
 _KEYS = {
@@ -30,6 +39,7 @@ _KEYS = {
     for key in ("clique", "count", "memory", "product", "replicas")
 }
 _KEYS["CLIQUE"] = _KEYS["GPU.CLIQUE"]
+_CLOSED = "closed"
 _EMPTY = ("<none>", "null", "-", "")
 
 
@@ -37,13 +47,16 @@ def nodes(text: str) -> Iterator[Node] | None:
     """Return the nodes in `text`; None for a text of another kind. Raises TopologyError naming the line."""
     if table := TABLE.search(text):
         return _table(text, text.count("\n", 0, table.start()) + 1)
-    if described := _DESCRIBED.search(text):
+    if described := DESCRIBED.search(text):
         return _described(text, described[1])
+    if excerpt := EXCERPT.search(text):
+        return _described(text, excerpt[1], "machine0")
     start = text.lstrip()[:4096].splitlines()
     first = next((line.strip() for line in start if line.strip() and not _PROMPT.match(line)), "")
-    if "=" not in first or first[0] in "{[#":
-        return None
-    return iter([_labelled(text)])
+    grepped = _COUNTED.fullmatch(first) and (start[0].strip() != first or text.count(first) > 1)
+    if grepped or ("=" in first and first[0] not in "{[#"):
+        return iter([_labelled(text)])
+    return None
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------
@@ -68,7 +81,8 @@ def _table_node(number: int, line: str, titles: Sequence[tuple[str, int]]) -> No
     for pair in cells.get("LABELS", "").split(","):
         if match := _LABEL.fullmatch(pair):
             labels[match[1]] = match[2]
-    return Node(next(iter(cells.values())), where, labels)
+    closed = _CLOSED_STATUS.search(cells.get("STATUS", ""))
+    return Node(next(iter(cells.values())), where, labels, closed=closed[1] if closed else "")
 
 
 def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, str]]:
@@ -97,9 +111,12 @@ def _cells(number: int, line: str, titles: Sequence[tuple[str, int]]) -> Iterato
 # ---- descriptions ----------------------------------------------------------------------------------------------
 
 
-def _described(text: str, indent: str) -> Iterator[Node]:
-    """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`."""
-    name, where, section = "", "", ""
+def _described(text: str, indent: str, name: str = "") -> Iterator[Node]:
+    """Yield the nodes that `kubectl describe node` describes, in a text indented by `indent`.
+
+    name: that of a node whose description lacks its first lines.
+    """
+    where, section = "", ""
     found: dict[str, dict[str, str]] = {}
     for number, line in decode.numbered_lines(text):
         line = line.removeprefix(indent)
@@ -112,7 +129,9 @@ def _described(text: str, indent: str) -> Iterator[Node]:
                 name, where, found = rest.strip(), f"line {number}: node {_checks.shown(rest.strip())}: ", {}
         else:
             rest = line
-        match = (_LABEL if section == "Labels" else _RESOURCE).fullmatch(rest.strip())
+        if closed := _closed(line, section):
+            found.setdefault(_CLOSED, {})[_CLOSED] = closed
+        match = (_LABEL if section == "Labels" else _ANY_RESOURCE).fullmatch(rest.strip())
         if match and section in ("Labels", "Capacity", "Allocatable"):
             _put(found.setdefault(section, {}), match[1], match[2].strip(), number)
     if name:
@@ -120,7 +139,16 @@ def _described(text: str, indent: str) -> Iterator[Node]:
 
 
 def _node(name: str, where: str, found: Mapping[str, Mapping[str, str]]) -> Node:
-    return Node(name, where, *(found.get(section, {}) for section in ("Labels", "Capacity", "Allocatable")))
+    labels, capacity, allocatable = (found.get(key, {}) for key in ("Labels", "Capacity", "Allocatable"))
+    return Node(name, where, labels, capacity, allocatable, found.get(_CLOSED, {}).get(_CLOSED, ""))
+
+
+def _closed(line: str, section: str) -> str:
+    """Return why a node gets no pods, if a line of its description in `section` tells; else ""."""
+    if _UNSCHEDULABLE.fullmatch(line):
+        return "Unschedulable: true"
+    ready = _READY.fullmatch(line.strip()) if section == "Conditions" else None
+    return f"Ready: {ready[1]}" if ready and ready[1] != "True" else ""
 
 
 # ---- labels alone ----------------------------------------------------------------------------------------------

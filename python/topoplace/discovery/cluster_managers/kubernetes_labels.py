@@ -18,15 +18,14 @@ UNKNOWN. Both hold unless the caller gives a template.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topoplace import _checks
-from topoplace.discovery.cluster_managers import node_objects
+from topoplace.discovery.cluster_managers import node_devices, node_objects
+from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import Node
 from topoplace.discovery.networks import switch_tree
-from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
@@ -40,11 +39,7 @@ NVLINK_DOMAIN = "nvlink_domain"
 MAX_GPUS = 256
 """Limit on GPUs and slices of one node; more are refused as a mistake."""
 
-_GPU = "nvidia.com/gpu"
 _CLIQUE = "nvidia.com/gpu.clique"
-_STRATEGY = "nvidia.com/mig.strategy"
-_MIG_COUNT = re.compile(r"nvidia\.com/mig-(([1-8])g\.[0-9]+gb(?:\.me)?(?:\+[a-z.]+)?)\.count")
-_PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
 
 
 def recognised(text: str) -> bool:
@@ -84,6 +79,7 @@ def parse(
     nodes = list(node_objects.read(decode.decoded(data, "nodes"), notes))
     if template is None and all(map(_uncounted, nodes)) and any(map(_clique, nodes)):
         return _domains(nodes, nvlink_gb_per_s, keys, name, notes)
+    notes += _closed(nodes)
     built = {node.name: templates.of(node) for node in nodes}
     machines = {node: machine for node, machine in built.items() if machine is not None}
     without = [node for node in built if node not in machines]
@@ -99,6 +95,13 @@ def parse(
     return _alone(machines, name, notes)
 
 
+def _closed(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield a note on the nodes to which Kubernetes gives no pods."""
+    closed = [f"{node.name} ({node.closed})" for node in nodes if node.closed]
+    if closed:
+        yield f"Nodes that get no pods, whose GPUs are marked unhealthy: {switch_tree.some(closed)}."
+
+
 def _alone(machines: Mapping[str, Topology], name: str, notes: Sequence[str]) -> Topology:
     """Return the only one of `machines`, under its own name."""
     ((only, machine),) = machines.items()
@@ -109,21 +112,10 @@ def _alone(machines: Mapping[str, Topology], name: str, notes: Sequence[str]) ->
 def _why_none(nodes: Sequence[str]) -> str:
     if not nodes:
         return "there is no node"
-    return f"no node has a GPU: {switch_tree.some(nodes)}; the text has neither {_GPU}.count nor a capacity"
+    return f"no node has a GPU: {switch_tree.some(nodes)}; the text has neither {GPU}.count nor a capacity"
 
 
 # ---- machines --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Slices:
-    """A number of equal devices on one node: whole GPUs, or MIG slices of one profile."""
-
-    count: int
-    model: str | None
-    memory_gb: float | None
-    fraction: float
-    profile: str | None = None
 
 
 class _Templates:
@@ -146,19 +138,34 @@ class _Templates:
         self._pcie_gb_per_s = pcie_gb_per_s
         self._shared: list[str] = []
         self._short: list[str] = []
-        self._built: dict[tuple[tuple[_Slices, ...], bool], Topology] = {}
+        self._other_count: list[str] = []
+        self._ready_only: list[str] = []
+        self._closed: dict[Topology, Topology] = {}
+        self._built: dict[tuple[tuple[Slices, ...], bool], Topology] = {}
 
     def of(self, node: Node) -> Topology | None:
-        """Return the topology of `node`: the caller's template, or one built from its labels; None if it has no GPU."""
+        """Return the topology of `node`: the caller's template, or one built from its labels; None if it has no GPU.
+
+        The GPUs of a node that gets no pods are unhealthy.
+        """
+        machine = self._of_open(node)
+        if machine is None or not node.closed:
+            return machine
+        if machine not in self._closed:
+            self._closed[machine] = machine.with_unhealthy(range(machine.num_gpus))
+        return self._closed[machine]
+
+    def _of_open(self, node: Node) -> Topology | None:
+        """Return the topology of `node` as if it gets pods; None if it has no GPU."""
         if isinstance(self._template, Topology) and _uncounted(node) and _clique(node):
             return self._template
-        devices = tuple(found for found in _devices(node, self._whole_gpus) if found.count)
+        devices = tuple(found for found in node_devices.of(node, self._whole_gpus) if found.count)
         total = sum(found.count for found in devices)
         if not total:
             return None
         if total > MAX_GPUS:
             raise TopologyError(f"{node.where}{total} GPUs are more than {MAX_GPUS} on one node")
-        self._note_sharing(node)
+        self._note_counts(node)
         if self._template is not None:
             return self._given(node, total)
         key = devices, _clique(node) is not None
@@ -169,7 +176,7 @@ class _Templates:
     def _given(self, node: Node, total: int) -> Topology:
         machine = self._template
         if isinstance(machine, Mapping):
-            product = node.labels.get(f"{_GPU}.product", "")
+            product = node.labels.get(f"{GPU}.product", "")
             if product not in machine:
                 raise TopologyError(
                     f"{node.where}template has no topology for product {_checks.shown(product)}"
@@ -180,7 +187,7 @@ class _Templates:
             return machine
         raise TopologyError(f"{node.where}{total} GPUs, but its template has a different number")
 
-    def _untold(self, devices: Sequence[_Slices], in_clique: bool) -> Topology:
+    def _untold(self, devices: Sequence[Slices], in_clique: bool) -> Topology:
         """Return a topology for a node whose devices are known, but not the links between them."""
         each = [kind for kind in devices for _ in range(kind.count)]
         gpus = [
@@ -200,7 +207,7 @@ class _Templates:
         notes = _untold_notes(devices, {link for _, _, link in links})
         return Topology(gpus, links, default=self._pcie_gb_per_s, name=name, notes=tuple(notes))
 
-    def _port(self, kind: _Slices) -> Link | None:
+    def _port(self, kind: Slices) -> Link | None:
         """Return all NVLinks of a whole GPU into the switches of its NVLink domain; None for a slice."""
         if kind.profile is not None:
             return None
@@ -210,23 +217,45 @@ class _Templates:
         gb_per_s = speed.most_links * speed.gb_per_s
         return Link(LinkKind.NVSWITCH, speed.most_links, min(gb_per_s, limit or gb_per_s))
 
-    def _note_sharing(self, node: Node) -> None:
-        replicas = node.count("labels", f"{_GPU}.replicas")
-        if replicas is not None and replicas > 1:
+    def _note_counts(self, node: Node) -> None:
+        """Remember for `notes` if several pods share a GPU of `node`, or if its numbers of GPUs differ."""
+        replicas = node.count("labels", f"{GPU}.replicas") or 1
+        label, there, ready = (
+            node.count(source, key)
+            for source, key in (("labels", f"{GPU}.count"), ("capacity", GPU), ("allocatable", GPU))
+        )
+        if replicas > 1:
             self._shared.append(node.name)
-        ready, there = node.count("allocatable", _GPU), node.count("capacity", _GPU)
         if ready is not None and there is not None and ready < there:
             self._short.append(f"{node.name} ({ready} of {there})")
+        if label is None and ready is not None and not node.capacity:
+            self._ready_only.append(node.name)
+        in_slices = any(map(node_devices.MIG_CAPACITY.fullmatch, node.resources))
+        if (
+            label is not None
+            and there is not None
+            and there not in (label, label * replicas)
+            and not in_slices
+        ):
+            self._other_count.append(f"{node.name} ({label}, and {there})")
 
     def notes(self) -> Iterator[str]:
-        """Yield notes about nodes with shared GPUs, and about nodes with fewer allocatable GPUs than their capacity."""
+        """Yield notes about shared GPUs, GPUs that cannot be given away, and labels that contradict the capacity."""
         if self._shared:
             yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
         if self._short:
             yield f"Nodes that cannot give away all GPUs, which of them is not told: {switch_tree.some(self._short)}."
+        if self._ready_only:
+            some = switch_tree.some(self._ready_only)
+            yield f"Only the allocatable GPUs are told, there may be more: those of {some}."
+        if self._other_count:
+            yield (
+                f"Nodes whose label {GPU}.count, which is read, differs from the capacity: "
+                f"{switch_tree.some(self._other_count)}."
+            )
 
 
-def _untold_notes(devices: Iterable[_Slices], links: Collection[Link]) -> Iterator[str]:
+def _untold_notes(devices: Iterable[Slices], links: Collection[Link]) -> Iterator[str]:
     """Yield notes on what labels do not tell about a node with these devices, and different links between them."""
     if links:
         yield "Labels do not tell how the GPUs of a machine are connected."
@@ -245,56 +274,8 @@ def _slower(one: Link | None, other: Link | None) -> Link | None:
 
 def _uncounted(node: Node) -> bool:
     """Return True if the text has neither a count of the node's GPUs nor anything about its capacity."""
-    counted = f"{_GPU}.count" in node.labels or any(map(_MIG_COUNT.fullmatch, node.labels))
-    return not counted and not node.capacity
-
-
-def _devices(node: Node, whole_gpus: int | None) -> Iterator[_Slices]:
-    """Yield the whole GPUs and MIG slices of `node`, equal devices together."""
-    count = node.count("labels", f"{_GPU}.count")
-    capacity = node.count("capacity", _GPU)
-    product = node.labels.get(f"{_GPU}.product") or None
-    memory = _gigabytes(node.count("labels", f"{_GPU}.memory"))
-    strategy = node.labels.get(_STRATEGY, "")
-    mixed = list(_mixed_slices(node)) if strategy != "single" else []
-    if mixed:
-        whole = whole_gpus if whole_gpus is not None else capacity
-        if whole is None:
-            raise TopologyError(
-                f"{node.where}has MIG slices of the strategy 'mixed' and an unknown number of whole GPUs: "
-                "give Node objects with their status, or whole_gpus="
-            )
-        yield _Slices(whole, _PROFILE.sub("", product or "") or None, memory, 1.0)
-        yield from mixed
-    elif strategy == "single" and (size := node.count("labels", f"{_GPU}.slices.gi")):
-        model = _PROFILE.sub("", product) if product else None
-        fraction = _fraction(size, model, node)
-        yield _Slices(count or 0, model, memory, fraction, f"{size}g")
-    else:
-        model = _PROFILE.sub("", product) if product else None
-        yield _Slices(count if count is not None else capacity or 0, model, memory, 1.0)
-
-
-def _mixed_slices(node: Node) -> Iterator[_Slices]:
-    for key in node.labels:
-        if match := _MIG_COUNT.fullmatch(key):
-            stem = key.removesuffix(".count")
-            product = _PROFILE.sub("", node.labels.get(f"{stem}.product", "")) or None
-            memory = _gigabytes(node.count("labels", f"{stem}.memory"))
-            count = node.count("labels", key) or 0
-            yield _Slices(count, product, memory, _fraction(int(match[2]), product, node), match[1])
-
-
-def _fraction(slices: int, model: str | None, node: Node) -> float:
-    """Return the share of a GPU's compute in a MIG slice of size `slices`; the size of a GPU of unknown model is 7."""
-    whole = slices_of(model or "") or 7
-    if slices > whole:
-        raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
-    return slices / whole
-
-
-def _gigabytes(mebibytes: int | None) -> float | None:
-    return mebibytes * 1.048576e-3 if mebibytes else None
+    counted = f"{GPU}.count" in node.labels or any(map(node_devices.MIG_COUNT.fullmatch, node.labels))
+    return not counted and not node.resources
 
 
 # ---- levels ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
 
-_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)
+_ELLIPSIS = re.compile(r"^[ \t]+\.\.\.[ \t]*\r?$", re.MULTILINE)  # without blanks it ends a document of YAML
+_DOTS = re.compile(r"^[ \t]*\.{3,}[ \t]*\r?$", re.MULTILINE)
 _RECOGNISED = re.compile(
     r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)\"?"
     r"(?:kind\"?:[ \t]*\"?Node(?:List)?\"?[ \t\r]*(?:[,}]|$)|nvidia\\?\.com\\?/(?:gpu|gfd|mig|cuda))",
@@ -23,16 +24,17 @@ _VENDOR = "nvidia.com/"
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Kubernetes nodes, or the labels of one."""
-    return _RECOGNISED.search(text) is not None or kubectl_text.TABLE.search(text) is not None
+    forms = (_RECOGNISED, kubectl_text.TABLE, kubectl_text.DESCRIBED, kubectl_text.EXCERPT)
+    return any(form.search(text) for form in forms)
 
 
 def read(text: str, notes: list[str]) -> Iterator[Node]:
     """Yield the nodes in `text`, and add to `notes` what it leaves out. Raises TopologyError naming line or node."""
     found = kubectl_text.nodes(text)
+    text, elided = (_ELLIPSIS if found is None else _DOTS).subn("", text)
+    if elided:
+        notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
     if found is None:
-        text, elided = _ELLIPSIS.subn("", text)
-        if elided:
-            notes.append(f"{elided} lines of the text are '...': what they stand for is not known.")
         objects = enumerate(yaml_tree.objects(text, "nodes"))
         found = (node for i, one in objects if (node := _node(one, i)) is not None)
     seen: set[str] = set()
@@ -55,10 +57,23 @@ def _node(one: Fields, i: int) -> Node | None:
         _texts(parent.get(key), where + key)
         for parent, key in ((status, "capacity"), (status, "allocatable"), (metadata, "labels"))
     )
-    if kind is None and not labels:
+    if kind is None and not labels and not capacity:
         labels = _labels_alone(one, where)
         name = labels.get("kubernetes.io/hostname") or name
-    return Node(name, where, labels, capacity, allocatable)
+    return Node(name, where, labels, capacity, allocatable, _closed(one, status, where))
+
+
+def _closed(one: Fields, status: Fields, where: str) -> str:
+    """Return why the Node object `one` gets no pods, as in `Node.closed`."""
+    spec = yaml_tree.fields(one.get("spec"), f"{where}spec")
+    if (yaml_tree.scalar(spec, "unschedulable") or "").lower() == "true":
+        return "Unschedulable: true"
+    for item in yaml_tree.items(status, "conditions"):
+        condition = yaml_tree.fields(item, f"{where}condition")
+        ready = yaml_tree.scalar(condition, "status")
+        if yaml_tree.scalar(condition, "type") == "Ready" and ready and ready.lower() != "true":
+            return f"Ready: {ready}"
+    return ""
 
 
 def _labels_alone(one: Fields, where: str) -> Mapping[str, str]:

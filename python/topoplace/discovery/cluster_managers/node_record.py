@@ -20,9 +20,16 @@ class Node:
     labels: Mapping[str, str]
     capacity: Mapping[str, str] = field(default_factory=dict[str, str])
     allocatable: Mapping[str, str] = field(default_factory=dict[str, str])
+    closed: str = ""
+    """Why Kubernetes gives it no pods, such as "Unschedulable: true"; "" if it gives it some."""
+
+    @property
+    def resources(self) -> Mapping[str, str]:
+        """Return the capacity, or what is allocatable if the text has no capacity."""
+        return self.capacity or self.allocatable
 
     def count(self, source: str, key: str) -> int | None:
-        """Return the number under `key` in the labels, capacity or allocatable record (`source`); None if absent."""
+        """Return the number under `key` in `source`, a name of the records above, such as "labels"; None if absent."""
         values: Mapping[str, str] = getattr(self, source)
         text = values.get(key)
         if not text:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from topoplace import _checks
-from topoplace.discovery.text import cpu_list, decode
+from topoplace.discovery.text import cpu_list, decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.topology import Topology
 
@@ -22,14 +22,16 @@ _MAX_DIGITS = 6
 SOCKET_DISTANCE = 16
 """NUMA nodes at a smaller distance share a socket: firmware gives 11 to 15 inside sockets, 17 or more across."""
 
-_PROMPT = re.compile(r".{0,200}\bnumactl (?:-H|--hardware)\s*")
+_COMMAND = re.compile(r"\bnumactl (?:-H|--hardware)\b.*$")
 _AVAILABLE = re.compile(r"\s*available:\s+([0-9]{1,6}) nodes? \(([0-9,-]*)\)\s*")
 _CPUS = re.compile(r"\s*node\s+([0-9]{1,6})\s+cpus:([0-9\s]*)")
 _SIZE = re.compile(r"\s*node\s+([0-9]{1,6})\s+(?:size|free):\s*([0-9]{1,15})\s*MB\s*")
-_DISTANCES = re.compile(r"\s*node distances:\s*")
+_MORE_CPUS = re.compile(r"\s*[0-9][0-9\s]*")
+_DISTANCES = re.compile(r"\s*node distances:\s*(?:node\s+([0-9\s]+))?")
 _NO_DISTANCES = re.compile(r"\s*No distance information available\.\s*")
 _HEADER = re.compile(r"\s*node\s([0-9\s]+)")
 _ROW = re.compile(r"\s*([0-9]{1,6}):\s([0-9\s]+)")
+_OWN = (_AVAILABLE, _CPUS, _SIZE, _DISTANCES, _NO_DISTANCES, _HEADER, _ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +70,26 @@ class NumaNodes:
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `numactl --hardware`."""
-    lines = text.splitlines()[:20]
-    return any(_AVAILABLE.fullmatch(line) or _CPUS.fullmatch(line) for line in lines)
+    lines = decode.numbered_lines(text[:65536])
+    return any(_AVAILABLE.fullmatch(line) or _CPUS.fullmatch(line) for _, line in lines)
 
 
 def parse(data: str | bytes) -> NumaNodes:
     """Read the NUMA nodes from the output of `numactl --hardware`.
 
-    If the last rows of the distance matrix are missing, these distances stay unknown, with a note. Raises TopologyError
-    naming the line and the value, or the node for which lines are missing.
+    If the last rows of the distance matrix are missing, these distances stay unknown, with a note. Lines above and
+    below the output are left out, with a note. CPUs may go on in the next line. Raises TopologyError naming the line
+    and the value, or the node for which lines are missing.
     """
+    lines = [(number, line) for number, line in decode.numbered_lines(decode.decoded(data)) if line.strip()]
+    own = [i for i, (_, line) in enumerate(lines) if any(form.fullmatch(line) for form in _OWN)]
+    first, last = (own[0], own[-1]) if own else (0, len(lines))
     reader = _Reader()
-    for number, line in decode.numbered_lines(decode.decoded(data)):
-        if line.strip():
-            reader.line(number, line)
-    return reader.done()
+    for number, line in lines[first : last + 1]:
+        reader.line(number, line)
+    numa = reader.done()
+    read = {number for number, _ in lines[first : last + 1]}
+    return replace(numa, notes=(*numa.notes, *unread.note(lines, read, _COMMAND)))
 
 
 class _Reader:
@@ -92,6 +99,7 @@ class _Reader:
         self._listed: list[int] | None = None
         self._cpus: dict[int, tuple[int, ...]] = {}
         self._sizes: dict[int, int] = {}
+        self._open: int | None = None  # the node whose CPUs were in the line before
         self._owner: dict[int, int] = {}
         self._columns: list[int] | None = None
         self._rows: dict[int, list[int]] = {}
@@ -105,11 +113,15 @@ class _Reader:
 
     def line(self, number: int, line: str) -> None:
         """Read one line that is not blank; refuse a line that `numactl --hardware` does not print."""
+        if self._open is not None and _MORE_CPUS.fullmatch(line):
+            self._add_cpus(number, self._open, line)
+            return
+        self._open = None
         for pattern, read in self._kinds:
             if match := pattern.fullmatch(line):
                 read(number, match)
                 return
-        if _NO_DISTANCES.fullmatch(line) or (_PROMPT.fullmatch(line) and not self._cpus):
+        if _NO_DISTANCES.fullmatch(line):
             return
         if self._in_matrix and self._columns is None and (match := _HEADER.fullmatch(line)):
             self._columns = _numbers(match[1], number)
@@ -133,8 +145,12 @@ class _Reader:
             raise TopologyError(f"line {number}: the CPUs of node {node} appear twice")
         if len(self._cpus) == MAX_NODES:
             raise TopologyError(f"line {number}: more than {MAX_NODES} nodes")
-        cpus: list[int] = []
-        for word in re.finditer("[0-9]+", match[2]):
+        self._cpus[node], self._open = (), node
+        self._add_cpus(number, node, match[2])
+
+    def _add_cpus(self, number: int, node: int, text: str) -> None:
+        cpus = list(self._cpus[node])
+        for word in re.finditer("[0-9]+", text):
             cpu = _small(word[0], number)
             if cpu in self._owner:
                 raise TopologyError(
@@ -150,6 +166,8 @@ class _Reader:
 
     def _matrix(self, number: int, match: re.Match[str]) -> None:
         self._in_matrix = True
+        if match[1]:
+            self._columns = _numbers(match[1], number)
 
     def _row(self, number: int, node: int, distances: list[int]) -> None:
         columns = self._columns or []

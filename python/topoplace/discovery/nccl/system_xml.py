@@ -178,7 +178,9 @@ def _chosen_gpus(tree: Tree) -> list[PlacedGpu]:
             tree.notes.append(f"The PCI device {device.name} has the class of a GPU and no gpu: not counted.")
         return [listed[number] for number in sorted(listed)]
     if not classified:
-        raise TopologyError("no GPU: no pci has a gpu in it or the class of one")
+        raise TopologyError(
+            "no GPU: no pci has a gpu in it or the class of one; give the file that NCCL_TOPO_DUMP_FILE wrote"
+        )
     in_order = sorted(
         classified, key=lambda device: [int(part, 16) for part in re.split("[:.]", device.name)]
     )
@@ -239,7 +241,10 @@ def _cpus(cpu: Element) -> str | None:
     if not mask:
         return None
     if not _MASK.fullmatch(mask):
-        raise TopologyError(f"line {cpu.line}: affinity = {_checks.shown(mask)} is not a mask of CPUs")
+        raise TopologyError(
+            f"line {cpu.line}: affinity = {_checks.shown(mask)} is not a mask of CPUs; write it in hexadecimal words, "
+            "such as 00000000,0000ffff"
+        )
     return list_of_mask(int(mask.replace(",", ""), 16))
 
 

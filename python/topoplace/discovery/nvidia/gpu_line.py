@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from topoplace import _checks
 from topoplace.errors import TopologyError
+from topoplace.topology.devices import Gpu
 
 _LINE = re.compile(
     r"GPU ([0-9]{1,4}): ([^()]{1,100}?(?: \(nvgpu\))?)(?: \(UUID: ([^()\s]{1,100})\)(?:\s+(?:NVML:|Device\b).*)?)?"
 )
 _MAX_LINE = 400
-_ELIDED = re.compile(r"\s*(\[?\.\.\.+\]?|\[?…\]?)\s*")
+_BEGUN = re.compile(r"\s*GPU [0-9]{1,4}\s*(?::.*)?")
+_ELIDED = re.compile(
+    r"\s*(?:\[?\.\.\.+\]?|\[?…\]?|[\[<(]\.*\s*(?:snip(?:ped)?|truncated|omitted|cut)\b.{0,60}[\])>])\s*",
+    re.IGNORECASE,
+)
 
 MAX_GPUS = 128
 
@@ -42,3 +49,26 @@ def refuse_elided(number: int, line: str) -> None:
     """Raise TopologyError if the line marks omitted text, as "[...]" does."""
     if _ELIDED.fullmatch(line):
         raise TopologyError(f"line {number}: {line.strip()} marks omitted text; give the complete text")
+
+
+def refuse_cut_off(number: int, line: str) -> None:
+    """Raise TopologyError if the line begins to introduce a GPU, and does not end as `nvidia-smi` prints it."""
+    if _BEGUN.fullmatch(line):
+        raise TopologyError(
+            f"line {number}: {_checks.shown(line.strip(), 80)} is cut off, or not as `nvidia-smi` prints it; "
+            "give the complete line"
+        )
+
+
+def with_distinct_uuids(gpus: Sequence[Gpu]) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
+    """Return `gpus` without the UUIDs that several of them have, and a note on each such UUID."""
+    owners: dict[str, list[str]] = {}
+    for gpu in gpus:
+        if gpu.uuid is not None:
+            owners.setdefault(gpu.uuid, []).append(gpu.name)
+    repeated = {uuid: names for uuid, names in owners.items() if len(names) > 1}
+    notes = (
+        f"One UUID, {_checks.shown(uuid)}, is given to {', '.join(names)}, and left out."
+        for uuid, names in repeated.items()
+    )
+    return tuple(replace(gpu, uuid=None) if gpu.uuid in repeated else gpu for gpu in gpus), tuple(notes)

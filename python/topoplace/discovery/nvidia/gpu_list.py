@@ -16,7 +16,7 @@ from topoplace import _checks
 from topoplace.discovery.nvidia import gpu_line
 from topoplace.discovery.nvidia.gpu_line import NamedGpu
 from topoplace.discovery.nvidia.mig import slices_of
-from topoplace.discovery.text import decode
+from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
@@ -28,6 +28,7 @@ _MIG = re.compile(
     r"(?: \(UUID: ([^()\s]{1,120})\))?\s*"
 )
 _MIG_WORD = re.compile(r"\s*MIG\b")
+_COMMAND = re.compile(r"\bnvidia-smi\s+(?:-L|--list-gpus)[`:]*\s*$")
 
 
 @dataclass(slots=True)
@@ -65,23 +66,40 @@ def read(data: str | bytes) -> tuple[ListedGpu, ...]:
     """Return the GPUs in `data` with their slices, in the order of the text. Raises TopologyError naming the line."""
     found: dict[int, ListedGpu] = {}
     here: ListedGpu | None = None
-    for number, line in decode.numbered_lines(decode.decoded(data, "the list of GPUs")):
+    text = decode.decoded(data, "the list of GPUs")
+    for number, line in decode.numbered_lines(text):
         gpu_line.refuse_elided(number, line)
         gpu = gpu_line.named_gpu(number, line)
         if gpu is not None:
             if gpu.number in found:
                 first = found[gpu.number].gpu.line
-                raise TopologyError(f"line {number}: {gpu.name} appears twice, first in line {first}")
+                raise TopologyError(
+                    f"line {number}: {gpu.name} appears twice, first in line {first}; "
+                    "give each machine a text of its own"
+                )
             here = found[gpu.number] = ListedGpu(gpu)
         elif _MIG_WORD.match(line):
             _add_slice(number, line, here)
+        else:
+            gpu_line.refuse_cut_off(number, line)
         if len(found) > gpu_line.MAX_GPUS:
             raise TopologyError(f"line {number}: more than {gpu_line.MAX_GPUS} GPUs")
     if not found:
         raise TopologyError(
             'no GPU: the text has no line like "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b...)"'
         )
+    _refuse_cut_uuid(text, [entry.gpu for entry in found.values()])
     return tuple(found.values())
+
+
+def _refuse_cut_uuid(text: str, gpus: Sequence[NamedGpu]) -> None:
+    """Raise TopologyError if the text ends in the line of a GPU without UUID, and all other GPUs have one."""
+    *others, last = gpus
+    ends_here = text.count("\n") + 1 == last.line
+    if ends_here and last.uuid is None and others and all(gpu.uuid for gpu in others):
+        raise TopologyError(
+            f"line {last.line}: the text ends before the UUID of {last.name}; give the complete text"
+        )
 
 
 def parse(
@@ -103,18 +121,33 @@ def parse(
     if slices_per_gpu is not None:
         slices_per_gpu = _checks.integer(slices_per_gpu, "slices_per_gpu", TopologyError, low=1, high=64)
     listed = read(data)
-    gpus = tuple(_gpus(listed, slices_per_gpu, machine))
+    gpus, notes = gpu_line.with_distinct_uuids(tuple(_gpus(listed, slices_per_gpu, machine)))
     whole = [gpu.index for gpu in gpus if gpu.parent is None]
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = tuple((u, v, unknown) for v in whole for u in whole if u < v)
-    note = f"How the GPUs are connected is not told: {pcie_gb_per_s:g} GB/s is assumed."
-    return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=(note,) if len(gpus) > 1 else ())
+    if len(gpus) > 1:
+        notes = (f"How the GPUs are connected is not told: {pcie_gb_per_s:g} GB/s is assumed.", *notes)
+    notes = (*notes, *_notes(data, listed))
+    return Topology(gpus, links, default=pcie_gb_per_s, name=name, notes=notes)
+
+
+def _notes(data: str | bytes, listed: Sequence[ListedGpu]) -> Iterator[str]:
+    """Yield notes on UUIDs that only some GPUs have, and on lines that are not of the list."""
+    without = [entry.gpu.name for entry in listed if entry.gpu.uuid is None]
+    if 0 < len(without) < len(listed):
+        yield f"No UUID is told for {', '.join(without)}."
+    read_lines = {
+        line for entry in listed for line in (entry.gpu.line, *(part.line for part in entry.slices))
+    }
+    yield from unread.note(decode.numbered_lines(decode.decoded(data)), read_lines, _COMMAND)
 
 
 def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:
     match = _MIG.fullmatch(line)
     if match is None:
-        raise TopologyError(f"line {number}: {_checks.shown(line.strip())} is not a slice")
+        raise TopologyError(
+            f"line {number}: {_checks.shown(line.strip())} is not a slice; give the complete line"
+        )
     if here is None:
         raise TopologyError(f"line {number}: a slice without a GPU above it")
     share, of, memory_gb, _, device, uuid = match.groups()

@@ -48,8 +48,9 @@ _GPU_ROW = re.compile(rf"(\s*GPU[0-9]+)\s*(?:{_LABEL.pattern})")
 _LABELS = re.compile(rf"(?:{_LABEL.pattern})+")
 _TITLE = re.compile(r"CPU Affinity|NUMA Affinity|GPU NUMA ID|\bCPU\b|\bNUMA\b")
 _AFFINITY = re.compile(r"[0-9,-]+|N/A")
-_RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
+_RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-(0|[1-9][0-9]{0,4}))?")
 
+_OMITTED = ("...", "…")
 _MAX_WORD = 4096
 _MAX_BLANK_LINES = 16
 _TAB_WIDTH = 8
@@ -102,6 +103,8 @@ class Matrix:
     rows: Mapping[str, Row]
     notes: tuple[str, ...]
     """What the lines contain beyond the matrix, and what was guessed about them."""
+    end: int
+    """The index of the line with which another matrix begins, else the number of lines."""
 
 
 def recognised(lines: Sequence[str]) -> bool:
@@ -126,27 +129,37 @@ def read(lines: Sequence[str]) -> Matrix:
         raise TopologyError(f"{where}: more than {MAX_GPUS} GPUs or {MAX_DEVICES} columns")
     if len(header.column) < len(header.devices):
         twice = next(device for i, device in enumerate(header.devices) if header.column[device] != i)
+        if twice in _OMITTED:
+            raise TopologyError(f"{where}: {twice} marks omitted columns; give the complete text")
         raise TopologyError(f"{where}: column {twice} appears twice")
     rows = _read_rows(lines, header, notes)
-    notes += _second_matrix(lines, max(row.line for row in rows.values()))
-    return Matrix(header, rows, tuple(notes))
+    end = _second_matrix(lines, max(row.line for row in rows.values()))
+    if end < len(lines):
+        notes.append(
+            f"A second matrix begins in line {end + 1} and is left out; give each machine a text of its own."
+        )
+    return Matrix(header, rows, tuple(notes), end)
 
 
-def _second_matrix(lines: Sequence[str], end: int) -> Iterator[str]:
-    """Yield a note if another matrix follows after line `end`: it is of another machine, or another time."""
-    for index in range(end, len(lines)):
+def _second_matrix(lines: Sequence[str], start: int) -> int:
+    """Return the index, from `start` on, of the header of another matrix: it is of another machine, or another time.
+
+    If there is none, return the number of lines.
+    """
+    for index in range(start, len(lines)):
         if not _GPUS.match(lines[index].lstrip()):
             continue
         has_row = _is_row(_below(lines, index))
         if has_row and _as_header(index, lines[index], lines):
-            yield f"A second matrix begins in line {index + 1} and is left out; give each machine a text of its own."
-            return
+            return index
+    return len(lines)
 
 
 def is_cpu_list(word: str) -> bool:
-    """Return True if `word` is like "0-23,48-71"."""
+    """Return True if `word` is like "0-23,48-71", or like "0-0,8-8" with several ranges of one CPU."""
     ranges = [None] if len(word) > _MAX_WORD else [_RANGE.fullmatch(part) for part in word.split(",")]
-    return all(found and (found[2] is None or int(found[1]) < int(found[2])) for found in ranges)
+    one_cpu = 0 if len(ranges) > 1 else 1
+    return all(found and (found[2] is None or int(found[2]) - int(found[1]) >= one_cpu) for found in ranges)
 
 
 # ---- header ----------------------------------------------------------------------------------------------------
@@ -312,7 +325,7 @@ def _matrix_lines(lines: Sequence[str], header: Header) -> Iterator[tuple[int, s
 def _read_row(number: int, line: str, words: Sequence[Word], header: Header) -> Row:
     count = len(header.devices)
     for device, (word, _, _) in zip(header.devices, words, strict=False):
-        if word in ("...", "…"):
+        if word in _OMITTED:
             raise TopologyError(f"line {number}: {word} marks omitted columns; give the complete text")
         if not _LABEL.fullmatch(word) and not _AFFINITY.fullmatch(word):
             raise TopologyError(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import combinations
 
-from topoplace.discovery.nvidia import gpu_line
 from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NVLINKS, Header, Row
 from topoplace.topology.links.link_catalogue import NVLINK_MODELS, SPEEDS, nvlink_of
 
@@ -48,16 +47,6 @@ def named_model(lines: Iterable[str]) -> str | None:
     """Return the GPU model that `lines` name; None if they name none or several."""
     found = {match[1].strip() for line in lines if (match := _NAMED.fullmatch(line))}
     return found.pop() if len(found) == 1 else None
-
-
-def uuids(lines: Sequence[str]) -> dict[str, str]:
-    """Return the UUIDs that lines of `nvidia-smi -L` give, by the name of the GPU; not those that differ."""
-    named = (gpu_line.named_gpu(number, line) for number, line in enumerate(lines, 1))
-    found: dict[str, set[str]] = {}
-    for gpu in named:
-        if gpu is not None and gpu.uuid is not None:
-            found.setdefault(gpu.name, set()).add(gpu.uuid)
-    return {name: uuid for name, (uuid, *others) in found.items() if not others}
 
 
 def guessed(lines: Sequence[str], header: Header, rows: Mapping[str, Row]) -> Guess:

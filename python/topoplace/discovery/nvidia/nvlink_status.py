@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from topoplace import _checks
 from topoplace.discovery.nvidia import gpu_line
 from topoplace.discovery.nvidia.gpu_line import NamedGpu
-from topoplace.discovery.text import decode
+from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu
 from topoplace.topology.links.link import Link, LinkKind
@@ -44,6 +44,7 @@ _REMOTE = re.compile(
 )
 _BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 _LINK = re.compile(r"\s*Link\b")
+_COMMAND = re.compile(r"\bnvidia-smi\s+nvlink[\w\s-]*[`:]*\s*$")
 # Below the line of a GPU, or behind it.
 _NO_LINK = re.compile(
     r"(?:\s*GPU [0-9].{0,300}\))?\s*(?:NVML: Unable to retrieve NVLink information as all links are inactive"
@@ -100,6 +101,8 @@ def read(data: str | bytes) -> tuple[GpuLinks, ...]:
                 raise TopologyError(f"line {number}: {gpu.name} differs from the GPU in line {here.gpu.line}")
         elif _LINK.match(line):
             _read_link(number, line, here)
+        else:
+            gpu_line.refuse_cut_off(number, line)
         if len(found) > gpu_line.MAX_GPUS:
             raise TopologyError(f"line {number}: more than {gpu_line.MAX_GPUS} GPUs")
     if not found:
@@ -146,14 +149,19 @@ def parse(
     switches = sorted(bus_id for bus_id, gpus in leading.items() if gpus > 1)
     only = _only_pair(links, speeds)
     pairs = only or [*_pairs(links, numbered, speeds), *_unknown_pairs(links, pcie_gb_per_s)]
+    gpus, repeated = gpu_line.with_distinct_uuids(
+        [_described(i, gpu, gpu_model, machine) for i, gpu in enumerate(links)]
+    )
     notes = [
         *_unknown_ends(links, speeds, [bus_id for bus_id in sorted(leading) if bus_id not in switches]),
         *_notes(links, inferred=bool(numbered) and not bus_ids),
         *_only_states(links, speeds, paired=bool(only)),
         f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.",
+        *repeated,
+        *_unread(data),
     ]
     return Topology(
-        tuple(_described(i, gpu, gpu_model, machine) for i, gpu in enumerate(links)),
+        gpus,
         tuple(pairs),
         default=pcie_gb_per_s,
         name=name,
@@ -213,6 +221,17 @@ def _check_numbers(links: GpuLinks) -> None:
         raise TopologyError(
             f"{where}: {active} links of {name} are active, but {len(links.remotes)} lead somewhere"
         )
+
+
+def _unread(data: str | bytes) -> Iterator[str]:
+    """Yield a note on lines that are about neither a GPU nor a link."""
+    lines = list(decode.numbered_lines(decode.decoded(data)))
+    read_lines = {
+        number
+        for number, line in lines
+        if gpu_line.named_gpu(number, line) or _LINK.match(line) or _NO_LINK.fullmatch(line)
+    }
+    yield from unread.note(lines, read_lines, _COMMAND)
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------------

@@ -16,10 +16,28 @@ from dataclasses import replace
 from itertools import combinations
 
 from topoplace import _checks
-from topoplace.discovery.nvidia import matrix_rows, nvlink_guess
-from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, LEGEND, NUMA, NVLINKS, PATHS, Header, Row
+from topoplace.discovery.nvidia import (
+    gpu_line,
+    listed_beside,
+    markdown_table,
+    matrix_rows,
+    nvlink_guess,
+    wrapped_lines,
+)
+from topoplace.discovery.nvidia.listed_beside import Listed
+from topoplace.discovery.nvidia.matrix_rows import (
+    CPUS,
+    GPU_NUMA,
+    LEGEND,
+    NUMA,
+    NVLINKS,
+    PATHS,
+    Header,
+    Matrix,
+    Row,
+)
 from topoplace.discovery.nvidia.nvlink_guess import Guess
-from topoplace.discovery.text import decode
+from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu, Nic
 from topoplace.topology.links.link import Link, LinkKind
@@ -42,9 +60,13 @@ _LEGEND_BEFORE_NVLINK = re.compile(r"\s*[A-Z]{3}\s*=\s*Path traverses\b")
 _LOST_UNDERLINE = re.compile(
     r"^\[4m|\[0m$", re.MULTILINE
 )  # the header's underline without its escape characters
-_TABLE_ROW = re.compile(r"\s*\|\s*(?:[A-Za-z]\w*)?\s*\|")
-_TABLE_RULE = re.compile(r"\s*\|[\s|:-]+")
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
+_COMMAND = re.compile(r"\bnvidia-smi\s+(?:topo|-L)[\w\s-]*[`:]*\s*$")
+_MESSAGE = re.compile(
+    r"^\s*(?:Unable to|Failed to|No devices|WARNING|ERROR|Error)\b|\bGPU is lost\b|[0-9] ?[MG]i?B\b"
+)
+_LEGEND_LINE = re.compile(r"\s*(?:[A-Z]{1,4}|NV[0-9#x]+)\s*=\s")
+_BREAKABLE = 60  # no line of the legend is broken by a terminal but those of more characters
 _NODES = re.compile(r"([0-9]{1,4})(,[0-9]{1,4}-[0-9]{1,4})*")
 
 
@@ -85,22 +107,21 @@ def parse(
     header, rows = matrix.header, matrix.rows
     _check_symmetry(header, rows)
     has_nvlink = any(label.startswith("NV") for gpu in header.gpus for label in rows[gpu].labels)
-    gpu_model = gpu_model or _model_beside(lines, rows, has_nvlink)
-    model, port = _known_model(gpu_model, has_nvlink)
-    guess = None if model else nvlink_guess.guessed(lines, header, rows)
-    if guess is not None:
-        port = replace(_ANY_PORT, nominal_gb_per_s=guess.gb_per_s)
-    links = tuple(_links(header, rows, port, pcie_gb_per_s))
-    notes = _notes(header, rows, guess if has_nvlink else None, pcie_gb_per_s)
-    if not has_nvlink and not assume_no_nvlink and len(header.gpus) > 1:
+    listed = listed_beside.read(lines)
+    models, ports, guess = _ports(lines, matrix, listed.models(), gpu_model, has_nvlink=has_nvlink)
+    links = tuple(_links(header, rows, ports, pcie_gb_per_s))
+    notes = [*_guess_notes(guess, models), *_notes(header, rows, pcie_gb_per_s)]
+    if not has_nvlink and not assume_no_nvlink:
         notes += _hidden(lines, header)
+    gpus, repeated = gpu_line.with_distinct_uuids(_gpus(header, rows, models, machine, listed.uuids()))
+    notes += [*_unread(lines, matrix, listed), *matrix.notes, *_affinity_notes(header, rows)]
     return Topology(
-        _gpus(header, rows, model, machine, nvlink_guess.uuids(lines)),
+        gpus,
         links,
         default=pcie_gb_per_s,
         name=name,
         nics=tuple(_nics(lines, header, rows)),
-        notes=(*notes, *matrix.notes, *_affinity_notes(header, rows)),
+        notes=(*notes, *listed.notes(header.gpus), *repeated),
         assumed=tuple({link.kind for _, _, link in links} & _NVLINK_KINDS if guess else ()),
     )
 
@@ -109,14 +130,24 @@ def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
-    return [line and _without_bars(line) for _, line in decode.numbered_lines(clean)]
+    lines = markdown_table.as_printed([line for _, line in decode.numbered_lines(clean)])
+    return wrapped_lines.joined(lines)
 
 
-def _without_bars(line: str) -> str:
-    """Return the row of a table in Markdown as the tool would print it; any other line is unchanged."""
-    if _TABLE_RULE.fullmatch(line):
-        return ""
-    return line.replace("|", " ") if _TABLE_ROW.match(line) else line
+def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[str]:
+    """Yield a note on the lines below the header that are not of the matrix, its legends and the list of GPUs.
+
+    Above the header people introduce a text; only messages of the tool, and amounts of memory, are noted there.
+    """
+    own = {matrix.header.index + 1, *(row.line for row in matrix.rows.values()), *listed.lines}
+    wrapped = False
+    for number, line in enumerate(lines[: matrix.end], 1):
+        if wrapped or any(form.match(line) for form in (LEGEND, _LEGEND_LINE, _NIC_NAME)):
+            own.add(number)
+        wrapped = (wrapped or _LEGEND_LINE.match(line) is not None) and len(line) >= _BREAKABLE
+        if number <= matrix.header.index and not _MESSAGE.search(line):
+            own.add(number)
+    yield from unread.note(enumerate(lines[: matrix.end], 1), own, _COMMAND)
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------------
@@ -160,12 +191,44 @@ def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, L
     return gpu_model, _ANY_PORT
 
 
-def _notes(header: Header, rows: Mapping[str, Row], guess: Guess | None, pcie_gb_per_s: float) -> list[str]:
+def _ports(
+    lines: Sequence[str],
+    matrix: Matrix,
+    listed: Mapping[str, str],
+    gpu_model: str | None,
+    *,
+    has_nvlink: bool,
+) -> tuple[list[str | None], list[LinkSpeed], Guess | None]:
+    """Return the model and the NVLinks of each GPU, and the guess if the text has NVLinks of unknown speed.
+
+    listed: the models that the text lists, by GPU. gpu_model: that of every GPU, if given.
+    """
+    header, rows = matrix.header, matrix.rows
+    if gpu_model is None and len(set(listed.values())) < 2:
+        gpu_model = _model_beside(lines, rows, has_nvlink)
+    model, port = _known_model(gpu_model, has_nvlink)
+    models = [model or listed.get(gpu) for gpu in header.gpus]
+    speeds = [port if model else nvlink_of(one or "") for one in models]
+    if all(speeds) or not has_nvlink:
+        return models, [speed or _ANY_PORT for speed in speeds], None
+    guess = nvlink_guess.guessed(lines, header, rows)
+    guessed = replace(_ANY_PORT, nominal_gb_per_s=guess.gb_per_s)
+    return models, [speed or guessed for speed in speeds], guess
+
+
+def _guess_notes(guess: Guess | None, models: Sequence[str | None]) -> Iterator[str]:
+    """Yield a note if the speed of NVLinks is a guess, because models are not told, or are not known."""
+    if guess is None:
+        return
+    unknown = {model for model in models if model and nvlink_of(model) is None}
+    told = f"NVLinks of {_checks.shown(', '.join(sorted(unknown)))} are not known" if all(models) else ""
+    why = f", as of {guess.why}" if guess.why else ""
+    yield f"{told or 'The GPU model is not told'}: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}."
+
+
+def _notes(header: Header, rows: Mapping[str, Row], pcie_gb_per_s: float) -> list[str]:
     labels = {label for gpu in header.gpus for label in rows[gpu].labels}
     notes: list[str] = []
-    if guess is not None:
-        why = f", as of {guess.why}" if guess.why else ""
-        notes.append(f"The GPU model is not told: {guess.gb_per_s:g} GB/s per NVLink is assumed{why}.")
     if labels & PATHS.keys():
         notes.append(f"The speed of PCIe is not told: {pcie_gb_per_s:g} GB/s is assumed.")
     if missing := [nic for nic in header.nics if nic not in rows]:
@@ -175,6 +238,8 @@ def _notes(header: Header, rows: Mapping[str, Row], guess: Guess | None, pcie_gb
 
 def _hidden(lines: Sequence[str], header: Header) -> list[str]:
     """Return notes on a matrix without NVLinks; TopologyError if its legend shows that NVLinks were omitted."""
+    if len(header.gpus) < 2:
+        return []
     legends = [i for i, line in enumerate(lines) if i > header.index and LEGEND.match(line)]
     if not legends:
         return [
@@ -190,7 +255,11 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
 
 
 def _gpus(
-    header: Header, rows: Mapping[str, Row], model: str | None, machine: str, uuids: Mapping[str, str]
+    header: Header,
+    rows: Mapping[str, Row],
+    models: Sequence[str | None],
+    machine: str,
+    uuids: Mapping[str, str],
 ) -> tuple[Gpu, ...]:
     affinities = [rows[gpu].affinity for gpu in header.gpus]
     sockets = _sockets(affinities)
@@ -201,7 +270,7 @@ def _gpus(
             Gpu(
                 i,
                 gpu,
-                model,
+                model_known(models[i] or "") or models[i],
                 machine,
                 sockets[i],
                 uuid=uuids.get(gpu),
@@ -228,6 +297,12 @@ def _affinity_notes(header: Header, rows: Mapping[str, Row]) -> Iterator[str]:
         yield f"GPUs near several NUMA nodes, of which at most the first, of CPUs, is kept: {several}."
     if own := _cells(header, rows, GPU_NUMA, bool):
         yield f"NUMA nodes of the GPUs' own memory (GPU NUMA ID), not kept: {own}."
+    if nics := [
+        f"{nic} {' '.join(cells)}"
+        for nic in header.nics
+        if nic in rows and (cells := [cell for cell in rows[nic].affinity.values() if cell != "N/A"])
+    ]:
+        yield f"Affinities of network adapters, not kept: {', '.join(nics)}."
     if odd := _cells(header, rows, CPUS, lambda cell: not matrix_rows.is_cpu_list(cell)):
         yield f"CPU affinities that are no lists of CPUs, and left out: {odd}."
 
@@ -252,17 +327,18 @@ def _sockets(affinities: Sequence[Mapping[str, str]]) -> list[int | None]:
 
 
 def _links(
-    header: Header, rows: Mapping[str, Row], port: LinkSpeed, pcie_gb_per_s: float
+    header: Header, rows: Mapping[str, Row], ports: Sequence[LinkSpeed], pcie_gb_per_s: float
 ) -> Iterator[tuple[int, int, Link]]:
     columns = [header.column[gpu] for gpu in header.gpus]
     labels = [[rows[gpu].labels[column] for column in columns] for gpu in header.gpus]
-    switched = [sum(map(_lanes, row)) > port.most_links for row in labels]
-    known: dict[tuple[str, bool], Link] = {}
+    switched = [sum(map(_lanes, row)) > port.most_links for row, port in zip(labels, ports, strict=True)]
+    known: dict[tuple[str, bool, LinkSpeed], Link] = {}
     for j, i in combinations(range(len(labels)), 2):
-        key = (labels[i][j], switched[i] or switched[j])
+        slower = min(ports[i], ports[j], key=lambda port: (port.gb_per_s, port.kind is not _ANY_PORT.kind))
+        key = (labels[i][j], switched[i] or switched[j], slower)
         if key not in known:
             u, v = header.gpus[i], header.gpus[j]
-            known[key] = _link(f"line {rows[v].line}: {v} to {u}", *key, port, pcie_gb_per_s)
+            known[key] = _link(f"line {rows[v].line}: {v} to {u}", *key, pcie_gb_per_s)
         yield j, i, known[key]
 
 

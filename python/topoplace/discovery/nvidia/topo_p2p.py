@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
-from topoplace.discovery.text import decode
+from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
@@ -35,6 +35,8 @@ _GPU = re.compile(r"GPU[0-9]+")
 _GLUED_GPUS = re.compile(r"(?:GPU[0-9]+)+")
 _CELL = re.compile("|".join((*STATUSES, _SELF)))
 _GLUED_CELLS = re.compile(rf"(?:{_CELL.pattern}){{1,256}}")
+_OF_LEGEND = re.compile(r"\s*(?:Legend\s*:|[A-Z]{1,3}\s*=\s)")
+_COMMAND = re.compile(r"\bnvidia-smi\s.*$")
 _LEGEND = re.compile(r"\s*Legend\s*:")
 _MAX_GPUS = 128
 
@@ -105,9 +107,20 @@ def parse(
     gpus = tuple(Gpu(i, gpu, gpu_model, machine) for i, gpu in enumerate(access.gpus))
     direct = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     links = ((u, v, direct) for v in range(len(gpus)) for u in range(v) if access.ok(u, v))
-    return Topology(
-        gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(_notes(access, pcie_gb_per_s))
-    )
+    notes = (*_notes(access, pcie_gb_per_s), *_unread(data, access.gpus))
+    return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=notes)
+
+
+def _unread(data: str | bytes, gpus: Sequence[str]) -> Iterator[str]:
+    """Yield a note on the lines below the header that are neither rows nor of the legend."""
+    lines = list(decode.numbered_lines(decode.decoded(data)))
+    start = next(i for i, (_, line) in enumerate(lines) if _as_header(line.split()))
+    own = {
+        number
+        for i, (number, line) in enumerate(lines)
+        if i <= start or (line.split()[:1] and line.split()[0] in gpus) or _OF_LEGEND.match(line)
+    }
+    yield from unread.note(lines, own, _COMMAND)
 
 
 def _notes(access: PeerAccess, pcie_gb_per_s: float) -> Iterator[str]:

@@ -36,6 +36,20 @@ class Record:
         return f"line {self.line}"
 
 
+_FILE_OF = {
+    **dict.fromkeys(("switchname", "blockname", "ringname", "blocksizes"), "topology.conf"),
+    **dict.fromkeys(("gres", "grestypes", "partitionname", "clustername", "realmemory"), "slurm.conf"),
+    **dict.fromkeys(("autodetect", "file", "multiplefiles"), "gres.conf"),
+}
+"""The file of a key that stands in one of Slurm's files only."""
+
+
+def _help(key: str) -> str:
+    """Return what to do about the unknown `key`, as the end of a sentence."""
+    file = _FILE_OF.get(key)
+    return f"it is one of {file}: give each file as a text of its own" if file else "remove or correct it"
+
+
 def records(text: str, known: frozenset[str]) -> Iterator[Record]:
     """Yield a record for each line of `text` with content; comments are removed and continuation lines joined.
 
@@ -60,7 +74,7 @@ def records(text: str, known: frozenset[str]) -> Iterator[Record]:
                 raise TopologyError(f"line {line}: Include names another file; put its text here")
             if key not in known:
                 raise TopologyError(
-                    f"line {line}: {_checks.shown(match[1])} is not a key of this file; remove or correct it"
+                    f"line {line}: {_checks.shown(match[1])} is not a key of this file; {_help(key)}"
                 )
             if key in values:
                 raise TopologyError(f"line {line}: {match[1]} appears twice")

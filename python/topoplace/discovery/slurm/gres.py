@@ -4,17 +4,18 @@ A line describes one or several devices: `[NodeName=…] Name=gpu [Type=…] [Fi
 [Links=-1,4,…]`. Links are the NVLinks (or xGMI links) to every device of the machine *in the order of their PCI
 addresses*. The device's own place in that order has -1, and need not be the place of its line. Cores are in Slurm's own
 numbering, not in that of Linux. With AutoDetect, Slurm queries the driver, and the file need not describe the GPUs.
-Lines of shard and mps cut GPUs into shares; a note lists them.
+Lines of shard and mps cut GPUs into shares; a note lists them. A Type such as a100_1g.5gb makes a device a MIG slice.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from topoplace import _checks
+from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.slurm import conf_records
 from topoplace.discovery.slurm.conf_records import Record
 from topoplace.discovery.text import decode, host_list
@@ -40,6 +41,9 @@ _RECOGNISED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SHARES = ("shard", "mps")
+_MIG_TYPE = re.compile(
+    r"(.*?)[_-]?(?:([1-7])c\.)?([1-7])g\.([0-9]{1,4})gb(?:[+.-][a-z0-9.+]{1,20})?", re.IGNORECASE
+)
 _COUNT = re.compile(r"([0-9]{1,9})([KkMm]?)")
 _CORES = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*")
 
@@ -83,12 +87,13 @@ def parse(
         raise TopologyError(_why_none(lines, machine))
     names = _names(devices)
     gpus = [
-        Gpu(i, names[i], gpu_model or device.line.record.get("type"), machine, socket)
+        _gpu(Gpu(i, names[i], gpu_model, machine, socket), device)
         for i, (device, socket) in enumerate(zip(devices, _sockets(devices, notes), strict=True))
     ]
     links = list(_links(devices, gpus, gpu_model is not None))
     if not _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError):
-        links += _unknown_links(devices, pcie_gb_per_s, notes)
+        whole = [gpu.index for gpu in gpus if gpu.fraction == 1.0]
+        links += _unknown_links(devices, whole, pcie_gb_per_s, notes)
     notes.append("gres.conf tells no speed of PCIe.")
     return Topology(gpus, tuple(links), default=pcie_gb_per_s, name=name, notes=tuple(dict.fromkeys(notes)))
 
@@ -147,18 +152,22 @@ def _of_node(lines: Sequence[_Line], node: str | None) -> tuple[str, list[_Line]
     notes = (
         [f"This is {chosen}, and {len(named) - 1} more machines are described alike."] if named[1:] else []
     )
-    return chosen, list(lines), notes
+    return chosen, [line for line in lines if not line.nodes or chosen in line.nodes], notes
 
 
 def _groups(lines: Sequence[_Line]) -> list[list[str]]:
-    """Return lists of the named machines; machines to which the same lines apply are in one list."""
+    """Return lists of the named machines; machines to which lines with the same content apply are in one list."""
+    number: dict[tuple[tuple[str, str], ...], int] = {}
     about: dict[str, list[int]] = {}
-    for i, line in enumerate(lines):
+    for line in lines:
+        content = tuple(
+            sorted((key, value) for key, value in line.record.values.items() if key != "nodename")
+        )
         for node in line.nodes:
-            about.setdefault(node, []).append(i)
+            about.setdefault(node, []).append(number.setdefault(content, len(number)))
     groups: dict[tuple[int, ...], list[str]] = {}
-    for node, places in about.items():
-        groups.setdefault(tuple(places), []).append(node)
+    for node, contents in about.items():
+        groups.setdefault(tuple(contents), []).append(node)
     return list(groups.values())
 
 
@@ -192,6 +201,7 @@ class _Device:
 
 def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator[_Device]:
     others: dict[str, None] = {}
+    owner: dict[str, str] = {}
     left = MAX_GPUS
     detected = next((line for line in lines if line.autodetect), None)
     for line in lines:
@@ -216,9 +226,21 @@ def _devices(lines: Sequence[_Line], machine: str, notes: list[str]) -> Iterator
             raise TopologyError(
                 f"{line.record.where}: Links of {len(files)} devices at once; give each its own line"
             )
+        _refuse_repeated(files, line.record.where, owner)
         yield from (_Device(line, file) for file in files)
     if others:
         notes.append(f"Not GPUs, and left out: {_checks.shown(', '.join(others))}.")
+
+
+def _refuse_repeated(files: Iterable[str | None], where: str, owner: dict[str, str]) -> None:
+    """Add the device files of the line `where` to `owner`, lines by file; TopologyError for a file that is in it."""
+    for file in files:
+        if file in owner:
+            raise TopologyError(
+                f"{where}: File {_checks.shown(file)} is that of {owner[file]} too; each GPU has a file of its own"
+            )
+        if file is not None:
+            owner[file] = where
 
 
 def _default_count(line: _Line, detected: _Line | None, machine: str) -> str:
@@ -261,6 +283,25 @@ def _files(line: _Line, left: int) -> Sequence[str | None]:
     if count > left:
         raise TopologyError(f"{record.where}: more than {MAX_GPUS} GPUs in one machine")
     return files or [None] * count
+
+
+def _gpu(gpu: Gpu, device: _Device) -> Gpu:
+    """Return `gpu` with what Type tells: its model, and the share of a GPU that a MIG slice is."""
+    named = device.line.record.get("type")
+    found = _MIG_TYPE.fullmatch(named or "")
+    if found is None:
+        return replace(gpu, model=gpu.model or named)
+    model = gpu.model or found[1] or None
+    whole = slices_of(model or "") or 7
+    compute = int(found[2] or found[3])
+    if compute > whole:
+        raise TopologyError(
+            f"{device.line.record.where}: Type = {_checks.shown(named)} is {compute} slices of {whole}"
+        )
+    parent = (device.file or "").split(",")[0].rpartition("/")[2] or None
+    return replace(
+        gpu, model=model, memory_gb=float(found[4]) or None, parent=parent, fraction=compute / whole
+    )
 
 
 def _names(devices: Sequence[_Device]) -> list[str]:
@@ -310,14 +351,14 @@ def _spans(cores: str) -> Iterator[tuple[int, int]]:
 
 
 def _unknown_links(
-    devices: Sequence[_Device], pcie_gb_per_s: float, notes: list[str]
+    devices: Sequence[_Device], whole: Sequence[int], pcie_gb_per_s: float, notes: list[str]
 ) -> list[tuple[int, int, Link]]:
-    """Return a link of kind UNKNOWN for every pair of GPUs if no line has Links, else []."""
-    if len(devices) == 1 or any("links" in device.line.record.values for device in devices):
+    """Return a link of kind UNKNOWN for every pair of the `whole` GPUs if no line has Links, else []."""
+    if len(whole) < 2 or any("links" in device.line.record.values for device in devices):
         return []
     unknown = Link(LinkKind.UNKNOWN, 1, pcie_gb_per_s)
     notes.append("The file has no Links: whether GPUs are joined by NVLink is not told.")
-    return [(u, v, unknown) for v in range(len(devices)) for u in range(v)]
+    return [(u, v, unknown) for v in whole for u in whole if u < v]
 
 
 def _links(

@@ -28,12 +28,13 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']*')")
 
 
-def decoded(data: object, what: str = "text") -> str:
+def decoded(data: object, what: str = "text", *, fences: bool = False) -> str:
     """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else.
 
     Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
     block of Markdown become empty. What begins every line is taken away: the ">" of a quotation, a time in ISO 8601, or
     the label 0 of `srun --label`.
+    fences: if True, keep the lines that open or close a code block.
     """
     if isinstance(data, str):
         text = data.removeprefix("\ufeff")
@@ -52,7 +53,7 @@ def decoded(data: object, what: str = "text") -> str:
     for other_line, front in _LINES_IN_FRONT:
         if front.match(text) and not other_line.search(text):
             text = front.sub("", text)
-    return _FENCE.sub("", text) if "```" in text or "~~~" in text else text
+    return _FENCE.sub("", text) if not fences and ("```" in text or "~~~" in text) else text
 
 
 def _from_utf8(data: bytes, what: str) -> str:

@@ -76,7 +76,10 @@ def objects(text: str, what: str) -> Iterator[Fields]:
             if one is None:
                 continue
             if not isinstance(one, Fields):
-                raise TopologyError(f"{at(one)}{_checks.shown(one)} is not an object of {what}")
+                raise TopologyError(
+                    f"{at(one)}{_checks.shown(one)} is not an object of {what}; "
+                    "give it as `-o yaml` or `-o json` prints it"
+                )
             yield from (fields(item, "an item") for item in items(one, "items")) if "items" in one else [one]
 
 

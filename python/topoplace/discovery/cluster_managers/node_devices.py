@@ -1,0 +1,95 @@
+"""The GPUs and MIG slices of a Kubernetes node, by its labels and capacity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topoplace.discovery.cluster_managers.node_record import Node
+from topoplace.discovery.nvidia.mig import slices_of
+from topoplace.errors import TopologyError
+
+GPU = "nvidia.com/gpu"
+"""The resource, and the prefix of the labels, of GPUs."""
+MIG_COUNT = re.compile(r"nvidia\.com/mig-(([1-8])g\.[0-9]+gb(?:\.me)?(?:\+[a-z.]+)?)\.count")
+"""The label of a number of MIG slices of one profile."""
+MIG_CAPACITY = re.compile(r"nvidia\.com/mig-(([1-8])g\.([0-9]+)gb(?:\.me)?(?:\+[a-z.]+)?)")
+"""The resource of MIG slices of one profile."""
+
+_STRATEGY = "nvidia.com/mig.strategy"
+_PROFILE = re.compile(r"-MIG-[1-8]g\.[0-9]+gb\b.*|-SHARED$")
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """A number of equal devices on one node: whole GPUs, or MIG slices of one profile."""
+
+    count: int
+    model: str | None
+    memory_gb: float | None
+    fraction: float
+    profile: str | None = None
+
+
+def of(node: Node, whole_gpus: int | None) -> Iterator[Slices]:
+    """Yield the whole GPUs and MIG slices of `node`, equal devices together.
+
+    whole_gpus: the number of GPUs without slices beside MIG slices of the strategy "mixed"; None takes the capacity.
+    Raises TopologyError naming the node, for a number that is none and for an unknown number of whole GPUs.
+    """
+    count = node.count("labels", f"{GPU}.count")
+    memory = _gigabytes(node.count("labels", f"{GPU}.memory"))
+    model = _PROFILE.sub("", node.labels.get(f"{GPU}.product", "")) or None
+    single = node.labels.get(_STRATEGY) == "single"
+    mixed = [] if single else list(_labelled(node)) or list(_of_capacity(node, model))
+    if mixed:
+        yield Slices(_whole(node, whole_gpus), model, memory, 1.0)
+        yield from mixed
+    elif single and (size := node.count("labels", f"{GPU}.slices.gi")):
+        yield Slices(count or 0, model, memory, _fraction(size, model, node), f"{size}g")
+    else:
+        there = node.count("resources", GPU) if count is None else count
+        yield Slices(there or 0, model, memory, 1.0)
+
+
+def _whole(node: Node, given: int | None) -> int:
+    """Return the number of whole GPUs beside MIG slices: the number `given`, or else that of the capacity."""
+    whole = node.count("resources", GPU) if given is None else given
+    if whole is None and not node.resources:
+        raise TopologyError(
+            f"{node.where}has MIG slices of the strategy 'mixed' and an unknown number of whole GPUs: "
+            "give Node objects with their status, or whole_gpus="
+        )
+    return whole or 0
+
+
+def _labelled(node: Node) -> Iterator[Slices]:
+    """Yield the MIG slices that the labels of `node` count."""
+    for key in node.labels:
+        if match := MIG_COUNT.fullmatch(key):
+            stem = key.removesuffix(".count")
+            product = _PROFILE.sub("", node.labels.get(f"{stem}.product", "")) or None
+            memory = _gigabytes(node.count("labels", f"{stem}.memory"))
+            count = node.count("labels", key) or 0
+            yield Slices(count, product, memory, _fraction(int(match[2]), product, node), match[1])
+
+
+def _of_capacity(node: Node, model: str | None) -> Iterator[Slices]:
+    """Yield the MIG slices that the capacity of `node` counts; their memory is that of the profile's name."""
+    for key in node.resources:
+        if match := MIG_CAPACITY.fullmatch(key):
+            count, memory_gb = node.count("resources", key) or 0, float(match[3]) or None
+            yield Slices(count, model, memory_gb, _fraction(int(match[2]), model, node), match[1])
+
+
+def _fraction(slices: int, model: str | None, node: Node) -> float:
+    """Return the share of a GPU's compute in a MIG slice of size `slices`; the size of a GPU of unknown model is 7."""
+    whole = slices_of(model or "") or 7
+    if slices > whole:
+        raise TopologyError(f"{node.where}a MIG slice of {slices} of {whole}")
+    return slices / whole
+
+
+def _gigabytes(mebibytes: int | None) -> float | None:
+    return mebibytes * 1.048576e-3 if mebibytes else None

@@ -1,0 +1,97 @@
+"""Options that would change nothing are refused by their names, and what is assumed is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from topoplace import policies
+
+SWF = "; MaxNodes: 4\n" + "".join(f"{i} {i} 0 60 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n" for i in range(1, 4))
+PBS = (
+    "01/07/2013 09:31:00;E;1.batch;queue=G ctime=1357549200 start=1357549800 end=1357551000 "
+    "Resource_List.select=1:ncpus=4:ngpus=2:mem=8gb Resource_List.walltime=01:00:00\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    texts = {
+        "jobs.csv": "id,pattern,num_gpus,sensitive,submit,duration\n0,ring,2,1,0,30\n",
+        "log.swf": SWF,
+        "log.pbs": PBS,
+        "topo.txt": "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["simulate summit", "compare summit --policies fcfs"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--jobs jobs.csv --num-jobs 3", "--num-jobs is for the default mix, which --jobs replaces"),
+        ("--jobs jobs.csv --num-jobs 300", "--num-jobs is for the default mix, which --jobs replaces"),
+        (
+            "--gpus-per-node 1",
+            "--gpus-per-node is for logs in the Standard Workload Format, not for the default mix",
+        ),
+        (
+            "--jobs jobs.csv --gpus-per-node 2",
+            "jobs.csv: --gpus-per-node is for logs in the Standard Workload Format, not for this file",
+        ),
+        (
+            "--jobs log.pbs --gpus-per-node 2",
+            "log.pbs: --gpus-per-node is for logs in the Standard Workload Format, "
+            "not for a PBS log, which has the GPUs of its jobs",
+        ),
+    ],
+)
+def test_options_that_would_change_nothing(call: Call, command: str, arguments: str, message: str) -> None:
+    done = call(*command.split(), *arguments.split())
+    assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
+
+
+def test_gpus_per_node_is_for_logs(call: Call) -> None:
+    assert call("simulate", "summit", "--jobs", "log.swf", "--gpus-per-node", 2).code == 0
+    done = call("papers", "tsubame", "--quick", "--gpus-per-node", 2)
+    assert done.err == "topoplace: --gpus-per-node needs --log, whose jobs get the GPUs\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["show summit", "place summit", "simulate summit", "demo", "flow two.min"]
+)
+def test_an_empty_path_is_no_path(call: Call, here: Path, command: str) -> None:
+    done = call(*command.split(), "-o", "")
+    assert (done.code, done.out) == (2, "")
+    assert "-o: '' is not a path; this directory is ." in done.err
+    assert not list(here.glob("*.png"))
+
+
+def test_place_says_what_is_assumed(call: Call) -> None:
+    sentence = "the speed of NVLINK links is assumed; say the model with --assume gpu_model=MODEL\n"
+    assert sentence in call("place", "topo.txt", "--gpus", 2).out
+    assert json.loads(call("place", "topo.txt", "--gpus", 2, "--json").out)["assumed"] == ["NVLINK"]
+    known = ("place", "topo.txt", "--gpus", 2, "--assume", "gpu_model=V100")
+    assert "assumed" not in call(*known).out
+    assert json.loads(call(*known, "--json").out)["assumed"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("mapa", "did you mean mapa-topo-aware or mapa-greedy or mapa-preserve?"),
+        ("preserve", "did you mean mapa-preserve?"),
+        ("mapa-greedi", "did you mean mapa-greedy"),
+        ("zzz", f"known: {', '.join(policies.names())}"),
+    ],
+)
+def test_near_names_of_policies_are_suggested(name: str, hint: str) -> None:
+    with pytest.raises(ValueError, match="no such policy; ") as caught:
+        policies.get(name)
+    assert str(caught.value).partition("; ")[2].startswith(hint)
