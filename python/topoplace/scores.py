@@ -16,7 +16,7 @@ class Scores(dict[str, float]):
 
     __slots__ = ()
 
-    def _refuse(self, *_values: object, **_named: object) -> NoReturn:
+    def _refuse(self: Any, *_values: Any, **_named: Any) -> NoReturn:
         raise TypeError("scores of a placement are read-only; dict(placement.scores) can be changed")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse

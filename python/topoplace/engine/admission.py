@@ -112,7 +112,7 @@ def joined_gpu_sets_among(
     whole, parts = _divided(job, topology, _suitable(job, topology, gpus, most_memory_gb), limits)
     found = unions(_by_size(parts, topology), max(1, size - len(whole)), size)
     for union in islice(found, _MAX_UNIONS):
-        required = frozenset().union(*union)
+        required: GpuSet = frozenset[int]().union(*union)
         if len(required) < size:
             yield JoinedGpus(required.union(whole), required)
         elif len(union) > 1:

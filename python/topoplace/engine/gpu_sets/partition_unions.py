@@ -33,11 +33,9 @@ def unions(groups: Groups[Item], least: int, most: int) -> Iterator[list[Item]]:
         if machine == len(groups):
             yield list(chosen)
             continue
-        after = [
-            (total, chosen),
-            *((total + size, (*chosen, part)) for size, part in reversed(groups[machine])),
-        ]
-        stack.extend((machine + 1, *more) for more in after if possible(machine + 1, more[0]))
+        after = [(total, chosen)]
+        after += ((total + size, (*chosen, part)) for size, part in reversed(groups[machine]))
+        stack.extend((machine + 1, added, union) for added, union in after if possible(machine + 1, added))
 
 
 def _sums(groups: Groups[Item], most: int) -> list[int]:

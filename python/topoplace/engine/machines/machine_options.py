@@ -101,18 +101,28 @@ class MachineOptions:
         count = _FIRST_CONDITIONS
         while True:
             entries = self._by_order.first(count, *self._needs)
-            found: tuple[tuple[float, ...], int, int, Option] | None = None
-            for machine, condition in entries:
-                options = self.of_condition(condition)
-                if found is not None and options[0].order > found[0]:
-                    count = 0  # all others are worse
-                    break
-                good = next((option for option in options if option.utility >= least_utility), None)
-                if good is not None and (found is None or (good.order, machine) < found[:2]):
-                    found = good.order, machine, condition, good
-            if found is not None and len(entries) != count:
-                return found[1], self._choice(*found[2:])
+            found, is_best = self._best_among(entries, least_utility)
+            if found is not None and (is_best or len(entries) < count):
+                _, machine, condition, option = found
+                return machine, self._choice(condition, option)
             count *= 4
+
+    def _best_among(
+        self, entries: Sequence[tuple[int, int]], least_utility: float
+    ) -> tuple[tuple[tuple[float, ...], int, int, Option] | None, bool]:
+        """Return the best option of enough utility in `entries`, and True if no entry after them can be better.
+
+        entries: pairs of machine and condition, in the order of the conditions' first options.
+        """
+        found: tuple[tuple[float, ...], int, int, Option] | None = None
+        for machine, condition in entries:
+            options = self.of_condition(condition)
+            if found is not None and options[0].order > found[0]:
+                return found, True
+            good = next((option for option in options if option.utility >= least_utility), None)
+            if good is not None and (found is None or (good.order, machine) < found[:2]):
+                found = good.order, machine, condition, good
+        return found, False
 
     def of_condition(self, condition: int) -> Options:
         """Return the options of machines in a condition, best first."""
