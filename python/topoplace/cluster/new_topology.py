@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.cluster.hosts import HostAllocation, HostResources, Hosts
@@ -29,10 +29,21 @@ def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
     for name in same:
         found.update(zip(before[name].gpus, after[name].gpus, strict=True))
         del before[name], after[name]
-    others = [(number, new.gpus[number]) for machine in after.values() for number in machine.gpus]
-    by_uuid = {gpu.uuid: number for number, gpu in others if gpu.uuid}
-    by_name = {(gpu.machine, gpu.name): number for number, gpu in others}
-    for number in (number for machine in before.values() for number in machine.gpus):
+    numbers = [number for machine in before.values() for number in machine.gpus]
+    found.update(
+        _found_one_by_one(old, numbers, new, [n for machine in after.values() for n in machine.gpus])
+    )
+    return found
+
+
+def _found_one_by_one(
+    old: Topology, numbers: Iterable[int], new: Topology, others: Iterable[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the number in `old` and in `new` of each GPU among `numbers` that is among `others` in `new`."""
+    candidates = [(number, new.gpus[number]) for number in others]
+    by_uuid = {gpu.uuid: number for number, gpu in candidates if gpu.uuid}
+    by_name = {(gpu.machine, gpu.name): number for number, gpu in candidates}
+    for number in numbers:
         gpu = old.gpus[number]
         there = by_uuid.get(gpu.uuid) if gpu.uuid else None
         if there is None:
@@ -40,8 +51,7 @@ def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
             if there is not None and gpu.uuid and new.gpus[there].uuid:
                 continue  # another GPU has taken its place
         if there is not None:
-            found[number] = there
-    return found
+            yield number, there
 
 
 def keeps_numbers(old: Topology, new: Topology) -> bool:

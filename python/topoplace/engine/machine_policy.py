@@ -24,6 +24,7 @@ from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
+from topoplace.scores import Scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -276,7 +277,7 @@ class MachinePolicy(ABC):
             return self._options(request, machine_class, state)
 
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
-            return {**request.link_scores(machine_class, option.gpus), **self.scores(option.details)}
+            return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})
 
         def build() -> MachineOptions:
             conditions = view.conditions(sees_jobs=self.sees_jobs)

@@ -100,7 +100,8 @@ def connected_assignment(
                 budget=budget,
             )
             if found is not None:
-                return [chosen[i] for i in found.vertices.tolist()]
+                vertices: list[int] = found.vertices.tolist()
+                return [chosen[i] for i in vertices]
     return None
 
 
