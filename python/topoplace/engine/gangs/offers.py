@@ -94,7 +94,7 @@ class Offers(Sequence[MachineOffer]):
     def __getitem__(self, index: int | slice) -> MachineOffer | Offers:
         if isinstance(index, slice):
             return self.at(np.arange(len(self))[index])
-        kind = self._kinds[self._kind_of[index]]
+        kind = self._kinds[int(self._kind_of[index])]
         most = kind.max_tasks if self._hosted is None else min(kind.max_tasks, int(self._hosted[index]))
         return MachineOffer(int(self.machines[index]), kind.usable, kind.partitions, most)
 

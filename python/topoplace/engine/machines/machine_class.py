@@ -218,9 +218,10 @@ class MachineClasses:
         pair = (_shared_levels(machines, topology) * len(numbers) + port[:, None]) * len(numbers) + port
         np.fill_diagonal(pair, -1)
         kinds, where, kind_of = np.unique(pair, return_index=True, return_inverse=True)
+        firsts: list[int] = where.tolist()
         distances = [
             topology.distance(gpus[at // len(gpus)], gpus[at % len(gpus)]) if kind >= 0 else 0.0
-            for kind, at in zip(kinds.tolist(), where.tolist(), strict=True)
+            for kind, at in zip(kinds.tolist(), firsts, strict=True)
         ]
         found: NDArray[np.float64] = np.array(distances)[kind_of].reshape(pair.shape)
         return found

@@ -80,12 +80,12 @@ class MachineOptions:
         for condition in self._by_order.unknown():
             options = self.of_condition(condition)
             self._by_order.set(condition, options[0].order if options else None)
-        if least_utility > -math.inf:
-            return self._best_above(least_utility)
         machine, condition = self._by_order.best(*self._needs)
         if machine < 0:
             return None
         options = self.of_condition(condition)
+        if options[0].utility < least_utility:
+            return self._best_above(least_utility)
         known = self._chosen.get(condition)
         if known is None or known.option is not options[0]:
             known = self._chosen[condition] = self._choice(condition, options[0])
