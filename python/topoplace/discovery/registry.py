@@ -59,7 +59,9 @@ class Format:
             return None
         if not hasattr(read, "notes"):
             return read
-        outside = unread.note(decode.numbered_lines(decode.decoded(data)), lines, _NO_COMMAND)
+        outside = unread.note(
+            decode.numbered_lines(decode.decoded(data)), lambda number, _: number in lines, _NO_COMMAND
+        )
         return replace(read, notes=(*read.notes, *outside))
 
     @property
@@ -141,9 +143,8 @@ def format_of(data: str | bytes) -> Format:
     for found in FORMATS:
         if found.recognised(text):
             return found
-    number, start = next(
-        (number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip()
-    )
+    lines = ((number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip())
+    number, start = next(lines, (1, text.strip()))
     raise TopologyError(
         f"line {number}: no known format begins with {_checks.shown(start)}; give the complete output of a tool as "
         f"printed; known: {', '.join(found.name for found in FORMATS)}"

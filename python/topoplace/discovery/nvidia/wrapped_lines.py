@@ -16,7 +16,7 @@ from topoplace.errors import TopologyError
 _NAME = r"(?:GPU[0-9]+|NIC[0-9]+|[a-z][a-z0-9]*_[0-9a-z_]+)"
 _NAMES = re.compile(rf"(?:\s+{_NAME})+\s*")
 _LABEL = r"(?:X|NV[0-9]{1,3}|PIX|PXB|PHB|NODE|SYS|SOC)"
-_HEADER = re.compile(rf"\s*GPU0(?:\s+{_NAME})*(?:\s+[A-Za-z \t]+)?\s*")
+_HEADER = re.compile(rf"\s*GPU0(?:\s+{_NAME})*(?:\s+[A-Za-z]+)*\s*")
 _ROW = re.compile(rf"\s*({_NAME})(?:\s+{_LABEL})+(?:\s+\S+)*\s*")
 _REST_OF_HEADER = re.compile(r"(?!\s*GPU0(?![0-9]))[A-Za-z0-9_ \t]+")
 _REST_OF_ROW = re.compile(r"[A-Z0-9,/ \t-]+")
@@ -31,7 +31,9 @@ def joined(lines: list[str]) -> list[str]:
     If the header is whole, `lines` is returned. Raises TopologyError naming the line of a row that can be joined in no
     way, or in several.
     """
-    start = next((i for i, line in enumerate(lines) if _HEADER.fullmatch(line)), len(lines))
+    start = next(
+        (i for i, line in enumerate(lines) if "GPU0" in line and _HEADER.fullmatch(line)), len(lines)
+    )
     rows = list(_rows(lines, start)) if start < len(lines) else []
     if len(rows) < 2 or len(rows[0]) < 2:
         return lines

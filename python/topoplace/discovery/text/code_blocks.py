@@ -7,11 +7,17 @@ from collections.abc import Iterator
 
 from topoplace.discovery.text import decode
 
+_MAX_CHARACTERS = 1 << 17  # more is no document that people write
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*")
 
 
 def blocks(text: str) -> Iterator[tuple[str, set[int]]]:
-    """Yield each code block of `text`, with all other lines empty, and the numbers of its lines."""
+    """Yield each code block of `text`, with all other lines empty, and the numbers of its lines.
+
+    There is none in a text of more than 131,072 characters.
+    """
+    if len(text) > _MAX_CHARACTERS:
+        return
     lines = [line for _, line in decode.numbered_lines(text)]
     fences = [i for i, line in enumerate(lines) if _FENCE.fullmatch(line)]
     for start, end in zip(fences[::2], fences[1::2], strict=False):
