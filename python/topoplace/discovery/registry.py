@@ -46,7 +46,7 @@ class Format:
 
     def _only_block(self, data: str | bytes, options: dict[str, Any]) -> Any:
         """Return what the only code block of this format in `data` says; None if it is refused, or there is not one."""
-        if isinstance(data, bytes) and tar_archive.is_tar(data):
+        if len(data) > code_blocks.MAX_CHARACTERS or (isinstance(data, bytes) and tar_archive.is_tar(data)):
             return None
         text = decode.decoded(data, fences=True)
         found = [(block, lines) for block, lines in code_blocks.blocks(text) if self.recognised(block)]

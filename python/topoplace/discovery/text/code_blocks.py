@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from topoplace.discovery.text import decode
 
-_MAX_CHARACTERS = 1 << 17  # more is no document that people write
+MAX_CHARACTERS = 1 << 17
+"""Limit on the length of a text with code blocks; people write no longer documents."""
+
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*")
 
 
@@ -16,7 +18,7 @@ def blocks(text: str) -> Iterator[tuple[str, set[int]]]:
 
     There is none in a text of more than 131,072 characters.
     """
-    if len(text) > _MAX_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         return
     lines = [line for _, line in decode.numbered_lines(text)]
     fences = [i for i, line in enumerate(lines) if _FENCE.fullmatch(line)]
