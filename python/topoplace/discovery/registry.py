@@ -46,7 +46,7 @@ class Format:
 
     def _only_block(self, data: str | bytes, options: dict[str, Any]) -> Any:
         """Return what the only code block of this format in `data` says; None if it is refused, or there is not one."""
-        if isinstance(data, bytes) and tar_archive.is_tar(data):
+        if len(data) > code_blocks.MAX_CHARACTERS or (isinstance(data, bytes) and tar_archive.is_tar(data)):
             return None
         text = decode.decoded(data, fences=True)
         found = [(block, lines) for block, lines in code_blocks.blocks(text) if self.recognised(block)]
@@ -59,7 +59,9 @@ class Format:
             return None
         if not hasattr(read, "notes"):
             return read
-        outside = unread.note(decode.numbered_lines(decode.decoded(data)), lines, _NO_COMMAND)
+        outside = unread.note(
+            decode.numbered_lines(decode.decoded(data)), lambda number, _: number in lines, _NO_COMMAND
+        )
         return replace(read, notes=(*read.notes, *outside))
 
     @property
@@ -141,9 +143,8 @@ def format_of(data: str | bytes) -> Format:
     for found in FORMATS:
         if found.recognised(text):
             return found
-    number, start = next(
-        (number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip()
-    )
+    lines = ((number, line.strip()) for number, line in decode.numbered_lines(text) if line.strip())
+    number, start = next(lines, (1, text.strip()))
     raise TopologyError(
         f"line {number}: no known format begins with {_checks.shown(start)}; give the complete output of a tool as "
         f"printed; known: {', '.join(found.name for found in FORMATS)}"

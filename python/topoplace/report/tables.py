@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 _GAP = "  "
+_USUAL_WIDTH = 80
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
@@ -45,10 +45,12 @@ def _show_plain(columns: Sequence[str], cells: Sequence[Sequence[str]], numeric:
 
 
 def _line_width() -> int | None:
-    """Return the width of the lines of standard output; None if it is no terminal, and COLUMNS is not set."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdecimal():
-        return None
-    return shutil.get_terminal_size().columns or None
+    """Return the width of the lines of standard output; None if it is no terminal, and COLUMNS is not below 80.
+
+    Test runners and shells set COLUMNS to the usual width for programs that print to a pipe.
+    """
+    width = shutil.get_terminal_size((_USUAL_WIDTH, 24)).columns
+    return width if sys.stdout.isatty() or width < _USUAL_WIDTH else None
 
 
 def _parts(widths: Sequence[int], first: int, line: int | None) -> Iterator[list[int]]:

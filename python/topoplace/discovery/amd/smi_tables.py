@@ -107,14 +107,15 @@ def parse(
 
 def _unread(text: str) -> Iterator[str]:
     """Yield a note on the lines from the first table on that are no part of a table or its legend."""
-    lines = list(decode.numbered_lines(text))
-    start = next((i for i, (_, line) in enumerate(lines) if _title(line) or _NUMA_START.match(line)), 0)
-    own = {
-        number
-        for number, line in lines[start:]
-        if _title(line) or _NUMA_START.match(line) or _LEGEND.match(line) or _DEVICE.match(line.lstrip())
-    }
-    yield from unread.note(lines[start:], own, _COMMAND)
+    lines = decode.numbered_lines(text)
+    for _, line in lines:
+        if _title(line) or _NUMA_START.match(line):
+            break
+    yield from unread.note(lines, _is_read, _COMMAND)
+
+
+def _is_read(_: int, line: str) -> object:
+    return _title(line) or _NUMA_START.match(line) or _LEGEND.match(line) or _DEVICE.match(line.lstrip())
 
 
 def _gpus(

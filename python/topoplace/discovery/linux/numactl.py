@@ -27,7 +27,7 @@ _AVAILABLE = re.compile(r"\s*available:\s+([0-9]{1,6}) nodes? \(([0-9,-]*)\)\s*"
 _CPUS = re.compile(r"\s*node\s+([0-9]{1,6})\s+cpus:([0-9\s]*)")
 _SIZE = re.compile(r"\s*node\s+([0-9]{1,6})\s+(?:size|free):\s*([0-9]{1,15})\s*MB\s*")
 _MORE_CPUS = re.compile(r"\s*[0-9][0-9\s]*")
-_DISTANCES = re.compile(r"\s*node distances:\s*(?:node\s+([0-9\s]+))?")
+_DISTANCES = re.compile(r"\s*node distances:\s*(?:node\s([0-9\s]+))?")
 _NO_DISTANCES = re.compile(r"\s*No distance information available\.\s*")
 _HEADER = re.compile(r"\s*node\s([0-9\s]+)")
 _ROW = re.compile(r"\s*([0-9]{1,6}):\s([0-9\s]+)")
@@ -81,15 +81,22 @@ def parse(data: str | bytes) -> NumaNodes:
     below the output are left out, with a note. CPUs may go on in the next line. Raises TopologyError naming the line
     and the value, or the node for which lines are missing.
     """
-    lines = [(number, line) for number, line in decode.numbered_lines(decode.decoded(data)) if line.strip()]
-    own = [i for i, (_, line) in enumerate(lines) if any(form.fullmatch(line) for form in _OWN)]
-    first, last = (own[0], own[-1]) if own else (0, len(lines))
+    text = decode.decoded(data)
+    first, last = 0, text.count("\n") + 1
+    for number, line in decode.numbered_lines(text):
+        if _is_own(line):
+            first, last = first or number, number
     reader = _Reader()
-    for number, line in lines[first : last + 1]:
-        reader.line(number, line)
+    for number, line in decode.numbered_lines(text):
+        if first <= number <= last and line.strip():
+            reader.line(number, line)
     numa = reader.done()
-    read = {number for number, _ in lines[first : last + 1]}
-    return replace(numa, notes=(*numa.notes, *unread.note(lines, read, _COMMAND)))
+    outside = unread.note(decode.numbered_lines(text), lambda number, _: first <= number <= last, _COMMAND)
+    return replace(numa, notes=(*numa.notes, *outside))
+
+
+def _is_own(line: str) -> bool:
+    return bool(line) and any(form.fullmatch(line) for form in _OWN)
 
 
 class _Reader:

@@ -139,7 +139,8 @@ def _notes(data: str | bytes, listed: Sequence[ListedGpu]) -> Iterator[str]:
     read_lines = {
         line for entry in listed for line in (entry.gpu.line, *(part.line for part in entry.slices))
     }
-    yield from unread.note(decode.numbered_lines(decode.decoded(data)), read_lines, _COMMAND)
+    lines = decode.numbered_lines(decode.decoded(data))
+    yield from unread.note(lines, lambda number, _: number in read_lines, _COMMAND)
 
 
 def _add_slice(number: int, line: str, here: ListedGpu | None) -> None:

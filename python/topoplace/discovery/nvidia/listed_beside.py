@@ -49,8 +49,8 @@ class Listed:
 
 def read(lines: Sequence[str]) -> Listed:
     """Return the GPUs and the MIG slices that `lines` list."""
-    named = (gpu_line.named_gpu(number, line) for number, line in enumerate(lines, 1))
-    slices = [number for number, line in enumerate(lines, 1) if _SLICE.match(line)]
+    named = (gpu_line.named_gpu(number, line) for number, line in enumerate(lines, 1) if "GPU" in line)
+    slices = [number for number, line in enumerate(lines, 1) if "MIG" in line and _SLICE.match(line)]
     return Listed([gpu for gpu in named if gpu is not None], slices)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _ROW = re.compile(r"\s*\|\s*(?:[A-Za-z]\w*)?\s*\|")
 _RULE = re.compile(r"\s*\|[\s|:-]+")
@@ -11,24 +11,23 @@ _DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z][a-z0-9]*_[0-9]+")
 _COMMENT = re.compile(r"\s*(?:#|//)(?=\s+(?:GPU|NIC)[0-9]|\s+mlx[0-9]+_[0-9])")
 
 
-def as_printed(lines: Sequence[str]) -> list[str]:
-    """Return `lines` with the bars of tables, and the comment signs before a matrix, taken away.
+def as_printed(lines: Iterable[str]) -> Iterator[str]:
+    """Yield `lines` with the bars of tables, and the comment signs before a matrix, taken away.
 
     The column of a table without a title has the names of the rows. It comes first, then devices and affinities.
     """
     order: list[int] = []
-    found: list[str] = []
     for line in lines:
         bars = line.lstrip().startswith("|")
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if bars else []
         order = (_order(cells) or order) if bars else []
-        if _RULE.fullmatch(line):
-            found.append("")
+        if not line or _RULE.fullmatch(line):
+            yield ""
         elif order:
-            found.append("\t".join(cells[i] for i in order if i < len(cells)))
+            yield "\t".join(cells[i] for i in order if i < len(cells))
         else:
-            found.append(line.replace("|", " ") if _ROW.match(line) else _COMMENT.sub("", line))
-    return found
+            comment = _COMMENT.match(line)
+            yield line[comment.end() :] if comment else line.replace("|", " ") if _ROW.match(line) else line
 
 
 def _order(cells: Sequence[str]) -> list[int]:

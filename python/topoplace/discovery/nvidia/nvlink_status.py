@@ -225,13 +225,11 @@ def _check_numbers(links: GpuLinks) -> None:
 
 def _unread(data: str | bytes) -> Iterator[str]:
     """Yield a note on lines that are about neither a GPU nor a link."""
-    lines = list(decode.numbered_lines(decode.decoded(data)))
-    read_lines = {
-        number
-        for number, line in lines
-        if gpu_line.named_gpu(number, line) or _LINK.match(line) or _NO_LINK.fullmatch(line)
-    }
-    yield from unread.note(lines, read_lines, _COMMAND)
+    yield from unread.note(decode.numbered_lines(decode.decoded(data)), _is_read, _COMMAND)
+
+
+def _is_read(number: int, line: str) -> object:
+    return _LINK.match(line) or gpu_line.named_gpu(number, line) or _NO_LINK.fullmatch(line)
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------------

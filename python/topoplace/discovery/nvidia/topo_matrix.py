@@ -130,8 +130,8 @@ def _clean_lines(text: object) -> list[str]:
     if not isinstance(text, str | bytes):
         raise TopologyError(f"text = {_checks.shown(text)} is not a string")
     clean = _LOST_UNDERLINE.sub("", decode.decoded(text))
-    lines = markdown_table.as_printed([line for _, line in decode.numbered_lines(clean)])
-    return wrapped_lines.joined(lines)
+    lines = markdown_table.as_printed(line for _, line in decode.numbered_lines(clean))
+    return wrapped_lines.joined(list(lines))
 
 
 def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[str]:
@@ -142,12 +142,15 @@ def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[st
     own = {matrix.header.index + 1, *(row.line for row in matrix.rows.values()), *listed.lines}
     wrapped = False
     for number, line in enumerate(lines[: matrix.end], 1):
+        if not line:
+            wrapped = False
+            continue
         if wrapped or any(form.match(line) for form in (LEGEND, _LEGEND_LINE, _NIC_NAME)):
             own.add(number)
         wrapped = (wrapped or _LEGEND_LINE.match(line) is not None) and len(line) >= _BREAKABLE
         if number <= matrix.header.index and not _MESSAGE.search(line):
             own.add(number)
-    yield from unread.note(enumerate(lines[: matrix.end], 1), own, _COMMAND)
+    yield from unread.note(enumerate(lines[: matrix.end], 1), lambda number, _: number in own, _COMMAND)
 
 
 # ---- meaning ---------------------------------------------------------------------------------------------------

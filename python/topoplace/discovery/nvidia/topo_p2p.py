@@ -113,14 +113,11 @@ def parse(
 
 def _unread(data: str | bytes, gpus: Sequence[str]) -> Iterator[str]:
     """Yield a note on the lines below the header that are neither rows nor of the legend."""
-    lines = list(decode.numbered_lines(decode.decoded(data)))
-    start = next(i for i, (_, line) in enumerate(lines) if _as_header(line.split()))
-    own = {
-        number
-        for i, (number, line) in enumerate(lines)
-        if i <= start or (line.split()[:1] and line.split()[0] in gpus) or _OF_LEGEND.match(line)
-    }
-    yield from unread.note(lines, own, _COMMAND)
+    lines = decode.numbered_lines(decode.decoded(data))
+    _header(lines)
+    yield from unread.note(
+        lines, lambda _, line: line.split(None, 1)[0] in gpus or _OF_LEGEND.match(line), _COMMAND
+    )
 
 
 def _notes(access: PeerAccess, pcie_gb_per_s: float) -> Iterator[str]:

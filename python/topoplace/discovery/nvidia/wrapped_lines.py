@@ -16,13 +16,14 @@ from topoplace.errors import TopologyError
 _NAME = r"(?:GPU[0-9]+|NIC[0-9]+|[a-z][a-z0-9]*_[0-9a-z_]+)"
 _NAMES = re.compile(rf"(?:\s+{_NAME})+\s*")
 _LABEL = r"(?:X|NV[0-9]{1,3}|PIX|PXB|PHB|NODE|SYS|SOC)"
-_HEADER = re.compile(rf"\s*GPU0(?:\s+{_NAME})*(?:\s+[A-Za-z \t]+)?\s*")
+_HEADER = re.compile(rf"\s*GPU0(?:\s+{_NAME})*(?:\s+[A-Za-z]+)*\s*")
 _ROW = re.compile(rf"\s*({_NAME})(?:\s+{_LABEL})+(?:\s+\S+)*\s*")
 _REST_OF_HEADER = re.compile(r"(?!\s*GPU0(?![0-9]))[A-Za-z0-9_ \t]+")
 _REST_OF_ROW = re.compile(r"[A-Z0-9,/ \t-]+")
 _TITLE = re.compile("|".join((matrix_rows.CPUS, matrix_rows.NUMA, matrix_rows.GPU_NUMA)))
 _APART = " ; "  # stands for any title where two headers are compared
 _MOST_PIECES = 8
+_MAX_LINE = 1000  # more columns than any terminal has
 
 
 def joined(lines: list[str]) -> list[str]:
@@ -31,7 +32,7 @@ def joined(lines: list[str]) -> list[str]:
     If the header is whole, `lines` is returned. Raises TopologyError naming the line of a row that can be joined in no
     way, or in several.
     """
-    start = next((i for i, line in enumerate(lines) if _HEADER.fullmatch(line)), len(lines))
+    start = next((i for i, line in enumerate(lines) if _is_start(line)), len(lines))
     rows = list(_rows(lines, start)) if start < len(lines) else []
     if len(rows) < 2 or len(rows[0]) < 2:
         return lines
@@ -55,6 +56,8 @@ def _rows(lines: Sequence[str], start: int) -> Iterator[list[int]]:
     here, rest = [start], _REST_OF_HEADER
     for i in range(start + 1, len(lines)):
         line = lines[i]
+        if len(line) > _MAX_LINE:
+            break
         if _ROW.fullmatch(line):
             yield here
             here, rest = [i], _REST_OF_ROW
@@ -63,6 +66,10 @@ def _rows(lines: Sequence[str], start: int) -> Iterator[list[int]]:
         else:
             break
     yield here
+
+
+def _is_start(line: str) -> bool:
+    return "GPU0" in line and len(line) <= _MAX_LINE and _HEADER.fullmatch(line) is not None
 
 
 def _is_header(text: str, names: Sequence[str]) -> bool:

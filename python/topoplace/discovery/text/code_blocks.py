@@ -7,11 +7,19 @@ from collections.abc import Iterator
 
 from topoplace.discovery.text import decode
 
+MAX_CHARACTERS = 1 << 17
+"""Limit on the length of a text with code blocks; people write no longer documents."""
+
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*")
 
 
 def blocks(text: str) -> Iterator[tuple[str, set[int]]]:
-    """Yield each code block of `text`, with all other lines empty, and the numbers of its lines."""
+    """Yield each code block of `text`, with all other lines empty, and the numbers of its lines.
+
+    There is none in a text of more than 131,072 characters.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return
     lines = [line for _, line in decode.numbered_lines(text)]
     fences = [i for i, line in enumerate(lines) if _FENCE.fullmatch(line)]
     for start, end in zip(fences[::2], fences[1::2], strict=False):

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from topoplace import _checks
 
 _MOST_SHOWN = 3
 _LONGEST_SHOWN = 100
-_PROMPT = re.compile(r"\s*(?:\S{0,80}[$#>%]|```.*|=+|-+|\*+)\s*")
+_PROMPT = re.compile(r"(?:\S{0,80}[$#>%]|```.*|=+|-+|\*+)")
 
 
-def note(lines: Iterable[tuple[int, str]], read: Container[int], command: re.Pattern[str]) -> Iterator[str]:
-    """Yield one note that shows the first lines with content whose numbers are not in `read`, and counts the others.
+def note(
+    lines: Iterable[tuple[int, str]], is_read: Callable[[int, str], object], command: re.Pattern[str]
+) -> Iterator[str]:
+    """Yield one note that shows the first lines with content that are not read, and counts the others.
 
-    There is none if every line is in `read`.
-    lines: pairs of number and line. command: matches a command line of the tool at the end of a line; such lines and
-    empty prompts are not noted.
+    There is none if every line is read.
+    lines: pairs of number and line. is_read: returns something true for the number and text of a line that is read.
+    command: matches a command line of the tool at the end of a line; such lines and empty prompts are not noted.
     """
-    left = [
-        (number, line.strip())
-        for number, line in lines
-        if number not in read
-        and line.strip()
-        and not _PROMPT.fullmatch(line)
-        and not command.search(line[-_LONGEST_SHOWN:])
-    ]
-    shown = [f"line {number}: {_checks.shown(line, _LONGEST_SHOWN)}" for number, line in left[:_MOST_SHOWN]]
-    more = [f"{len(left) - _MOST_SHOWN} more"] if len(left) > _MOST_SHOWN else []
-    if left:
+    shown: list[str] = []
+    count = 0
+    for number, line in lines:
+        text = line.strip()
+        if (
+            not text
+            or is_read(number, line)
+            or _PROMPT.fullmatch(text)
+            or command.search(text[-_LONGEST_SHOWN:])
+        ):
+            continue
+        count += 1
+        if count <= _MOST_SHOWN:
+            shown.append(f"line {number}: {_checks.shown(text, _LONGEST_SHOWN)}")
+    more = [f"{count - _MOST_SHOWN} more"] if count > _MOST_SHOWN else []
+    if shown:
         yield f"Lines from which nothing is read: {'; '.join((*shown, *more))}."
