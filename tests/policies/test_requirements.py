@@ -14,21 +14,25 @@ from topoplace.discovery.nvidia import gpu_list
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.simulate import Workload, simulate
+from topoplace.topology.fabric import Level
 
 HOST = tp.HostResources(cpus=8, memory_gb=64.0, drives=2)
 RING = tp.JobGraph.ring(2)
 UTILITY_POLICIES = frozenset(("fcfs", "best-fit", "topo-aware", "topo-aware-p"))
 POLICIES = tuple(tp.policies.names())
+SIX = tp.JobGraph.ring(6)
+BY_MACHINES = UTILITY_POLICIES.union(POLICIES[:4])
 
 
 def topology() -> tp.Topology:
-    """Return three machines of four GPUs: two with V100 of 32 and 16 GB, one with A100 of 40 GB."""
+    """Return machines of four GPUs: in rack a, V100 of 32 GB and A100 of 40 GB, in rack b, V100 of 16 GB."""
     pairs = [(0, 1, 50.0), (2, 3, 50.0)]
     large, small = (
         tp.Topology.from_links(4, pairs, 12.0, model="V100", memory_gb=memory) for memory in (32.0, 16.0)
     )
     newer = tp.Topology.from_links(4, pairs, 12.0, model="A100", memory_gb=40.0)
-    return tp.Topology.cluster({"large": large, "small": small, "newer": newer}, network=12.5)
+    fabric = tp.Fabric(("large", "small", "newer"), (Level("rack", ("a", "b", "a")),))
+    return tp.Topology.cluster({"large": large, "small": small, "newer": newer}, fabric=fabric, network=12.5)
 
 
 TOPOLOGY = topology()
@@ -77,6 +81,31 @@ CASES: list[Case] = [
     ("drives", RING.with_(drives=2), lambda found: len(found.drives) == 2, frozenset(("drmaestro",))),
     ("min_utility", RING.with_(min_utility=0.5), lambda found: "utility" in found.scores, UTILITY_POLICIES),
     ("memory_bandwidth", RING.with_(memory_bandwidth=10), lambda found: True, frozenset()),
+    (
+        "within",
+        SIX.with_(within="rack"),
+        lambda found: set(machines(found)) == {"large", "newer"},
+        BY_MACHINES,
+    ),
+    (
+        "prefer",
+        SIX.with_(prefer="rack"),
+        lambda found: set(machines(found)) == {"large", "newer"},
+        BY_MACHINES,
+    ),
+    (
+        "spread",
+        SIX.with_(spread="rack"),
+        lambda found: "small" in machines(found) and len(set(machines(found))) == 2,
+        BY_MACHINES,
+    ),
+    ("max_machines", SIX.with_(max_machines=2), lambda found: len(set(machines(found))) == 2, BY_MACHINES),
+    (
+        "same_gpus",
+        SIX.with_(same_gpus=True),
+        lambda found: sorted(gpu % 4 for gpu in found.gpus) == [0, 0, 1, 1, 2, 2],
+        UTILITY_POLICIES,
+    ),
     ("gpu_fraction", RING.with_(gpu_fraction=0.5), lambda found: True, frozenset()),
 ]
 

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine import admission
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
 from topoplace.engine.effort import Effort
-from topoplace.engine.gangs.assignments import MAX_SPLITS
+from topoplace.engine.gangs import rules
 from topoplace.engine.gangs.offers import Offers, offers_of
-from topoplace.engine.gangs.splits import nearest
+from topoplace.engine.gangs.rules import allowed_splits
+from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.placement import Placement
-    from topoplace.topology.fabric import Fabric
+    from topoplace.placement import Placement, Refusal
     from topoplace.topology.topology import Topology
 
 _LEAST_NODES = 1 << 15
@@ -83,6 +84,24 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
         yield from islice(_on_machines(rule, request, view, effort), 1, None)
     elif not job.single_machine:
         yield from _over_machines(rule, request, view, effort)
+
+
+def why_never(job: JobGraph, cluster: Cluster) -> Refusal | None:
+    """Return why a job could not run even on the idle cluster; None if no such reason is known."""
+    if refusal := admission.why_never(job, cluster.topology, cluster.hosts):
+        return refusal
+    if not is_split(cluster.topology):
+        return None
+    view = cluster.view(ClusterView)
+    return rules.why_never(view.request(job), view, _all_tasks)
+
+
+def why_not_now(job: JobGraph, cluster: Cluster) -> Refusal:
+    """Return why a job, which could run on an idle cluster, cannot start now."""
+    view = cluster.view(ClusterView) if is_split(cluster.topology) else None
+    request = view and view.request(job)
+    lack = rules.why_not_now(request, view, _offers(request, view)) if view and request else None
+    return admission.why_not_now(job, cluster, lack)
 
 
 # ---- one machine ---------------------------------------------------------------------------------------------
@@ -163,20 +182,21 @@ def _over_machines(
     """
     limit = rule.decision_budget().left
     nodes = None if limit is None else max(_LEAST_NODES, limit // MAX_SPLITS)
-    fabric = view.cluster.topology.fabric
 
     def over(machines: Iterable[int]) -> Iterator[Placement]:
         return islice(_over(rule, request, sorted(machines), view, Effort(WorkBudget(nodes))), 1)
 
     used: set[int] = set()
     for most_memory_gb in request.memory_limits:
-        for machines in _disjoint(request, _offers(request, view, most_memory_gb), fabric, used):
+        for machines in _disjoint(request, _offers(request, view, most_memory_gb), view, used):
             for placement in over(machines):
                 used |= machines
                 yield placement
                 effort.complete = False  # of each split, only the best set of GPUs is looked for
     offers = _offers(request, view)
-    if not used and request.size <= sum(offer.usable.bit_count() for offer in offers) <= _MOST_GPUS:
+    if used or request.limits_machines:
+        return
+    if request.size <= sum(offer.usable.bit_count() for offer in offers) <= _MOST_GPUS:
         yield from over(offer.machine for offer in offers)
 
 
@@ -188,16 +208,18 @@ def _all_tasks(request: JobRequest, _: MachineState) -> int:
     return request.size
 
 
-def _disjoint(
-    request: JobRequest, offers: Offers, fabric: Fabric | None, used: set[int]
-) -> Iterator[set[int]]:
+def _disjoint(request: JobRequest, offers: Offers, view: ClusterView, used: set[int]) -> Iterator[set[int]]:
     """Yield the machines of splits, the nearest first, none of which is in `used`; the caller adds what it uses."""
+    fabric = view.cluster.topology.fabric
+
+    def splits_of(some: Offers) -> Iterator[MachineSplit]:
+        return nearest(some, request.size, fabric, anti_affine=request.anti_affine)
+
     found = -1
     while found < len(used):
         found = len(used)
         unused = offers.at(np.flatnonzero(~np.isin(offers.machines, list(used))))
-        splits = nearest(unused, request.size, fabric, anti_affine=request.anti_affine)
-        for split in islice(splits, MAX_SPLITS):
+        for split in islice(allowed_splits(request, unused, view, splits_of), MAX_SPLITS):
             machines = {machine for machine, _ in split}
             if machines.isdisjoint(used):
                 yield machines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,7 +13,7 @@ from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
 from topoplace.engine.admission import why_never, why_not_now
-from topoplace.engine.gangs import assignments
+from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClass, Mask
@@ -20,7 +21,7 @@ from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import cannot_honour, require_honoured
+from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal
@@ -56,7 +57,7 @@ class MachinePolicy(ABC):
     out_of_order: ClassVar[bool] = True
     """True if a job may start while an older one in the queue waits."""
     honours: frozenset[str] = frozenset()
-    """The requirements that the policy honours beside those of every policy; see `engine.requirements`."""
+    """The requirements that the policy honours beside those that the engine does; see `engine.requirements`."""
 
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
@@ -137,7 +138,7 @@ class MachinePolicy(ABC):
         more than 4096 GPUs.
         """
         view = _view(job, cluster)
-        require_honoured(job, cluster, self.name, self.honours)
+        require_honoured(job, cluster, self.name, self.all_honoured)
         return self.search(job, view, self.least_utility(job))
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
@@ -148,7 +149,7 @@ class MachinePolicy(ABC):
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         view = _view(job, cluster)
-        if refusal := cannot_honour(job, cluster, self.name, self.honours):
+        if refusal := cannot_honour(job, cluster, self.name, self.all_honoured):
             return Explanation(self.name, (), refusal)
         chosen = self.search(job, view, self.least_utility(job))
         candidates = tuple(islice(self._ranked(job, view, chosen), top))
@@ -157,9 +158,13 @@ class MachinePolicy(ABC):
         if candidates:
             best = max(candidate.scores["utility"] for candidate in candidates)
             return Explanation(self.name, candidates, _too_low(job, best))
-        return Explanation(
-            self.name, (), self.why_never(job, view) or why_not_now(job, cluster, self.lack(job))
-        )
+        refusal = self.why_never(job, view)
+        if refusal is None:
+            request = view.request(job)
+            offers = offers_of(self.max_tasks, request, view, sees_jobs=self.sees_jobs)
+            lack = rules.why_not_now(request, view, offers) or self.lack(job)
+            refusal = why_not_now(job, cluster, lack)
+        return Explanation(self.name, (), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
         """Return which jobs start, deciding in queue order; jobs of too low utility are deferred.
@@ -183,6 +188,11 @@ class MachinePolicy(ABC):
         return f"{type(self).__name__}()"
 
     # ---- inside --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def all_honoured(self) -> frozenset[str]:
+        """The requirements that the policy honours, beside those of every policy, by its rules or by the engine."""
+        return self.honours | BY_LEVEL | {"same_gpus"}
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
@@ -251,7 +261,8 @@ class MachinePolicy(ABC):
         request, cluster = view.request(job), view.cluster
 
         def find() -> Refusal | None:
-            return why_never(job, cluster.topology, cluster.hosts) or self.why_unfit(request, view)
+            by_count = why_never(job, cluster.topology, cluster.hosts)
+            return by_count or self.why_unfit(request, view) or rules.why_never(request, view, self.max_tasks)
 
         return request.table((self, "never"), find)
 
@@ -328,7 +339,9 @@ class _Planning:
     def decide(self, entry: QueuedJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
         job, policy = entry.job, self._policy
-        if job.requirements and (refusal := cannot_honour(job, self._state, policy.name, policy.honours)):
+        if job.requirements and (
+            refusal := cannot_honour(job, self._state, policy.name, policy.all_honoured)
+        ):
             return refusal
         if self.num_free < job.num_tasks <= self._state.topology.num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.

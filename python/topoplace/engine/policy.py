@@ -26,13 +26,11 @@ from topoplace.engine.admission import (
     joined_gpu_sets,
     memory_limits,
     tasks_per_machine,
-    why_never,
-    why_not_now,
 )
 from topoplace.engine.effort import Effort
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import cannot_honour, require_honoured
+from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
 from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
@@ -142,7 +140,7 @@ class SearchPolicy(ABC):
         """
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
-        require_honoured(job, cluster, self.name, self.honours)
+        require_honoured(job, cluster, self.name, self._honoured(cluster))
         simple = not (job.requirements or cluster_search.is_split(cluster.topology))
         where = candidate_gpu_sets(job, cluster) if simple else []
         placement = None
@@ -162,14 +160,14 @@ class SearchPolicy(ABC):
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
-        if refusal := cannot_honour(job, cluster, self.name, self.honours):
+        if refusal := cannot_honour(job, cluster, self.name, self._honoured(cluster)):
             return Explanation(self.name, (), refusal)
         effort = Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
         candidates = tuple(islice(self._candidates(job, cluster, effort), top))
         if candidates:
             refusal = self.reason_to_wait(job, candidates[0])
         else:
-            refusal = why_never(job, cluster.topology, cluster.hosts) or why_not_now(job, cluster)
+            refusal = cluster_search.why_never(job, cluster) or cluster_search.why_not_now(job, cluster)
         return Explanation(self.name, candidates, refusal, effort.complete)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -183,20 +181,24 @@ class SearchPolicy(ABC):
         with cluster.what_if() as state:
 
             def decide(entry: QueuedJob) -> Outcome:
-                if refusal := cannot_honour(entry.job, cluster, self.name, self.honours):
+                if refusal := cannot_honour(entry.job, cluster, self.name, self._honoured(cluster)):
                     return refusal
                 chosen = self.place(entry.job, state)
                 if chosen is not None:
                     state.allocate(entry.job_id, chosen)
                     return chosen
-                if refusal := why_never(entry.job, cluster.topology, cluster.hosts):
+                if refusal := cluster_search.why_never(entry.job, cluster):
                     return refusal
-                return why_not_now(entry.job, state) if enough_suit(entry.job, state) else None
+                return cluster_search.why_not_now(entry.job, state) if enough_suit(entry.job, state) else None
 
             return walk(entries, decide, head_blocks=True)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    def _honoured(self, cluster: Cluster) -> frozenset[str]:
+        by_machines = cluster.topology.num_machines == 1 or cluster_search.is_split(cluster.topology)
+        return self.honours | BY_LEVEL if by_machines else self.honours
 
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield the best placement of each GPU set of a small cluster, best first, by GPU memory if the job states it.

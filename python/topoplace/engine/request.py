@@ -29,11 +29,12 @@ def resource_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
 
     It contains the numbers of tasks, processes, CPUs and drives, the host memory, the GPU model and memory,
-    `single_machine` and `anti_affinity`.
+    `single_machine`, `anti_affinity`, and the requirements on the machines that share the job.
     """
     return (
         *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
         *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
+        *(job.within, job.prefer, job.spread, job.max_machines, job.same_gpus),
     )
 
 
@@ -69,6 +70,8 @@ class JobRequest:
         """The name of the job's performance profile, "" for none."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """True if no two tasks of the job may share a machine."""
+        self.limits_machines = bool(job.within or job.spread or job.max_machines or job.same_gpus)
+        """True if not every choice of machines may share the job."""
         self.resource_key = resource_key(job)
         """Equal for requests with equal resource needs and constraints."""
         self._tables: Memo[Hashable, Any] = Memo()

@@ -19,8 +19,16 @@ _LACK_OF_POLICY: Final = {
     "drives": "gives no drives",
     "memory_bandwidth": "does not know the memory bandwidth of machines",
     "min_utility": "does not predict the utility of a placement",
+    "within": "does not choose machines by the levels of the network",
+    "prefer": "does not choose machines by the levels of the network",
+    "spread": "does not choose machines by the levels of the network",
+    "max_machines": "does not limit the number of machines",
+    "same_gpus": "does not choose equal GPUs on machines",
 }
 """The reason for refusing each requirement that only some policies honour; all policies honour the others."""
+_LEVELS: Final = frozenset(("within", "prefer", "spread"))
+BY_LEVEL: Final = _LEVELS | {"max_machines"}
+"""Requirements on the machines that share a job, which the engine honours for every policy that decides by machines."""
 _NEED_HOSTS: Final = frozenset(("cpus", "memory_gb", "drives"))
 
 
@@ -37,6 +45,8 @@ def cannot_honour(
             return _refusal(job, name, f"{policy} {_LACK_OF_POLICY[name]}")
         if name in _NEED_HOSTS and not cluster.hosts.resources:
             return _refusal(job, name, "the cluster does not know the hosts of its machines: give it hosts=")
+        if name in _LEVELS and (lack := _no_level(getattr(job, name), cluster)):
+            return _refusal(job, name, lack)
     return None
 
 
@@ -49,4 +59,17 @@ def require_honoured(
 
 
 def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:
-    return Refusal(f"{name} = {getattr(job, name):g} cannot be honoured: {lack}", permanent=True)
+    value = getattr(job, name)
+    shown = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+    return Refusal(f"{name} = {shown} cannot be honoured: {lack}", permanent=True)
+
+
+def _no_level(name: str, cluster: Cluster) -> str | None:
+    """Return why the cluster has no level of this name, else None."""
+    fabric = cluster.topology.fabric
+    names = [level.name for level in fabric.levels if not level.rail] if fabric else []
+    if name in names:
+        return None
+    return (
+        f"the levels of the fabric are {', '.join(map(repr, names))}" if names else "the fabric has no levels"
+    )

@@ -70,6 +70,16 @@ class JobGraph:
     in blocks: task i belongs to process i * processes // num_tasks."""
     drives: int = 0
     """Number of storage devices that the job needs exclusively."""
+    within: str | None = None
+    """Level of the fabric, such as "nvlink_domain": if several machines share the job, they are in one domain of it."""
+    prefer: str | None = None
+    """Level of the fabric of which one domain is preferred, even if that takes more machines."""
+    spread: str | None = None
+    """Level of the fabric, such as "rack": no two machines of the job are in the same domain of it."""
+    max_machines: int | None = None
+    """The most machines that may share the job."""
+    same_gpus: bool = False
+    """True if every machine that shares the job must give GPUs of the same local numbers, such as one rail's."""
 
     @property
     def single_node(self) -> bool:

@@ -72,6 +72,11 @@ _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "memory_bandwidth": _or_none(_positive),
     "processes": _count(1, MAX_TASKS),
     "drives": _count(0, MAX_TASKS),
+    "within": _or_none(_text),
+    "prefer": _or_none(_text),
+    "spread": _or_none(_text),
+    "max_machines": _or_none(_count(1, MAX_TASKS)),
+    "same_gpus": _flag,
 }
 REQUIREMENTS: Final = tuple(_REQUIREMENTS)
 """The names of the fields that a policy must honour, or refuse by name."""

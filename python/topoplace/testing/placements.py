@@ -73,12 +73,35 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
         yield f"single_machine, but on machines {sorted(set(machines))}"
     if job.anti_affinity and len(set(machines)) < len(machines):
         yield f"anti_affinity, but on {machines}"
+    yield from _gang_faults(placement, job)
     if job.gpu_fraction < 1:
         yield f"gpu_fraction = {job.gpu_fraction:g}, but a placement gives whole GPUs: the policy must refuse it"
     if job.min_utility and "utility" not in placement.scores:
         yield f"min_utility = {job.min_utility:g}, but the placement does not state the score 'utility'"
     if (job.memory_bandwidth or 0.0) >= MOST_MEMORY_BANDWIDTH:
         yield f"memory_bandwidth = {job.memory_bandwidth:g}, which no machine has"
+
+
+def _gang_faults(placement: Placement, job: JobGraph) -> Iterator[str]:
+    """Yield which requirements on the machines that share the job are not met."""
+    topology = placement.topology
+    locals_of: dict[int, list[int]] = {}
+    for gpu in placement.gpus:
+        locals_of.setdefault(int(topology.machine_of[gpu]), []).append(topology.local_index[gpu])
+    domains = {level.name: level.domains for level in topology.fabric.levels} if topology.fabric else {}
+    machines = sorted(locals_of)
+    if len(machines) == 1:
+        return
+    inside = {domains[job.within][machine] for machine in machines} if job.within else {""}
+    if None in inside or len(inside) > 1:
+        yield f"within = {job.within!r}, but on machines {machines} of {sorted(map(str, inside))}"
+    apart = [domains[job.spread][machine] for machine in machines] if job.spread else []
+    if None in apart or len(set(apart)) < len(apart):
+        yield f"spread = {job.spread!r}, but on machines {machines} of {apart}"
+    if len(machines) > (job.max_machines or len(machines)):
+        yield f"max_machines = {job.max_machines}, but on machines {machines}"
+    if job.same_gpus and len({tuple(sorted(gpus)) for gpus in locals_of.values()}) > 1:
+        yield f"same_gpus, but GPUs {locals_of} by machine"
 
 
 def _host_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:

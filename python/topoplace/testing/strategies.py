@@ -133,6 +133,11 @@ def requirements(draw: st.DrawFn, num_tasks: int) -> dict[str, Any]:
         "memory_bandwidth": st.just(20.0),
         "processes": st.integers(1, max(num_tasks, 1)),
         "drives": st.integers(1, 2),
+        "within": st.just("rack"),
+        "prefer": st.sampled_from(["rack", "spine"]),
+        "spread": st.just("rack"),
+        "max_machines": st.integers(1, 3),
+        "same_gpus": st.just(True),
     }
     names = draw(st.lists(st.sampled_from(sorted(values)), unique=True, max_size=3))
     if num_tasks > 1 and {"single_machine", "anti_affinity"} <= set(names):

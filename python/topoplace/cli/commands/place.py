@@ -25,6 +25,11 @@ _FLAGS = {
     "single_machine": "--single-machine",
     "anti_affinity": "--anti-affinity",
     "min_utility": "--min-utility",
+    "within": "--within",
+    "prefer": "--prefer",
+    "spread": "--spread",
+    "max_machines": "--max-machines",
+    "same_gpus": "--same-gpus",
 }
 """The option for each argument of a job graph."""
 
@@ -62,6 +67,13 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
     parser.add_argument(
         "--anti-affinity", action="store_true", help="each GPU must be on a machine of its own"
+    )
+    parser.add_argument("--within", metavar="LEVEL", help="all machines must be in one domain of this level")
+    parser.add_argument("--prefer", metavar="LEVEL", help="machines of one domain of this level come first")
+    parser.add_argument("--spread", metavar="LEVEL", help="no two machines in one domain of this level")
+    parser.add_argument("--max-machines", type=int, metavar="N", help="at most N machines")
+    parser.add_argument(
+        "--same-gpus", action="store_true", help="GPUs of the same local numbers on each machine"
     )
     parser.add_argument(
         "--min-utility",
@@ -109,6 +121,11 @@ def _job(arguments: argparse.Namespace) -> JobGraph:
             single_machine=arguments.single_machine,
             anti_affinity=arguments.anti_affinity,
             min_utility=arguments.min_utility,
+            within=arguments.within,
+            prefer=arguments.prefer,
+            spread=arguments.spread,
+            max_machines=arguments.max_machines,
+            same_gpus=arguments.same_gpus,
         )
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
-from topoplace.engine.gangs.offers import MachineOffer, idle_offers
-from topoplace.engine.gangs.splits import MachineSplit
+from topoplace.engine.gangs.offers import MachineOffer, Offers, idle_offers
+from topoplace.engine.gangs.rules import allowed_splits
+from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit
 from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
 from topoplace.engine.gpu_sets.partition_unions import largest_union
 from topoplace.engine.machines.machine_class import finite, members
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
 
-MAX_SPLITS = 16
-"""Maximum number of splits over machines that are tried per job."""
 _MAX_NODES = 200_000
 """Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
 _MAX_EMBEDDED = 512
@@ -55,7 +54,7 @@ class SplitRule(Protocol):
 
 
 def candidates(
-    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Offers
 ) -> Iterator[Sequence[int]]:
     """Yield candidate assignments (the GPU of each task), best first: up to 16 by `rule`, then one more.
 
@@ -65,7 +64,9 @@ def candidates(
     """
     yield from islice(_assigned(rule, request, view, offers), MAX_SPLITS)
     anywhere = numbered([(offer.machine, offer.gpus_for(offer.max_tasks)) for offer in offers], view)
-    free_choice = not request.job.anti_affinity and not any(offer.partitions for offer in offers)
+    free_choice = not (request.anti_affine or request.limits_machines) and not any(
+        offer.partitions for offer in offers
+    )
     if free_choice and request.size <= len(anywhere) <= MAX_SEARCHED_GPUS:
         yield least_communication(request, anywhere, view)
 
@@ -75,9 +76,10 @@ def connected_assignment(
 ) -> Sequence[int] | None:
     """Return a legal assignment in which all tasks that communicate have a path, found by exact search, else None.
 
-    The search ends after a counted number of steps, and looks at no more than 512 GPUs at once, or the job's size.
+    There is none for a job with requirements on its machines. The search ends after a counted number of steps, and
+    looks at no more than 512 GPUs at once, or the job's size.
     """
-    if _room(offers, request) < request.size:
+    if request.limits_machines or _room(offers, request) < request.size:
         return None
     job, topology, budget = request.job, view.cluster.topology, WorkBudget(_MAX_NODES)
     limits = np.zeros(view.classes.num_machines, dtype=np.int64)
@@ -161,10 +163,10 @@ def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tupl
 
 
 def _assigned(
-    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Sequence[MachineOffer]
+    rule: SplitRule, request: JobRequest, view: ClusterView, offers: Offers
 ) -> Iterator[Sequence[int]]:
     """Yield the assignments (the GPU of each task) that the rule makes from these offers, best first."""
-    for split in rule.splits(request, offers, view):
+    for split in allowed_splits(request, offers, view, lambda some: rule.splits(request, some, view)):
         yield rule.task_order(request, numbered(split, view), view)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -102,6 +102,31 @@ class Offers(Sequence[MachineOffer]):
         """Return the offers at these positions, in this order."""
         hosted = None if self._hosted is None else self._hosted[positions]
         return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted)
+
+    def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
+        """Yield each kind of offer, with the machine number of none, and how many machines make it."""
+        hosted = np.full(len(self), -1) if self._hosted is None else self._hosted
+        pairs, counts = np.unique(np.stack((self._kind_of, hosted)), axis=1, return_counts=True)
+        for (kind, most), number in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+            offer = self._kinds[kind]
+            yield offer if most < 0 else offer._replace(max_tasks=min(offer.max_tasks, most)), number
+
+    def of_gpus(self, gpus: Mask) -> Offers:
+        """Return, of the machines that can give exactly these local GPUs, the offers of them."""
+        size = gpus.bit_count()
+
+        def of_kind(kind: MachineOffer) -> MachineOffer:
+            has_them = gpus in kind.partitions if kind.partitions else kind.usable & gpus == gpus
+            if kind.max_tasks < size or not has_them:
+                return MachineOffer(-1, 0, (), 0)
+            return MachineOffer(-1, gpus, (gpus,) if kind.partitions else (), size)
+
+        new = [of_kind(kind) for kind in self._kinds]
+        has_them = np.array([kind.max_tasks > 0 for kind in new], dtype=np.bool_)[self._kind_of]
+        if self._hosted is not None:
+            has_them &= self._hosted >= size
+        positions = np.flatnonzero(has_them)
+        return Offers(self.machines[positions], self._kind_of[positions], new, None)
 
     def smallest_first(self) -> Offers:
         """Return the offers by size, ties by machine."""

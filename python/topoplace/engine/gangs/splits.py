@@ -13,6 +13,8 @@ from topoplace.engine.machines.machine_class import Mask
 if TYPE_CHECKING:
     from topoplace.topology.fabric import Fabric
 
+MAX_SPLITS = 16
+"""Maximum number of splits over machines that are tried per job."""
 MachineSplit = list[tuple[int, Mask]]
 """The machines that share a job, each with its offered GPUs; together at least one GPU per task.
 

@@ -1,0 +1,191 @@
+"""The requirements of a job on the machines that share it: levels of the fabric, their number, equal local GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, islice
+from math import comb
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from topoplace.engine.admission import never
+from topoplace.engine.gangs.offers import Offers, idle_offers
+from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, nearest
+from topoplace.engine.machines.machine_class import Mask, mask_of, members
+
+if TYPE_CHECKING:
+    from topoplace.engine.gangs.offers import MaxTasks
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.placement import Refusal
+    from topoplace.topology.fabric import Fabric, Level
+
+Splits = Callable[[Offers], Iterable[MachineSplit]]
+"""Returns the ways to split a job over the machines of these offers, best first."""
+_MAX_MASKS: Final = 16
+"""Sets of local GPUs that are tried for each number of GPUs a machine, for a job with `same_gpus`."""
+_MAX_SUBSETS: Final = 1 << 12
+"""Of a machine with more subsets of that size, only the lowest GPUs are tried."""
+
+
+def allowed_splits(
+    request: JobRequest, offers: Offers, view: ClusterView, splits_of: Splits
+) -> Iterator[MachineSplit]:
+    """Yield the splits that meet the job's requirements on its machines, best first.
+
+    splits_of: the policy's rule; without requirements, its splits are yielded as they are. Otherwise there is one split
+    for each domain of the level `within`, or of the preferred level: over the fewest machines first, then in the domain
+    with the fewest offered GPUs. If the preferred level has none, all machines together follow.
+    """
+    job, fabric = request.job, view.cluster.topology.fabric
+    if not (request.limits_machines or job.prefer):
+        yield from splits_of(offers)
+        return
+    seen: set[frozenset[int]] = set()
+    for levels in ([job.within, job.prefer], [job.within]) if job.prefer else ([job.within],):
+        ranked: list[tuple[tuple[int, int, int], MachineSplit]] = []
+        for inside in _domains(offers, [_level(fabric, name) for name in levels if name], request):
+            room = int(inside.sizes.sum())
+            split = next(_splits_inside(request, inside, fabric, splits_of), None)
+            if split is not None:
+                ranked.append(((len(split), room, split[0][0]), split))
+        for _, split in sorted(ranked):
+            machines = frozenset(machine for machine, _ in split)
+            if machines not in seen:
+                seen.add(machines)
+                yield split
+
+
+def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
+    """Return why no choice of machines meets the job's requirements on them, even if the cluster is idle, else None.
+
+    CPUs and memory are not looked at.
+    """
+    job = request.job
+    if not request.limits_machines or request.classes_that_fit:
+        return None
+    offers = idle_offers(max_tasks_of, request, view)
+    fabric = view.cluster.topology.fabric
+
+    def splits_of(some: Offers) -> Iterator[MachineSplit]:
+        return nearest(some, request.size, fabric, anti_affine=request.anti_affine)
+
+    if next(allowed_splits(request, offers, view, splits_of), None) is not None:
+        return None
+    return never(f"needs {job.num_tasks} GPUs {_wishes(request)}, the idle cluster has no such machines")
+
+
+def why_not_now(request: JobRequest, view: ClusterView, offers: Offers) -> str | None:
+    """Return what the fabric lacks now for a job with requirements on its machines; None for other jobs.
+
+    offers: what the machines offer now.
+    """
+    if not request.limits_machines:
+        return None
+    reason = f"no machines have {request.size} GPUs free {_wishes(request)}"
+    if request.job.within:
+        level = _level(view.cluster.topology.fabric, request.job.within)
+        inside = level.codes[offers.machines]
+        rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
+        if rooms.size:
+            best = int(rooms.argmax())
+            name = level.domains[int(np.argmax(level.codes == best))]
+            count, total = int((inside == best).sum()), int((level.codes == best).sum())
+            reason += f"; the most are {int(rooms[best])} in {name!r}, on {count} of its {total} machines"
+    return reason
+
+
+def _wishes(request: JobRequest) -> str:
+    job = request.job
+    wishes = [f"within one {job.within}"] if job.within else []
+    wishes += [f"on machines of different {job.spread}"] if job.spread else []
+    wishes += [f"on at most {job.max_machines} machines"] if job.max_machines else []
+    wishes += ["with the same local numbers on each machine"] if job.same_gpus else []
+    return ", ".join(wishes)
+
+
+def _level(fabric: Fabric | None, name: str) -> Level:
+    assert fabric is not None  # `engine.requirements` has refused unknown levels
+    return next(level for level in fabric.levels if level.name == name)
+
+
+# ---- inside one domain ---------------------------------------------------------------------------------------
+
+
+def _domains(offers: Offers, levels: Sequence[Level], request: JobRequest) -> Iterator[Offers]:
+    """Yield the offers inside each combination of domains that has room for the job; all offers without a level."""
+    if not levels:
+        yield offers
+        return
+    codes = np.stack([level.codes[offers.machines] for level in levels])
+    known = np.flatnonzero((codes >= 0).all(axis=0))
+    if not known.size:
+        return
+    _, domain = np.unique(codes[:, known], axis=1, return_inverse=True)
+    weights = None if request.anti_affine else offers.sizes[known]
+    rooms = np.bincount(domain.ravel(), weights=weights)
+    for number in np.flatnonzero(rooms >= request.size).tolist():
+        yield offers.at(known[domain.ravel() == number])
+
+
+def _splits_inside(
+    request: JobRequest, offers: Offers, fabric: Fabric | None, splits_of: Splits
+) -> Iterator[MachineSplit]:
+    """Yield the splits over these offers that meet all requirements but `within`, those of the policy's rule first."""
+    job = request.job
+    most = job.max_machines or len(offers)
+    for some in _same_gpus(offers, request, most) if job.same_gpus else (offers,):
+        if job.spread:
+            some = _one_per_domain(some, _level(fabric, job.spread))
+        fewest = nearest(some, request.size, fabric, anti_affine=request.anti_affine)
+        for splits in (splits_of(some), fewest):
+            yield from (split for split in islice(splits, MAX_SPLITS) if len(split) <= most)
+
+
+def _one_per_domain(offers: Offers, level: Level) -> Offers:
+    """Return the largest offer of each domain of a level; machines in no domain are left out."""
+    order = np.argsort(-offers.sizes, kind="stable")
+    order = order[level.codes[offers.machines[order]] >= 0]
+    _, firsts = np.unique(level.codes[offers.machines[order]], return_index=True)
+    return offers.at(np.sort(order[firsts]))
+
+
+def _same_gpus(offers: Offers, request: JobRequest, max_machines: int) -> Iterator[Offers]:
+    """Yield offers of the same local GPUs on enough machines, for the fewest machines first."""
+    largest = 1 if request.anti_affine else int(offers.sizes.max(initial=0))
+    for count in range(min(largest, request.size), 0, -1):
+        machines = request.size // count
+        if request.size % count or machines > max_machines:
+            continue
+        for mask in _masks(offers, count, machines):
+            yield offers.of_gpus(mask)
+
+
+def _masks(offers: Offers, count: int, machines: int) -> list[Mask]:
+    """Return sets of `count` local GPUs that at least `machines` offers contain, the most frequent ones first."""
+    kinds = Counter[tuple[Mask, tuple[Mask, ...]]]()
+    for offer, number in offers.kinds():
+        if offer.max_tasks >= count:
+            kinds[offer.usable, offer.partitions] += number
+    subsets = {subset for usable, partitions in kinds for subset in _subsets(usable, partitions, count)}
+    frequent = Counter(
+        {subset: sum(n for kind, n in kinds.items() if _has(kind, subset)) for subset in subsets}
+    )
+    found = [subset for subset, number in frequent.items() if number >= machines]
+    return sorted(found, key=lambda subset: (-frequent[subset], sorted(members(subset))))[:_MAX_MASKS]
+
+
+def _subsets(usable: Mask, partitions: tuple[Mask, ...], count: int) -> Iterable[Mask]:
+    if partitions:
+        return [part for part in partitions if part.bit_count() == count]
+    gpus = list(members(usable))
+    if comb(len(gpus), count) > _MAX_SUBSETS:
+        return [mask_of(gpus[:count])]
+    return map(mask_of, combinations(gpus, count))
+
+
+def _has(kind: tuple[Mask, tuple[Mask, ...]], subset: Mask) -> bool:
+    usable, partitions = kind
+    return subset in partitions if partitions else subset & usable == subset

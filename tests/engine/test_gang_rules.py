@@ -1,0 +1,141 @@
+"""Requirements on the machines that share a job, against a look at every set of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.testing.placements import check_placement
+from topoplace.topology.fabric import Fabric, Level, numbered
+
+GPUS = 3
+POLICIES = ("fcfs", "best-fit", "topo-aware", "topo-aware-p", "baseline", "mapa-greedy", "mapa-preserve")
+RACKS = tp.Fabric.regular(4, {"rack": 2})
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tp.Cluster:
+    """Generate up to six machines of three GPUs in racks and rows, some of them in none, with some GPUs taken."""
+    count = draw(st.integers(2, 6))
+    levels = [
+        Level(
+            name,
+            tuple(draw(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=count, max_size=count))),
+        )
+        for name in ("rack", "row")
+    ]
+    machine = tp.Topology.from_links(GPUS, [], 12.0)
+    fabric = Fabric(numbered("machine", count), tuple(levels))
+    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=fabric, network=12.5))
+    for gpu in draw(st.sets(st.integers(0, GPUS * count - 1))):
+        cluster.drain(gpu)
+    return cluster
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> tp.JobGraph:
+    values: dict[str, st.SearchStrategy[Any]] = {
+        "within": st.sampled_from(["rack", "row"]),
+        "prefer": st.sampled_from(["rack", "row"]),
+        "spread": st.sampled_from(["rack", "row"]),
+        "max_machines": st.integers(1, 4),
+        "same_gpus": st.just(True),
+        "anti_affinity": st.just(True),
+    }
+    names = draw(st.sets(st.sampled_from(sorted(values)), max_size=3))
+    job = draw(st.sampled_from([tp.JobGraph.independent, tp.JobGraph.ring]))(draw(st.integers(1, 9)))
+    return job.with_(**{name: draw(values[name]) for name in sorted(names)})
+
+
+def machine_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, ...]]:
+    """Yield every set of machines that can share the job, or run it alone."""
+    fabric, topology = cluster.topology.fabric, cluster.topology
+    assert fabric is not None
+    domains = {level.name: level.domains for level in fabric.levels}
+    free = [
+        {topology.local_index[gpu] for gpu in gpus if gpu in cluster.free_gpus()}
+        for gpus in topology.gpus_of.values()
+    ]
+    apart = job.anti_affinity and job.num_tasks > 1
+    for count in range(1, topology.num_machines + 1):
+        for chosen in combinations(range(topology.num_machines), count):
+            room = sum(min(len(free[machine]), 1 if apart else GPUS) for machine in chosen)
+            if room < job.num_tasks or not all(free[machine] for machine in chosen) or count > job.num_tasks:
+                continue
+            inside = [domains[job.within][machine] for machine in chosen] if job.within else [""]
+            spread = [domains[job.spread][machine] for machine in chosen] if job.spread else []
+            each = job.num_tasks / count
+            if count == 1 or (
+                None not in (*inside, *spread)
+                and len(set(inside)) == 1
+                and len(set(spread)) == len(spread)
+                and count <= (job.max_machines or count)
+                and (
+                    not job.same_gpus
+                    or len(set.intersection(*(free[m] for m in chosen))) >= each == int(each)
+                )
+            ):
+                yield chosen
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(job=jobs(), cluster=clusters())
+def test_a_gang_gets_machines_that_meet_its_requirements(
+    name: str, job: tp.JobGraph, cluster: tp.Cluster
+) -> None:
+    if job.same_gpus and (name.startswith("mapa") or name == "baseline"):
+        job = job.with_(same_gpus=False)
+    possible = list(machine_sets(job, cluster))
+    policy = tp.policies.get(name)
+    placement = policy.place(job, cluster)
+    assert (placement is not None) == bool(possible)
+    explained = policy.explain(job, cluster)
+    if placement is None:
+        assert explained.refusal is not None
+        idle = tp.Cluster(cluster.topology)
+        assert explained.refusal.permanent == (not list(machine_sets(job, idle)))
+        return
+    check_placement(placement, job, cluster)
+    assert explained.candidates[0].gpus == placement.gpus
+    used = tuple(sorted({int(cluster.topology.machine_of[gpu]) for gpu in placement.gpus}))
+    if job.prefer and len(used) > 1:
+        level = next(one for one in cluster.topology.fabric.levels if one.name == job.prefer)  # type: ignore[union-attr]
+        preferred = [
+            machines for machines in possible if len({level.domains[m] for m in machines} | {None}) == 2
+        ]
+        preferred = [machines for machines in preferred if None not in {level.domains[m] for m in machines}]
+        assert not preferred or len({level.domains[machine] for machine in used}) == 1
+
+
+@pytest.mark.parametrize("name", ["fcfs", "mapa-greedy"])
+def test_an_unknown_level_is_refused_with_the_list(name: str) -> None:
+    machine = tp.machines.get("minsky")
+    racks = tp.Cluster(tp.Topology.cluster(machine, fabric=RACKS))
+    job = tp.JobGraph.ring(2).with_(within="pod")
+    with pytest.raises(
+        ValueError, match=r"^within = 'pod' cannot be honoured: the levels of the fabric are 'rack'$"
+    ):
+        tp.policies.get(name).place(job, racks)
+    with pytest.raises(ValueError, match="the fabric has no levels"):
+        tp.policies.get(name).place(job, tp.Cluster(machine))
+
+
+def test_the_reason_names_the_domain_with_the_most_free_gpus() -> None:
+    racks = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), fabric=RACKS))
+    racks.allocate("a", [0, 1, 2])
+    racks.allocate("b", [8])
+    job = tp.JobGraph.ring(8).with_(within="rack")
+    for name in ("topo-aware", "mapa-greedy"):
+        refusal = tp.policies.get(name).explain(job, racks).refusal
+        assert refusal is not None
+        assert not refusal.permanent
+        assert (
+            "no machines have 8 GPUs free within one rack; the most are 7 in 'rack1', on 2 of its 2"
+            in refusal.reason
+        )
