@@ -65,6 +65,28 @@ def test_matrices_and_sequences_agree_with_single_answers(topo: Topology) -> Non
         topo.gpus[n]
 
 
+def test_racks_of_several_machines_are_entries_of_a_larger_fabric() -> None:
+    rack, machine = tp.machines.get("gb200-nvl72"), tp.machines.get("dgx-h100")
+    rows = tp.Fabric.regular(("r1", "r2", "n1"), {"row": 2})
+    cluster = Topology.cluster([rack, rack, machine], fabric=rows)
+    assert cluster.num_machines == 37
+    assert cluster.machine_names[17:19] == ("r1/tray17", "r2/tray00")
+    assert cluster.machine_names[36] == "n1"
+    inner, outer = cluster.fabric.levels  # type: ignore[union-attr]
+    assert [len(set(inner.domains[a:b])) for a, b in ((0, 18), (18, 36), (0, 36))] == [1, 1, 2]
+    assert outer.domains == (*["row0"] * 36, "row1")
+    assert cluster.link(0, 71).kind == cluster.link(72, 143).kind == LinkKind.NVSWITCH
+    assert cluster.link(0, 72).kind == LinkKind.NETWORK
+    copies = Topology.cluster(rack, 4, fabric=tp.Fabric.regular(4, {"row": 2}))
+    assert copies.num_machines == 72
+    assert copies.fabric.levels[1].domains == (*["row0"] * 36, *["row1"] * 36)  # type: ignore[union-attr]
+    job = tp.JobGraph.ring(100).with_(within="row", spread="nvlink_domain")
+    assert tp.policies.get("topo-aware").place(job, tp.Cluster(copies)) is None
+    placement = tp.policies.get("topo-aware").place(job.with_(spread=None), tp.Cluster(copies))
+    assert placement is not None
+    assert max(placement.gpus) < 144
+
+
 def test_a_rack_of_nvl72_is_all_to_all() -> None:
     rack = tp.machines.get("gb200-nvl72")
     assert {rack.link(0, v) for v in range(1, 72)} == {Link(LinkKind.NVSWITCH, 18, 900.0)}

@@ -45,6 +45,9 @@ def join(
     if fabric is not None:
         _checks.instance(fabric, Fabric, "fabric", TopologyError)
     listed = _listed(machines, count, fabric, names)
+    if fabric is not None and _names_parts(fabric, listed):
+        listed = [(label, part) for label, (_, part) in zip(fabric.machines, listed, strict=True)]
+        fabric = _of_machines(fabric, listed)
     parts = {id(part): part for _, part in listed}.values()
     network = _network(network, parts)
     distances = _distances(parts)
@@ -62,6 +65,18 @@ def join(
     )
     whole = Fabric(chosen, tuple(levels), name)
     return ClusterTopology([host.machine for host in hosts], whole, network, name, tuple(notes), distances)
+
+
+def _names_parts(fabric: Fabric, listed: Sequence[tuple[str, Topology]]) -> bool:
+    """Return True if the fabric has an entry for each part, some of which consist of several machines."""
+    return len(fabric.machines) == len(listed) < sum(part.num_machines for _, part in listed)
+
+
+def _of_machines(fabric: Fabric, listed: Sequence[tuple[str, Topology]]) -> Fabric:
+    """Return the fabric of the machines of all parts; each is in the domains of its part."""
+    part_of = [i for i, (_, part) in enumerate(listed) for _ in range(part.num_machines)]
+    levels = [replace(level, domains=tuple(level.domains[i] for i in part_of)) for level in fabric.levels]
+    return replace(fabric, machines=tuple(host.name for host in _hosts(listed)[0]), levels=tuple(levels))
 
 
 def _network(given: float | None, parts: Iterable[Topology]) -> float:
@@ -145,7 +160,8 @@ def _copies(machine: Topology, count: int | None, names: Sequence[str] | None) -
         count, rest = divmod(wanted, machine.num_machines)
         if rest or not count:
             raise TopologyError(
-                f"{wanted} machines cannot be made of topologies of {machine.num_machines} machines"
+                f"{wanted} machines cannot be made of topologies of {machine.num_machines} machines; "
+                f"if each of the {wanted} is such a topology, give count={wanted}"
             )
     count = _checks.integer(count, "count", TopologyError, low=1, high=MAX_MACHINES)
     if count * machine.num_gpus > MAX_GPUS:

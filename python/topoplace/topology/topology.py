@@ -250,7 +250,8 @@ class Topology:
         machines: one topology that every machine copies, or one per machine, in a list or by name. Each is a single
         machine, several machines without links between them, or a cluster, whose levels are kept.
         count: number of copies of a single topology; by default the number of names or of machines in the fabric.
-        fabric: the levels that join the machines, see `topoplace.Fabric`.
+        fabric: the levels that join the machines, see `topoplace.Fabric`. Its entries may also be the topologies that
+        are joined, such as 26 racks of 18 machines; if one topology is copied, `count` must then be given.
         names: the machines' names.
         racks: machines per rack, or the rack of each machine. Racks become a level "rack", outside NVLink domains and
         inside all other levels.
