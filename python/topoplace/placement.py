@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -170,10 +170,10 @@ class Placement:
             object.__setattr__(self, name, value)
 
     def _checked_remote(self) -> tuple[int, ...]:
-        remote = _checks.ordered(self.remote, "remote", AllocationError)
+        remote: tuple[Any, ...] = _checks.ordered(self.remote, "remote", AllocationError)
         plain = set(map(type, remote)) <= {int}
-        own = set(self.gpus) if plain else self.gpus
-        if strange := [gpu for gpu in remote if gpu not in own]:
+        own = set(self.gpus)
+        if strange := [gpu for gpu in remote if not isinstance(gpu, Hashable) or gpu not in own]:
             raise AllocationError(f"remote: GPU {_checks.shown(strange[0])} is not among gpus = {self.gpus}")
         if not plain:
             last = self.topology.num_gpus - 1
