@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from topoplace.cluster.host_shares import needs_hosts
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
 
 MOST_MEMORY_BANDWIDTH: Final = 1e6
 """GB/s of host memory that no machine has; a policy that counts memory bandwidth places no job that needs as much."""
@@ -88,20 +89,25 @@ def _gang_faults(placement: Placement, job: JobGraph) -> Iterator[str]:
     locals_of: dict[int, list[int]] = {}
     for gpu in placement.gpus:
         locals_of.setdefault(int(topology.machine_of[gpu]), []).append(topology.local_index[gpu])
-    domains = {level.name: level.domains for level in topology.fabric.levels} if topology.fabric else {}
     machines = sorted(locals_of)
     if len(machines) == 1:
         return
-    inside = {domains[job.within][machine] for machine in machines} if job.within else {""}
-    if None in inside or len(inside) > 1:
-        yield f"within = {job.within!r}, but on machines {machines} of {sorted(map(str, inside))}"
-    apart = [domains[job.spread][machine] for machine in machines] if job.spread else []
+    inside = _domains_of(machines, job.within, topology)
+    if None in inside or len(set(inside)) > 1:
+        yield f"within = {job.within!r}, but on machines {machines} of {inside}"
+    apart = _domains_of(machines, job.spread, topology)
     if None in apart or len(set(apart)) < len(apart):
         yield f"spread = {job.spread!r}, but on machines {machines} of {apart}"
     if len(machines) > (job.max_machines or len(machines)):
         yield f"max_machines = {job.max_machines}, but on machines {machines}"
     if job.same_gpus and len({tuple(sorted(gpus)) for gpus in locals_of.values()}) > 1:
         yield f"same_gpus, but GPUs {locals_of} by machine"
+
+
+def _domains_of(machines: Sequence[int], level: str | None, topology: Topology) -> list[str | None]:
+    """Return the domain of each machine at the level of this name; [] if `level` is None."""
+    levels = topology.fabric.levels if topology.fabric else ()
+    return [one.domains[machine] for one in levels if one.name == level for machine in machines]
 
 
 def _host_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:

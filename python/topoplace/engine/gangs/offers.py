@@ -107,7 +107,8 @@ class Offers(Sequence[MachineOffer]):
         """Yield each kind of offer, with the machine number of none, and how many machines make it."""
         hosted = np.full(len(self), -1) if self._hosted is None else self._hosted
         pairs, counts = np.unique(np.stack((self._kind_of, hosted)), axis=1, return_counts=True)
-        for (kind, most), number in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        kinds: list[list[int]] = pairs.T.tolist()
+        for (kind, most), number in zip(kinds, counts.tolist(), strict=True):
             offer = self._kinds[kind]
             yield offer if most < 0 else offer._replace(max_tasks=min(offer.max_tasks, most)), number
 
