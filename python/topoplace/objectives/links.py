@@ -245,6 +245,7 @@ def link_scores(
     gpus = gpus_in_task_order(gpus, topology)
     edges = edges_between(edges, len(gpus))
     _check_model(model)
+    topology, gpus = _machine_of_all(gpus, topology)
     if topology.num_gpus <= _MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_in(edges, gpus, tables.bandwidth, tables.classes, model)
@@ -252,6 +253,16 @@ def link_scores(
     bandwidth = {u: {v: link.gb_per_s for v, link in row.items()} for u, row in links.items()}
     classes = {u: {v: class_of(link) for v, link in row.items()} for u, row in links.items()}
     return scores_in(edges, gpus, bandwidth, classes, model)
+
+
+def _machine_of_all(gpus: Sequence[int], topology: Topology) -> tuple[Topology, Sequence[int]]:
+    """Return the template of the one machine that all `gpus` are on, and their local numbers; else the arguments."""
+    if topology.fabric is None or len(set(topology.machine_of[list(gpus)].tolist())) != 1:
+        return topology, gpus
+    local = topology.local_index
+    return topology.templates[topology.template_of[topology.machine_of[gpus[0]]]], [
+        local[gpu] for gpu in gpus
+    ]
 
 
 def scores_from(
