@@ -257,12 +257,11 @@ def link_scores(
 
 def _machine_of_all(gpus: Sequence[int], topology: Topology) -> tuple[Topology, Sequence[int]]:
     """Return the template of the one machine that all `gpus` are on, and their local numbers; else the arguments."""
-    if topology.fabric is None or len(set(topology.machine_of[list(gpus)].tolist())) != 1:
+    machines: list[int] = topology.machine_of[list(gpus)].tolist()
+    if topology.fabric is None or len(set(machines)) != 1:
         return topology, gpus
     local = topology.local_index
-    return topology.templates[topology.template_of[topology.machine_of[gpus[0]]]], [
-        local[gpu] for gpu in gpus
-    ]
+    return topology.templates[topology.template_of[machines[0]]], [local[gpu] for gpu in gpus]
 
 
 def scores_from(
