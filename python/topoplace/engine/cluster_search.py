@@ -103,7 +103,7 @@ def _machine_options(rule: SearchRule, request: JobRequest, view: ClusterView) -
     def build() -> MachineOptions:
         return MachineOptions(view.conditions(sees_jobs=False), request.whole_job, evaluate, scores)
 
-    return view.table((rule, request), build)
+    return view.table((id(rule), request), build)  # `evaluate` holds the rule, which need not be hashable
 
 
 def _options(
@@ -118,7 +118,7 @@ def _options(
         order = rule.machine_order(job, placement, machine)
         if len(request.memory_limits) > 1:
             order = (max(machine_class.gpus[gpu].memory_gb or 0.0 for gpu in placement.gpus), *order)
-        yield Option(order, placement.gpus, 0.0, placement)
+        yield Option(order, placement.gpus, 0.0, placement).checked()
 
 
 def _on_machines(
@@ -230,8 +230,7 @@ def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources
     """Return a cluster of this topology in which the GPUs in `free` are free and all others drained."""
     cluster = Cluster(topology, hosts)
     for gpu in range(topology.num_gpus):
-        if gpu not in free:
-            cluster.drain(gpu)
+        (cluster.undrain if gpu in free else cluster.drain)(gpu)  # unhealthy GPUs start drained
     return cluster
 
 
