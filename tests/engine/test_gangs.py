@@ -16,7 +16,7 @@ from topoplace.engine.gangs.offers import MachineOffer, Offers
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClasses
-from topoplace.policies import TopoAware
+from topoplace.policies import FirstComeFirstServed, TopoAware
 from topoplace.testing.strategies import cluster_topologies
 from topoplace.topology.fabric import Fabric, Level, numbered
 
@@ -67,6 +67,21 @@ def test_a_machine_out_of_reach_does_not_make_a_split_infinitely_dear() -> None:
     least, most = communication_range(TopoAware(), view.request(ring), view)
     assert least == topology.distance(0, 1) + 2 * topology.distance(0, 2)
     assert most == 3 * topology.distance(0, 2)
+
+
+def test_a_first_split_out_of_reach_does_not_make_the_least_cost_infinite() -> None:
+    """The largest machines, which are tried first, have no path between them."""
+    large, small = (tp.Topology.from_links(n, [], 12.0) for n in (3, 2))
+    fabric = Fabric(numbered("m", 4), (Level("rack", (None, None, "a", "a"), 25.0),))
+    topology = tp.Topology.cluster([large, large, small, small], fabric=fabric, network=0.0)
+    ring, view = tp.JobGraph.ring(4), ClusterView(tp.Cluster(topology))
+    for policy in (FirstComeFirstServed(), TopoAware()):
+        least, most = communication_range(policy, view.request(ring), view)
+        assert math.isfinite(least)
+        assert least <= most < math.inf
+    placement = TopoAware(utility="authors").place(ring, view.cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == [6, 7, 8, 9]
 
 
 def test_a_job_that_fits_no_machine_has_no_costs_on_one() -> None:

@@ -26,6 +26,7 @@ from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
+from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
 from topoplace.topology.cluster_topology import ClusterTopology
 
@@ -73,6 +74,7 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
     If the job fits a machine, they are on one machine each: the best of every machine, by `machine_order`, and the
     others that `rule` finds on these machines. Otherwise they are over the fewest machines, the nearest in the network
     first. effort: the work that all candidates after the first may take.
+    Where a search reaches its limits without a placement, others go on; SearchTimeoutError if there is none at all.
     """
     view = cluster.view(ClusterView)
     request = view.exact_request(job)
@@ -80,6 +82,8 @@ def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) ->
         return
     found = None if request.anti_affine else _machine_options(rule, request, view).best()
     if found is not None:
+        if isinstance(found[1].option.details, SearchTimeoutError):
+            raise _again(found[1].option.details)
         yield _numbered(view, *found)
         yield from islice(_on_machines(rule, request, view, effort), 1, None)
     elif not job.single_machine:
@@ -108,21 +112,34 @@ def why_not_now(job: JobGraph, cluster: Cluster) -> Refusal:
 
 
 def _machine_options(rule: SearchRule, request: JobRequest, view: ClusterView) -> MachineOptions:
-    limit = rule.decision_budget().left
-    nodes = None if limit is None else max(_LEAST_NODES, limit // view.classes.num_machines)
+    """Return the best option of each machine; where the search found none in time, a last one with the error."""
 
     def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
-        effort = Effort(WorkBudget(nodes))
-        return tuple(islice(_options(rule, request, machine_class, state, effort), 1))
+        effort = Effort(_machine_budget(rule, view))
+        try:
+            return tuple(islice(_options(rule, request, machine_class, state, effort), 1))
+        except SearchTimeoutError as error:
+            return (Option((math.inf,), (), 0.0, _again(error)),)
 
     def scores(_: MachineClass, option: Option) -> Mapping[str, float]:
-        placement: Placement = option.details
-        return placement.scores
+        found: Placement | SearchTimeoutError = option.details
+        return {} if isinstance(found, SearchTimeoutError) else found.scores
 
     def build() -> MachineOptions:
         return MachineOptions(view.conditions(sees_jobs=False), request.whole_job, evaluate, scores)
 
-    return view.table((rule, request), build)
+    return view.table((id(rule), request), build)  # `evaluate` holds the rule, which need not be hashable
+
+
+def _machine_budget(rule: SearchRule, view: ClusterView) -> WorkBudget:
+    """Return the limit on the nodes of the search for the best option of one machine."""
+    limit = rule.decision_budget().left
+    return WorkBudget(None if limit is None else max(_LEAST_NODES, limit // view.classes.num_machines))
+
+
+def _again(error: SearchTimeoutError) -> SearchTimeoutError:
+    """Return a copy of an error, which holds no frames."""
+    return SearchTimeoutError(str(error), error.partial)
 
 
 def _options(
@@ -137,22 +154,20 @@ def _options(
         order = rule.machine_order(job, placement, machine)
         if len(request.memory_limits) > 1:
             order = (max(machine_class.gpus[gpu].memory_gb or 0.0 for gpu in placement.gpus), *order)
-        yield Option(order, placement.gpus, 0.0, placement)
+        yield Option(order, placement.gpus, 0.0, placement).checked()
 
 
 def _on_machines(
     rule: SearchRule, request: JobRequest, view: ClusterView, effort: Effort
 ) -> Iterator[Placement]:
     """Yield every placement on one machine, best first; a machine is searched further once its best one is yielded."""
-    conditions = view.conditions(sees_jobs=False)
     entries: list[tuple[tuple[float, ...], int, int, Choice, Iterator[Option]]] = []
-    best = _machine_options(rule, request, view).ranked()
+    best = _in_time(_machine_options(rule, request, view).ranked(), effort)
     following = next(best, None)
     while entries or following:
         while following and (not entries or (following[1].option.order, following[0]) < entries[0][:2]):
             machine, choice = following
-            found = _options(rule, request, *conditions.of_machine(machine), effort)
-            others: Iterator[Option] = islice(found, 1, None)
+            others = _others(rule, request, view, machine, choice.option, effort)
             heapq.heappush(entries, (choice.option.order, machine, len(entries), choice, others))
             following = next(best, None)
         _, machine, number, choice, others = entries[0]
@@ -163,6 +178,29 @@ def _on_machines(
         else:
             choice = Choice(option, option.details.scores)
             heapq.heapreplace(entries, (option.order, machine, number, choice, others))
+
+
+def _in_time(ranked: Iterator[tuple[int, Choice]], effort: Effort) -> Iterator[tuple[int, Choice]]:
+    """Yield the machines on which the search found a placement; if there are others, `effort` is not complete."""
+    for machine, choice in ranked:
+        if isinstance(choice.option.details, SearchTimeoutError):
+            effort.complete = False
+        else:
+            yield machine, choice
+
+
+def _others(
+    rule: SearchRule, request: JobRequest, view: ClusterView, machine: int, first: Option, effort: Effort
+) -> Iterator[Option]:
+    """Yield the options on a machine other than its best one, `first`, with as much work as that took beforehand."""
+    effort.decision = _machine_budget(rule, view)
+    described = view.conditions(sees_jobs=False).of_machine(machine)
+    try:
+        for option in _options(rule, request, *described, effort):
+            if set(option.gpus) != set(first.gpus):
+                yield option
+    except SearchTimeoutError:  # of a search whose limit is a time
+        effort.complete = False
 
 
 def _numbered(view: ClusterView, machine: int, choice: Choice) -> Placement:
@@ -183,8 +221,13 @@ def _over_machines(
     limit = rule.decision_budget().left
     nodes = None if limit is None else max(_LEAST_NODES, limit // MAX_SPLITS)
 
+    late: list[SearchTimeoutError] = []
+
     def over(machines: Iterable[int]) -> Iterator[Placement]:
-        return islice(_over(rule, request, sorted(machines), view, Effort(WorkBudget(nodes))), 1)
+        try:
+            yield from islice(_over(rule, request, sorted(machines), view, Effort(WorkBudget(nodes))), 1)
+        except SearchTimeoutError as error:
+            late.append(error)
 
     used: set[int] = set()
     for most_memory_gb in request.memory_limits:
@@ -194,10 +237,13 @@ def _over_machines(
                 yield placement
                 effort.complete = False  # of each split, only the best set of GPUs is looked for
     offers = _offers(request, view)
-    if used or request.limits_machines:
-        return
-    if request.size <= sum(offer.usable.bit_count() for offer in offers) <= _MOST_GPUS:
-        yield from over(offer.machine for offer in offers)
+    room = 0 if used or request.limits_machines else sum(offer.usable.bit_count() for offer in offers)
+    if request.size <= room <= _MOST_GPUS:
+        for placement in over(offer.machine for offer in offers):
+            used |= {offer.machine for offer in offers}
+            yield placement
+    if late and not used:
+        raise late[0]
 
 
 def _offers(request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf) -> Offers:
@@ -252,8 +298,7 @@ def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources
     """Return a cluster of this topology in which the GPUs in `free` are free and all others drained."""
     cluster = Cluster(topology, hosts)
     for gpu in range(topology.num_gpus):
-        if gpu not in free:
-            cluster.drain(gpu)
+        (cluster.undrain if gpu in free else cluster.drain)(gpu)  # unhealthy GPUs start drained
     return cluster
 
 

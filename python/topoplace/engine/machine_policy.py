@@ -303,7 +303,7 @@ class MachinePolicy(ABC):
             return ()
         if self.max_tasks(request, state) < request.size:
             return ()
-        found = self._options_by_memory(request, machine_class, state, usable)
+        found = (one.checked() for one in self._options_by_memory(request, machine_class, state, usable))
         return sorted(found, key=lambda option: (option.order, sorted(option.gpus), option.gpus))
 
     def _options_by_memory(

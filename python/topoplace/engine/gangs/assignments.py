@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -150,12 +151,14 @@ def communication_range(rule: SplitRule, request: JobRequest, view: ClusterView)
 def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
     """Return an estimated range of the communication cost of a job that is split over an idle cluster.
 
-    The low end is the cost of the rule's first assignment. The high end charges every edge the distance from the first
+    The low end is the cost of the first assignment of the rule in which tasks that communicate have paths, or 0 if none
+    of the first 16 is one. The high end charges every edge the distance from the first
     machine to the farthest one.
     """
     classes, topology = view.classes, view.cluster.topology
-    gpus = next(_assigned(rule, request, view, idle_offers(rule.max_tasks, request, view)), None)
-    least = 0.0 if gpus is None else communication_cost(request.job, gpus, topology)
+    assigned = islice(_assigned(rule, request, view, idle_offers(rule.max_tasks, request, view)), MAX_SPLITS)
+    costs = (communication_cost(request.job, gpus, topology) for gpus in assigned)
+    least = next(filter(math.isfinite, costs), 0.0)
     firsts = [numbers[0] for numbers in classes.gpus_of]
     distances = (topology.distance(firsts[0], other) for other in firsts[1:])
     farthest = max((distance for distance in distances if distance < float("inf")), default=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._core import MachineConditions
@@ -68,10 +69,11 @@ class Conditions:
     def _described(self, condition: int) -> tuple[MachineClass, MachineState]:
         machine_class, free, jobs = self.native.describe(condition)
         neighbours: list[Neighbour] = []
-        bandwidth = 0.0
+        bandwidths: list[float] = []
         for number, num_gpus, sockets in jobs:
             kind = kind_of(number)
             size = kind.num_tasks or num_gpus
             neighbours.append(Neighbour(kind.profile, size, sockets))
-            bandwidth += kind.memory_bandwidth * num_gpus / size
+            bandwidths.append(kind.memory_bandwidth * num_gpus / size)
+        bandwidth = math.fsum(bandwidths)  # in any order: jobs are in that of their numbers
         return self._classes[machine_class], MachineState(free, tuple(sorted(neighbours)), bandwidth)

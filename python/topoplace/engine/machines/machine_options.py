@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from topoplace import _checks
 from topoplace._core import MachineRanking
 
 if TYPE_CHECKING:
@@ -29,6 +30,22 @@ class Option(NamedTuple):
     """The utility to the job; larger is better."""
     details: Any
     """Policy-specific data, later passed to `MachinePolicy.scores`."""
+
+    def checked(self) -> Option:
+        """Return the option with floats as sort key and utility, which is how machines are compared.
+
+        ValueError unless they are numbers that can be compared.
+        """
+        try:
+            order, utility = tuple(map(float, self.order)), float(self.utility)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{self._compared()}: {error}") from None
+        if math.isnan(utility) or any(map(math.isnan, order)):
+            raise ValueError(f"{self._compared()}: NaN cannot be compared")
+        return Option(order, self.gpus, utility, self.details)
+
+    def _compared(self) -> str:
+        return f"order = {_checks.shown(self.order)}, utility = {_checks.shown(self.utility)} of an option"
 
 
 Options = Sequence[Option]

@@ -1,0 +1,68 @@
+"""Policies of one search see the machines of a cluster as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import topoplace as tp
+from topoplace.engine.plan import QueuedJob
+from topoplace.errors import SearchTimeoutError
+
+
+@pytest.mark.parametrize("num_tasks", [4, 8])
+@pytest.mark.parametrize("name", [name for name in tp.policies.names() if "queue" not in name])
+def test_an_unhealthy_gpu_that_was_undrained_is_used(name: str, num_tasks: int) -> None:
+    machine = tp.machines.get("minsky")
+    broken = replace(
+        machine, gpus=tuple(replace(gpu, healthy=False) if gpu.index == 1 else gpu for gpu in machine.gpus)
+    )
+    cluster = tp.Cluster(tp.Topology.cluster(broken, count=2))
+    for gpu in cluster.drained_gpus():
+        cluster.undrain(gpu)
+    placement = tp.policies.get(name).place(tp.JobGraph.ring(num_tasks), cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == list(range(num_tasks))
+
+
+def sparse() -> tp.Topology:
+    """Return a machine of 30 GPUs with three links each, in which a search for a grid does not end in time."""
+    links = [(i, (i + 1) % 30, 25.0) for i in range(30)] + [(i, i + 15, 25.0) for i in range(15)]
+    return tp.Topology.from_links(30, links, 0.0)
+
+
+GRID = tp.JobGraph.mesh((4, 5))
+PLENTY = tp.Topology.from_links(20, [], 12.0)
+
+
+def test_a_search_that_ends_without_a_result_does_not_keep_the_job_from_other_machines() -> None:
+    policy = tp.policies.Preserve(max_nodes=2_000)
+    alone = tp.Cluster(tp.Topology.cluster(sparse(), count=2))
+    for _ in range(2):
+        with pytest.raises(SearchTimeoutError, match="no embedding found"):
+            policy.place(GRID, alone)
+    cluster = tp.Cluster(tp.Topology.cluster([sparse(), sparse(), PLENTY, PLENTY]))
+    placement = policy.place(GRID, cluster)
+    assert placement is not None
+    assert set(placement.gpus) == set(range(60, 80))
+    explained = policy.explain(GRID, cluster)
+    assert explained.candidates[0] == placement
+    assert not explained.complete
+    plan = policy.plan([QueuedJob("a", GRID), QueuedJob("b", GRID)], cluster, 0.0)
+    assert [job for job, _ in plan.start] == ["a", "b"]
+
+
+def test_an_explanation_has_as_much_work_for_each_machine_as_a_decision() -> None:
+    """All searches for the best placements of these machines together visit more nodes than one decision may."""
+    links = [(i, (i + step) % 24, 25.0) for i in range(24) for step in (1, 5)]
+    machine = tp.Topology.from_links(24, links, 0.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=20))
+    for number in range(20):
+        cluster.drain(24 * number + number)
+    policy = tp.policies.Preserve(max_nodes=1_000)
+    policy.num_ranking_nodes = 1_000_000
+    ring = tp.JobGraph.ring(12)
+    placement, explained = policy.place(ring, cluster), policy.explain(ring, cluster, top=60)
+    assert explained.candidates[0] == placement
+    assert len({frozenset(candidate.gpus) for candidate in explained.candidates}) == 60

@@ -1,0 +1,122 @@
+"""What the engine does with odd answers of a policy that somebody else wrote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import topoplace as tp
+from topoplace.engine.admission import GpuSet
+from topoplace.engine.gangs.offers import MachineOffer
+from topoplace.engine.gangs.splits import MachineSplit
+from topoplace.engine.machine_policy import Evaluation
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.machine_class import MachineClass, Mask, members
+from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.engine.machines.machine_options import Option
+from topoplace.engine.request import JobRequest
+from topoplace.policies import MachinePolicy, SearchPolicy
+
+PAIR = tp.JobGraph.ring(2)
+TOPOLOGY = tp.Topology.cluster(tp.machines.get("minsky"), count=3)
+
+
+class Lowest(SearchPolicy):
+    """Takes the lowest GPUs, and compares sets of them by the key for the lowest GPU on its machine."""
+
+    name = "lowest"
+
+    def __init__(self, *keys: Any) -> None:
+        self.keys = keys or ((),)
+
+    def best(
+        self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet = frozenset()
+    ) -> tp.Placement | None:
+        gpus = sorted([*required, *sorted(free - required)][: job.num_tasks])
+        return tp.Placement(tuple(gpus), topology=cluster.topology, job=job)
+
+    def order(self, job: tp.JobGraph, placement: tp.Placement) -> Any:
+        return self.keys[min(placement.gpus) % 4 % len(self.keys)]
+
+
+@dataclass
+class Options(Lowest):
+    """A policy that cannot be hashed, as a data class whose objects are equal if their fields are."""
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.keys = ((),)
+
+
+class Fixed(MachinePolicy):
+    """Offers the lowest GPUs with a fixed key and utility."""
+
+    name = "fixed"
+
+    def __init__(self, order: Any, utility: Any = 0.5) -> None:
+        self.order, self.utility = order, utility
+
+    def options(
+        self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
+    ) -> Iterator[Option]:
+        yield Option(self.order, tuple(members(free))[: request.size], self.utility, None)
+
+    def splits(
+        self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
+    ) -> Iterable[MachineSplit]:
+        return ()
+
+    def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
+        return None
+
+    def scores(self, details: Any) -> Mapping[str, float]:
+        return {"utility": 0.5}
+
+
+def running() -> tp.Cluster:
+    """Return a cluster whose machines are in three conditions."""
+    cluster = tp.Cluster(TOPOLOGY)
+    cluster.allocate("one", [1])
+    cluster.allocate("two", [4, 5])
+    return cluster
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ((2**53 + 1,), (2**53,), (2**53,), (2**53,)),  # not different as floats
+        ((math.inf,), (-math.inf,)),
+        ((1.0,), (1.0, 2.0), ()),
+    ],
+)
+def test_explain_begins_with_the_choice_of_place_and_names_no_gpus_twice(keys: tuple[Any, ...]) -> None:
+    policy, cluster = Lowest(*keys), running()
+    explained = policy.explain(PAIR, cluster, top=20)
+    placement = policy.place(PAIR, cluster)
+    assert placement is not None
+    assert explained.candidates[0].gpus == placement.gpus
+    assert len({candidate.gpus for candidate in explained.candidates}) == len(explained.candidates) == 10
+
+
+@pytest.mark.parametrize("order", [(math.nan,), (0.0, math.nan), ("a",), (10**400,), None])
+@pytest.mark.parametrize("make", [Lowest, Fixed])
+def test_a_key_that_cannot_be_compared_is_refused_by_name(order: Any, make: Any) -> None:
+    with pytest.raises(ValueError, match="order = "):
+        make(order).place(PAIR, running())
+
+
+@pytest.mark.parametrize("utility", [math.nan, None])
+def test_a_utility_that_cannot_be_compared_is_refused_by_name(utility: Any) -> None:
+    with pytest.raises(ValueError, match="utility = "):
+        Fixed((), utility).place(PAIR, running())
+
+
+def test_a_policy_need_not_be_hashable() -> None:
+    placement = Options(weight=2.0).place(PAIR, running())
+    assert placement is not None
+    assert placement.gpus == (0, 2)
