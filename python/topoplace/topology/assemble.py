@@ -53,6 +53,18 @@ def join(
     distances = _distances(parts)
     hosts, inner = _hosts(listed)
     chosen = _names(hosts, names, fabric)
+    levels = _levels(hosts, inner, fabric, racks)
+    notes = dict.fromkeys(
+        (*(fabric.notes if fabric else ()), *(note for part in parts for note in part.notes))
+    )
+    whole = Fabric(chosen, tuple(levels), name)
+    return ClusterTopology([host.machine for host in hosts], whole, network, name, tuple(notes), distances)
+
+
+def _levels(
+    hosts: Sequence[_Host], inner: Iterable[Level], fabric: Fabric | None, racks: Racks | None
+) -> list[Level]:
+    """Return the levels of the joined clusters, of the racks if wanted, and of `fabric`, innermost first."""
     levels = [
         replace(level, domains=tuple(host.domains.get(level.name) for host in hosts)) for level in inner
     ]
@@ -60,11 +72,7 @@ def join(
     if racks is not None:
         first = next((i for i, level in enumerate(levels) if level.kind is LinkKind.NETWORK), len(levels))
         levels.insert(first, _rack_level(racks, len(hosts)))
-    notes = dict.fromkeys(
-        (*(fabric.notes if fabric else ()), *(note for part in parts for note in part.notes))
-    )
-    whole = Fabric(chosen, tuple(levels), name)
-    return ClusterTopology([host.machine for host in hosts], whole, network, name, tuple(notes), distances)
+    return levels
 
 
 def _names_parts(fabric: Fabric, listed: Sequence[tuple[str, Topology]]) -> bool:
