@@ -7,36 +7,23 @@ of 1 to 8 GPUs, between which jobs start and end, and the time of a gang of 64 a
 from __future__ import annotations
 
 import random
+import runpy
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 import topoplace as tp
-from topoplace.policies import GpuSet, SearchPolicy
 
 MACHINES = 12_500
 GPUS = 8
 DECISIONS = 1_000
 FREE = 0.1
 GANGS = (64, 512)
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_policy.py"
 RINGS = [tp.JobGraph.ring(size) for size in range(1, GPUS + 1)]
-
-
-class HighestIds(SearchPolicy):
-    """A policy of somebody else, as in docs/policies.md."""
-
-    name = "highest-ids"
-
-    def best(
-        self, job: tp.JobGraph, cluster: tp.Cluster, free: GpuSet, required: GpuSet = frozenset()
-    ) -> tp.Placement | None:
-        others = sorted(free - required, reverse=True)[: job.num_tasks - len(required)]
-        return tp.Placement(tuple(sorted((*required, *others))), topology=cluster.topology, job=job)
-
-    def order(self, job: tp.JobGraph, placement: tp.Placement) -> tuple[float, ...]:
-        return tuple(sorted(-gpu for gpu in placement.gpus))
 
 
 class Cost(NamedTuple):
@@ -111,7 +98,8 @@ def gang(policy: tp.Policy, cluster: tp.Cluster, size: int) -> float:
 
 
 def policies() -> list[tp.Policy]:
-    return [*(tp.policies.get(name) for name in tp.policies.names()), HighestIds()]
+    of_others = runpy.run_path(str(EXAMPLE), run_name="example")["HighestIds"]
+    return [*(tp.policies.get(name) for name in tp.policies.names()), of_others()]
 
 
 @pytest.mark.parametrize("policy", policies(), ids=lambda policy: policy.name)
