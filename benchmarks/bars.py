@@ -25,6 +25,7 @@ import bench_sc17
 import bench_simulate
 import bench_topology
 import topoplace as tp
+from clusters import bench_decisions
 from instances.flow_instances import FAMILIES, LOADS
 from instances.partition_graphs import CLUSTERS, OTHERS
 from libraries import flow_libraries
@@ -112,6 +113,17 @@ def systems() -> Iterator[Bar]:
     )
     yield Bar("import topoplace, over a bare start", 100, package - bare, "ms")
     yield Bar("topoplace --help", 250, usage, "ms")
+
+
+def clusters() -> Iterator[Bar]:
+    for policy in bench_decisions.policies():
+        if policy.name in ("drmaestro", "g-queue", "r-queue"):
+            continue  # they compare columns of all machines
+        large = bench_decisions.cost(policy)
+        small = bench_decisions.cost(policy, machines=bench_decisions.MACHINES // 100)
+        yield Bar(f"{policy.name}, jobs of 1-8 GPUs on one of 12,500 machines: mean", 25, 1e6 * large.mean, "us")
+        yield Bar("... over that on 125 machines", 1.5, large.mean / small.mean, "x")
+        yield Bar("... the first decision", 100, 1e3 * large.first, "ms")
 
 
 def queues() -> Iterator[Bar]:
@@ -245,7 +257,8 @@ def capacity() -> Iterator[Bar]:
 
 
 def main() -> int:
-    groups = [placements, counts, partitions, mappings, flow_networks, capacity, systems, queues, topologies]
+    groups = [placements, counts, partitions, mappings, flow_networks, capacity, systems, clusters]
+    groups += [queues, topologies]
     groups += [peers, partition_peers, mapping_peers, flow_peers, flow_network_peers] * (
         "--peers" in sys.argv
     )

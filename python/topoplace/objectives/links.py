@@ -257,8 +257,8 @@ def link_scores(
 
 def _machine_of_all(gpus: Sequence[int], topology: Topology) -> tuple[Topology, Sequence[int]]:
     """Return the template of the one machine that all `gpus` are on, and their local numbers; else the arguments."""
-    machines: list[int] = topology.machine_of[list(gpus)].tolist()
-    if topology.fabric is None or len(set(machines)) != 1:
+    machines: list[int] = [] if topology.fabric is None else topology.machine_of[list(gpus)].tolist()
+    if len(set(machines)) != 1:
         return topology, gpus
     local = topology.local_index
     return topology.templates[topology.template_of[machines[0]]], [local[gpu] for gpu in gpus]
