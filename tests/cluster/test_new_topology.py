@@ -201,3 +201,9 @@ def test_a_new_machine_among_many_is_found_without_looking_at_every_gpu() -> Non
         patch.setattr(type(wider), "_gpu", counted)
         assert cluster.with_topology(wider).num_free == 804
     assert looked_at <= 8
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a", "c")])
+def test_machines_that_are_looked_at_one_by_one_stay_so(names: tuple[str, ...]) -> None:
+    cluster = tp.Cluster(topology("a", "b"), classes=False)
+    assert not cluster.with_topology(topology(*names)).classes

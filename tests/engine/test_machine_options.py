@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.machines.machine_class import MachineClasses
-from topoplace.engine.machines.machine_conditions import Conditions
+from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 from topoplace.engine.machines.machine_options import MachineOptions, Option
 from topoplace.topology.topology import Topology
 
@@ -63,3 +64,31 @@ def test_options_of_machines_that_change(
             for number, one in kept.ranked()
         ]
         assert ranked == everything
+
+
+class Data:
+    """The details of an option, of which the living ones can be counted."""
+
+
+def test_options_of_conditions_without_machines_are_not_kept_for_ever() -> None:
+    """A machine goes through its 1024 sets of free GPUs, and then through some of them again."""
+    cluster = Cluster(Topology.cluster(Topology.from_links(10, [], 12.0), count=2))
+    living = WeakSet[Data]()
+
+    def evaluate(_: object, state: MachineState) -> list[Option]:
+        data = Data()
+        living.add(data)
+        return [Option((float(state.free),), (0,), 0.0, data)]
+
+    def no_scores(_class: object, _option: Option) -> dict[str, float]:
+        return {}
+
+    conditions = Conditions(cluster, MachineClasses(cluster.topology), sees_jobs=False)
+    kept = MachineOptions(conditions, (-1, -1), evaluate, no_scores)
+    for free in (*range(1024), *range(100)):
+        for gpu in range(10):
+            (cluster.undrain if free >> gpu & 1 else cluster.drain)(gpu)
+        found = kept.best()
+        assert found is not None
+        assert (found[0], found[1].option.order) == (0, (float(free),))
+    assert len(living) < 400

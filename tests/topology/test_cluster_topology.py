@@ -390,3 +390,12 @@ def test_what_clusters_bring_along_stays() -> None:
     assert racked.link(0, 4).kind is LinkKind.NVSWITCH
     separate = Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])
     assert Topology.cluster(separate, 2).num_machines == 4
+
+
+def test_codes_of_domains_are_no_part_of_a_level_and_cannot_be_changed() -> None:
+    level, other = (Level("rack", ("a", None, "b", "a"), 25.0) for _ in range(2))
+    assert level.codes.tolist() == [0, -1, 1, 0]
+    assert level == other == pickle.loads(pickle.dumps(level))
+    assert hash(level) == hash(other)
+    with pytest.raises(ValueError, match="read-only"):
+        level.codes[0] = 1

@@ -271,7 +271,8 @@ class Cluster:
             for job_id in self._state.job_ids()
         }
         refuse_lost([job_id for job_id, placement in moved.items() if placement is None], topology)
-        cluster = Cluster(topology, kept_hosts(self._hosts, topology) if hosts is None else hosts)
+        known = kept_hosts(self._hosts, topology) if hosts is None else hosts
+        cluster = Cluster(topology, known, classes=self._classes)
         for gpu in topology.unhealthy_gpus:  # jobs may hold some
             cluster.undrain(gpu)
         for job_id, placement in moved.items():
@@ -287,6 +288,7 @@ class Cluster:
     def _repaired(self, topology: Topology) -> Cluster:
         """Return a copy on a topology with the same machines and GPUs, of which others may be healthy."""
         cluster = Cluster._with_state(topology, self._state.copy(), self._hosts.resources)
+        cluster._classes = self._classes
         for gpu in self._topology.unhealthy_gpus:
             cluster._state.undrain(gpu)
         for gpu in topology.unhealthy_gpus:

@@ -68,7 +68,8 @@ class SearchPolicy(ABC):
     """Base of policies that need only one method, `best`; it provides requirement checks, ranking and queueing.
 
     On a cluster of several machines that a fabric joins, `best` sees one machine after the other, or the machines that
-    share a job, as a cluster of their own: see `cluster_search`.
+    share a job, as a cluster of their own: see `cluster_search`. What it answers is kept for machines in equal
+    condition, so options of a policy must not change after its first decision.
 
     The queue is strictly first in, first out: no job starts before an older one. A job that can never run is rejected.
     """

@@ -80,10 +80,12 @@ class Level:
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
-        """(m,) a number for each machine's domain, in the order of their first machines; -1 for a machine in none."""
+        """(m,) a number for each machine's domain, in the order of their first machines; -1 if in none; read-only."""
         numbers: dict[str | None, int] = {None: -1}
         found = [numbers.setdefault(domain, len(numbers) - 1) for domain in self.domains]
-        return np.array(found, dtype=np.int64)
+        codes = np.array(found, dtype=np.int64)
+        codes.flags.writeable = False
+        return codes
 
     def __repr__(self) -> str:
         shown = [f"{key}={getattr(self, key)!r}" for key in ("gb_per_s", "oversubscription", "rail")]

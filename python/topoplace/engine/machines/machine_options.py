@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
+_MIN_KEPT = 256
+"""Conditions without machines whose options are kept, besides as many as have machines."""
 _FIRST_CONDITIONS = 8
 """Conditions among which an option of enough utility is looked for at first."""
 
@@ -88,6 +90,7 @@ class MachineOptions:
         self._by_order = MachineRanking(conditions.native)
         self._by_utility = MachineRanking(conditions.native)
         self._chosen: dict[int, Choice] = {}
+        self._most_kept = _MIN_KEPT
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
@@ -150,7 +153,16 @@ class MachineOptions:
         options = self._options.get(condition)
         if options is None:
             options = self._options[condition] = self._evaluate(*self._conditions.of(condition))
+            if len(self._options) > self._most_kept:
+                self._forget()
         return options
+
+    def _forget(self) -> None:
+        """Drop what is known of conditions without machines, except their places in the rankings."""
+        present = set(self._conditions.native.present())
+        self._options = {one: options for one, options in self._options.items() if one in present}
+        self._chosen = {one: choice for one, choice in self._chosen.items() if one in present}
+        self._most_kept = 2 * len(present) + _MIN_KEPT
 
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of every option of every machine: best first, ties by machine, then by option."""
