@@ -121,7 +121,9 @@ def clusters() -> Iterator[Bar]:
             continue  # they compare columns of all machines
         large = bench_decisions.cost(policy)
         small = bench_decisions.cost(policy, machines=bench_decisions.MACHINES // 100)
-        yield Bar(f"{policy.name}, jobs of 1-8 GPUs on one of 12,500 machines: mean", 25, 1e6 * large.mean, "us")
+        yield Bar(
+            f"{policy.name}, jobs of 1-8 GPUs on one of 12,500 machines: mean", 25, 1e6 * large.mean, "us"
+        )
         yield Bar("... over that on 125 machines", 1.5, large.mean / small.mean, "x")
         yield Bar("... the first decision", 100, 1e3 * large.first, "ms")
 

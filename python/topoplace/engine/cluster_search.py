@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,6 +27,7 @@ from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
+from topoplace.placement import Placement
 from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.placement import Placement, Refusal
+    from topoplace.placement import Refusal
     from topoplace.topology.topology import Topology
 
 _LEAST_NODES = 1 << 15
@@ -305,7 +305,7 @@ def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources
 def _moved(placement: Placement, numbers: Sequence[int], view: ClusterView) -> Placement:
     """Return a placement of a small cluster on the GPUs with these numbers of the whole cluster.
 
-    It is not called optimal, as the search has seen only some machines.
+    It is not called optimal, as the search has seen only some machines; host resources are added later.
     """
     gpus = tuple([numbers[gpu] for gpu in placement.gpus])
-    return replace(placement, gpus=gpus, topology=view.cluster.topology, optimal=False)
+    return Placement(gpus, topology=view.cluster.topology, scores=placement.scores, job=placement.job)
