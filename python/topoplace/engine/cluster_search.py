@@ -216,8 +216,13 @@ def _over_machines(
 ) -> Iterator[Placement]:
     """Yield placements over the fewest machines, the nearest first; later ones avoid the machines of earlier ones.
 
-    If the job has no placement there, try all machines together, provided that they are few enough to search.
+    If the job has no placement there, try all machines together, provided that they are few enough to search. An
+    anti-affine job, which needs as many machines anyway, gets the best placement of all if these are few enough.
     """
+    everywhere = _searched_whole(request, view)
+    if request.anti_affine and everywhere:
+        yield from _over(rule, request, everywhere, view, effort)
+        return
     limit = rule.decision_budget().left
     nodes = None if limit is None else max(_LEAST_NODES, limit // MAX_SPLITS)
 
@@ -236,14 +241,20 @@ def _over_machines(
                 used |= machines
                 yield placement
                 effort.complete = False  # of each split, only the best set of GPUs is looked for
-    offers = _offers(request, view)
-    room = 0 if used or request.limits_machines else sum(offer.usable.bit_count() for offer in offers)
-    if request.size <= room <= _MOST_GPUS:
-        for placement in over(offer.machine for offer in offers):
-            used |= {offer.machine for offer in offers}
-            yield placement
+    for placement in over(everywhere) if everywhere and not used else ():
+        used.update(everywhere)
+        yield placement
     if late and not used:
         raise late[0]
+
+
+def _searched_whole(request: JobRequest, view: ClusterView) -> list[int]:
+    """Return the machines with GPUs for the job if they are few enough to be searched together; else none."""
+    if request.limits_machines:
+        return []
+    offers = _offers(request, view)
+    machines: list[int] = offers.machines.tolist()
+    return machines if request.size <= int(offers.sizes.sum()) <= _MOST_GPUS else []
 
 
 def _offers(request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf) -> Offers:
