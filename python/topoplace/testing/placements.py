@@ -74,7 +74,7 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
         yield f"single_machine, but on machines {sorted(set(machines))}"
     if job.anti_affinity and len(set(machines)) < len(machines):
         yield f"anti_affinity, but on {machines}"
-    yield from _gang_faults(placement, job)
+    yield from gang_faults(placement.gpus, job, topology)
     if job.gpu_fraction < 1:
         yield f"gpu_fraction = {job.gpu_fraction:g}, but a placement gives whole GPUs: the policy must refuse it"
     if job.min_utility and "utility" not in placement.scores:
@@ -83,11 +83,10 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
         yield f"memory_bandwidth = {job.memory_bandwidth:g}, which no machine has"
 
 
-def _gang_faults(placement: Placement, job: JobGraph) -> Iterator[str]:
-    """Yield which requirements on the machines that share the job are not met."""
-    topology = placement.topology
+def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Iterator[str]:
+    """Yield which requirements of the job on the machines of these GPUs are not met; a preference is none."""
     locals_of: dict[int, list[int]] = {}
-    for gpu in placement.gpus:
+    for gpu in gpus:
         locals_of.setdefault(int(topology.machine_of[gpu]), []).append(topology.local_index[gpu])
     machines = sorted(locals_of)
     if len(machines) == 1:
@@ -100,7 +99,7 @@ def _gang_faults(placement: Placement, job: JobGraph) -> Iterator[str]:
         yield f"spread = {job.spread!r}, but on machines {machines} of {apart}"
     if len(machines) > (job.max_machines or len(machines)):
         yield f"max_machines = {job.max_machines}, but on machines {machines}"
-    if job.same_gpus and len({tuple(sorted(gpus)) for gpus in locals_of.values()}) > 1:
+    if job.same_gpus and len({tuple(sorted(its)) for its in locals_of.values()}) > 1:
         yield f"same_gpus, but GPUs {locals_of} by machine"
 
 

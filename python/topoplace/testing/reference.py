@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 from topoplace.cluster.host_shares import host_shares, needs_hosts
 from topoplace.cluster.hosts import HostAllocation
 from topoplace.engine.admission import suits_of
-from topoplace.engine.requirements import require_honoured
+from topoplace.engine.requirements import BY_LEVEL, require_honoured
 from topoplace.errors import AllocationError
 from topoplace.objectives.links import LinkTables, scores_of
 from topoplace.placement import Placement
+from topoplace.testing.placements import gang_faults
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -40,7 +41,7 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
 
     order: the sort key of a placement, such as `SearchPolicy.order`; by default the largest aggregated bandwidth.
     """
-    require_honoured(job, cluster, "reference_place")
+    require_honoured(job, cluster, "reference_place", BY_LEVEL - {"prefer"})
     if (number := num_orders(job, cluster)) > MOST_ORDERS:
         raise ValueError(f"{number} orders of GPUs to try; reference_place tries at most {MOST_ORDERS}")
     chosen, best = None, None
@@ -65,7 +66,8 @@ def gpu_sets(job: JobGraph, cluster: Cluster) -> Iterator[tuple[int, ...]]:
     for gpus in combinations(free, job.num_tasks):
         machines = len({int(topology.machine_of[gpu]) for gpu in gpus})
         apart = not job.anti_affinity or machines == len(gpus)
-        if apart and (machines == 1 or not job.single_machine) and topology.is_legal(gpus):
+        together = machines == 1 or not job.single_machine
+        if apart and together and topology.is_legal(gpus) and not any(gang_faults(gpus, job, topology)):
             yield gpus
 
 
