@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -139,3 +140,42 @@ def test_the_reason_names_the_domain_with_the_most_free_gpus() -> None:
             "no machines have 8 GPUs free within one rack; the most are 7 in 'rack1', on 2 of its 2"
             in refusal.reason
         )
+
+
+def test_machines_of_too_many_gpus_are_no_error() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-a100"), 600))
+    job = tp.JobGraph.independent(600).with_(anti_affinity=True)
+    assert tp.policies.get("mapa-greedy").place(job, cluster) is None
+    refusal = tp.policies.get("mapa-greedy").explain(job, cluster).refusal
+    assert refusal is not None
+    assert "its machines have 4800 GPUs, and this policy searches at most 4096 at once" in refusal.reason
+
+
+@pytest.mark.parametrize("name", ["fcfs", "mapa-greedy"])
+def test_a_gang_whose_cpus_no_machine_has_is_refused_for_ever(name: str) -> None:
+    small, large = tp.HostResources(8, 64.0), tp.HostResources(128, 1024.0)
+    racks = tp.Topology.cluster(tp.machines.get("dgx-a100"), fabric=RACKS)
+    cluster = tp.Cluster(racks, [small, small, large, large])
+    refusal = (
+        tp.policies.get(name).explain(tp.JobGraph.ring(16).with_(spread="rack", cpus=128), cluster).refusal
+    )
+    assert refusal is not None
+    assert refusal.permanent
+    assert "128 CPUs" in refusal.reason
+
+
+def test_partitions_are_no_reason_to_refuse_a_gang_for_ever() -> None:
+    plain = tp.Topology.from_links(2, [], 12.0)
+    parted = replace(tp.Topology.from_links(4, [], 12.0), partitions=((0, 1), (2, 3), (0, 1, 2, 3)))
+    cluster = tp.Cluster(tp.Topology.cluster([plain, parted], fabric=tp.Fabric.regular(2, {"rack": 2})))
+    job = tp.JobGraph.ring(3)
+    assert tp.policies.get("topo-aware").place(job, cluster) is not None
+    refusal = tp.policies.get("topo-aware").explain(job.with_(max_machines=2), cluster).refusal
+    assert refusal is None or not refusal.permanent
+
+
+def test_a_level_of_rails_is_refused_as_such() -> None:
+    rails = Fabric(numbered("machine", 2), (Level("rails", ("a", "a"), 50.0, rail=True),))
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), fabric=rails))
+    with pytest.raises(ValueError, match="within = 'rails' cannot be honoured: it is a level of rails"):
+        tp.policies.get("fcfs").place(tp.JobGraph.ring(2).with_(within="rails"), cluster)

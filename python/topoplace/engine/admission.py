@@ -195,14 +195,14 @@ def why_never(job: JobGraph, topology: Topology, hosts: Hosts | None = None) -> 
     every_gpu = range(topology.num_gpus)
     most = _most(job, topology, every_gpu)
     if most < job.num_tasks:
-        return never(f"{_needs(job)}, the topology has {most}")
+        return never(f"{needs_of(job)}, the topology has {most}")
     if hosts is None or (limits := tasks_per_machine(job, hosts, idle=True)) is None:
         return None
     most = _most(job, topology, every_gpu, limits)
     if most < job.num_tasks:
-        return never(f"{_needs(job, hosts=True)}, the cluster has {most}")
+        return never(f"{needs_of(job, hosts=True)}, the cluster has {most}")
     if (cpus := int(hosts.capacity[limits > 0, 0].sum())) < (job.cpus or 0):
-        return never(f"{_needs(job, hosts=True)}, the machines that serve it have {cpus} CPUs")
+        return never(f"{needs_of(job, hosts=True)}, the machines that serve it have {cpus} CPUs")
     return None
 
 
@@ -253,7 +253,7 @@ def why_not_now(
     hosted = _most_free(job, cluster) if gpus_local else job.num_tasks
     most = _most(job, cluster.topology, cluster.free_gpus())
     if min(most, hosted) < job.num_tasks:
-        needs, found = _needs(job, hosts=most >= job.num_tasks), min(most, hosted)
+        needs, found = needs_of(job, hosts=most >= job.num_tasks), min(most, hosted)
         return Refusal(f"cannot start now: {needs}, {found} {'is' if found == 1 else 'are'} free")
     links = f"no {job.num_tasks} of the {most} free GPUs have links for every edge of the job"
     return Refusal(f"cannot start now: {lack or links}")
@@ -275,7 +275,8 @@ def _most(job: JobGraph, topology: Topology, gpus: Sequence[int], limits: Limits
     return min(job.num_tasks, len(whole) + largest_union(_by_size(parts, topology), job.num_tasks))
 
 
-def _needs(job: JobGraph, *, hosts: bool = False) -> str:
+def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
+    """Return what a job needs, for messages; with `hosts`, also its CPUs and host memory if it needs some."""
     models = " or ".join(job.gpu_models)
     wishes = [f" {models}" if models else "", " GPU" if job.num_tasks == 1 else " GPUs"]
     if job.gpu_memory_gb:

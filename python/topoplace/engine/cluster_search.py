@@ -102,10 +102,22 @@ def why_never(job: JobGraph, cluster: Cluster) -> Refusal | None:
 
 def why_not_now(job: JobGraph, cluster: Cluster) -> Refusal:
     """Return why a job, which could run on an idle cluster, cannot start now."""
-    view = cluster.view(ClusterView) if is_split(cluster.topology) else None
-    request = view and view.request(job)
-    lack = rules.why_not_now(request, view, _offers(request, view)) if view and request else None
+    if not is_split(cluster.topology):
+        return admission.why_not_now(job, cluster)
+    view = cluster.view(ClusterView)
+    request = view.request(job)
+    offers = _offers(request, view)
+    lack = rules.why_not_now(request, view, offers) or _too_large(request, offers, view)
     return admission.why_not_now(job, cluster, lack)
+
+
+def _too_large(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
+    """Return that the fewest machines for the job have too many GPUs to be searched, if that is so."""
+    split = next(nearest(offers, request.size, None, anti_affine=request.anti_affine), ())
+    gpus = sum(len(view.classes.gpus_of[machine]) for machine, _ in split)
+    if gpus <= MAX_SEARCHED_GPUS:
+        return None
+    return f"its machines have {gpus} GPUs, and this policy searches at most {MAX_SEARCHED_GPUS} at once"
 
 
 # ---- one machine ---------------------------------------------------------------------------------------------
@@ -289,10 +301,7 @@ def _over(
     cluster = view.cluster
     numbers = [gpu for machine in machines for gpu in view.classes.gpus_of[machine]]
     if len(numbers) > MAX_SEARCHED_GPUS:
-        raise ValueError(
-            f"the job needs machines with {len(numbers)} GPUs, more than this policy searches at once "
-            f"(at most {MAX_SEARCHED_GPUS})"
-        )
+        return  # `why_not_now` says so
     assert isinstance(cluster.topology, ClusterTopology)
     free, _ = cluster.occupants(numbers)
     chosen = set(free)

@@ -60,7 +60,7 @@ def require_honoured(
 
 def _refusal(job: JobGraph, name: str, lack: str) -> Refusal:
     value = getattr(job, name)
-    shown = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
+    shown = f"{value:g}" if isinstance(value, float) else repr(value)
     return Refusal(f"{name} = {shown} cannot be honoured: {lack}", permanent=True)
 
 
@@ -70,6 +70,8 @@ def _no_level(name: str, cluster: Cluster) -> str | None:
     names = [level.name for level in fabric.levels if not level.rail] if fabric else []
     if name in names:
         return None
+    if fabric and any(level.name == name for level in fabric.levels):
+        return "it is a level of rails, whose domains are not machines"
     return (
         f"the levels of the fabric are {', '.join(map(repr, names))}" if names else "the fabric has no levels"
     )

@@ -164,11 +164,14 @@ def offers_of(
     return _offers(max_tasks_of, request, states, places[kind_of], most_memory_gb, hosted)
 
 
-def idle_offers(max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView) -> Offers:
-    """Return what the machines would offer if the cluster were idle; CPUs and memory do not limit these offers."""
+def idle_offers(
+    max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView, *, hosted: bool = False
+) -> Offers:
+    """Return what the machines would offer if the cluster were idle. hosted: limit offers by CPUs and memory."""
     classes = view.classes
     states = [(one, MachineState(one.healthy, (), 0.0)) for one in classes.classes]
-    return _offers(max_tasks_of, request, states, np.array(classes.class_of, dtype=np.int64))
+    limits = tasks_per_machine(request.job, view.cluster.hosts, idle=True) if hosted else None
+    return _offers(max_tasks_of, request, states, np.array(classes.class_of, dtype=np.int64), hosted=limits)
 
 
 def _offers(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from topoplace.engine.admission import never
+from topoplace.engine.admission import needs_of, never
 from topoplace.engine.gangs.offers import Offers, idle_offers
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, nearest
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
@@ -61,20 +61,20 @@ def allowed_splits(
 def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
     """Return why no choice of machines meets the job's requirements on them, even if the cluster is idle, else None.
 
-    CPUs and memory are not looked at.
+    None also where GPUs come in fixed partitions, of which not all unions are tried.
     """
     job = request.job
     if not request.limits_machines or request.classes_that_fit:
         return None
-    offers = idle_offers(max_tasks_of, request, view)
+    offers = idle_offers(max_tasks_of, request, view, hosted=True)
     fabric = view.cluster.topology.fabric
 
     def splits_of(some: Offers) -> Iterator[MachineSplit]:
         return nearest(some, request.size, fabric, anti_affine=request.anti_affine)
 
-    if next(allowed_splits(request, offers, view, splits_of), None) is not None:
+    if not offers.is_simple or next(allowed_splits(request, offers, view, splits_of), None) is not None:
         return None
-    return never(f"needs {job.num_tasks} GPUs {_wishes(request)}, the idle cluster has no such machines")
+    return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
 
 def why_not_now(request: JobRequest, view: ClusterView, offers: Offers) -> str | None:
@@ -89,7 +89,7 @@ def why_not_now(request: JobRequest, view: ClusterView, offers: Offers) -> str |
         level = _level(view.cluster.topology.fabric, request.job.within)
         inside = level.codes[offers.machines]
         rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
-        if rooms.size:
+        if rooms.size and rooms.max() < request.size:
             best = int(rooms.argmax())
             name = level.domains[int(np.argmax(level.codes == best))]
             count, total = int((inside == best).sum()), int((level.codes == best).sum())
@@ -101,7 +101,9 @@ def _wishes(request: JobRequest) -> str:
     job = request.job
     wishes = [f"within one {job.within}"] if job.within else []
     wishes += [f"on machines of different {job.spread}"] if job.spread else []
-    wishes += [f"on at most {job.max_machines} machines"] if job.max_machines else []
+    wishes += (
+        [f"on at most {job.max_machines} machine{'s' * (job.max_machines > 1)}"] if job.max_machines else []
+    )
     wishes += ["with the same local numbers on each machine"] if job.same_gpus else []
     return ", ".join(wishes)
 
