@@ -288,7 +288,7 @@ def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
     if hosts:
         beside = [f"{job.cpus} CPUs"] if job.cpus else []
         beside += [f"{job.memory_gb:g} GB of host memory"] if job.memory_gb else []
-        wishes.append(f" with {' and '.join(beside)} beside them")
+        wishes.append(f" with {' and '.join(beside)} beside them" if beside else "")
     return f"needs {job.num_tasks}{''.join(wishes)}"
 
 
