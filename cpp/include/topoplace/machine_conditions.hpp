@@ -70,7 +70,7 @@ class MachineConditions {
     // Looks at the changes of the state since the last call; what follows is as of then.
     void refresh();
 
-    // Conditions are numbered from 0. `generation` rises where all numbers are given anew.
+    // Conditions are numbered from 0. `generation` increases when all are renumbered.
     std::uint64_t generation() const { return generation_; }
     std::int32_t num_conditions() const { return static_cast<std::int32_t>(conditions_.size()); }
     const Condition& condition(std::int32_t number) const {

@@ -18,7 +18,7 @@ constexpr std::int32_t kWordBits = 64;
 std::size_t word_of(std::int32_t gpu) { return index(gpu / kWordBits); }
 std::uint64_t bit_of(std::int32_t gpu) { return std::uint64_t{1} << (gpu % kWordBits); }
 
-// Whoever missed as many changes reads the whole state as quickly.
+// After more changes than this, reading the whole state is as quick as reading the log.
 std::size_t changes_kept(std::int32_t num_gpus) {
     return 1024 + 4 * static_cast<std::size_t>(std::max(num_gpus, 0));
 }

@@ -13,7 +13,7 @@ namespace topoplace {
 namespace {
 
 constexpr std::int32_t kWordBits = 64;
-constexpr std::int32_t kMaxUnusedConditions = 1 << 16;  // before all of them are numbered anew
+constexpr std::int32_t kMaxUnusedConditions = 1 << 16;  // more than these: renumber all
 
 MachineConditions::Words empty_set(std::int32_t size) {
     return MachineConditions::Words(index(size + kWordBits - 1) / kWordBits);

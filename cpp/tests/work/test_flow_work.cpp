@@ -192,7 +192,7 @@ TEST(a_scheduling_graph_is_searched_as_far_as_a_change_travels) {
     }
 }
 
-// So many at once that the prices of all places are moved together.
+// Enough at once for the prices of all places to be moved together.
 TEST(prices_are_levelled_where_many_tasks_come_and_go) {
     Scheduler scheduler(5, 20, 3);
     scheduler.submit(500);

@@ -253,7 +253,7 @@ class Cluster:
         default, machines keep their resources.
 
         If machines and GPUs keep their numbers, as after a repair, and there are no partitions, the state is copied as
-        a whole. Otherwise every job is allocated anew, because numbers change with the machines; GPUs are compared one
+        a whole. Otherwise every job is allocated again, because numbers change with the machines; GPUs are compared one
         by one only on machines that changed. With 100,000 GPUs and 10,000 jobs, this takes 0.07 CPU-seconds after a
         repair, and 0.3 if a machine is added or removed.
 

@@ -20,8 +20,8 @@ from topoplace.engine.admission import MAX_SEARCHED_GPUS
 from topoplace.engine.effort import Effort
 from topoplace.engine.gangs import rules
 from topoplace.engine.gangs.offers import Offers, offers_of
-from topoplace.engine.gangs.rules import allowed_splits
-from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, nearest
+from topoplace.engine.gangs.rules import allowed_splits, nearest_of
+from topoplace.engine.gangs.splits import MAX_SPLITS, nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 _LEAST_NODES = 1 << 15
 """Nodes that a search on one machine, or for one split, may visit, however many there are."""
-
-
 _MOST_GPUS = 512
 """Most GPUs that are searched together if the job has no embedding in those of any split."""
 
@@ -279,16 +277,11 @@ def _all_tasks(request: JobRequest, _: MachineState) -> int:
 
 def _disjoint(request: JobRequest, offers: Offers, view: ClusterView, used: set[int]) -> Iterator[set[int]]:
     """Yield the machines of splits, the nearest first, none of which is in `used`; the caller adds what it uses."""
-    fabric = view.cluster.topology.fabric
-
-    def splits_of(some: Offers) -> Iterator[MachineSplit]:
-        return nearest(some, request.size, fabric, anti_affine=request.anti_affine)
-
-    found = -1
+    rule, found = nearest_of(request, view), -1
     while found < len(used):
         found = len(used)
         unused = offers.at(np.flatnonzero(~np.isin(offers.machines, list(used))))
-        for split in islice(allowed_splits(request, unused, view, splits_of), MAX_SPLITS):
+        for split in islice(allowed_splits(request, unused, view, rule), MAX_SPLITS):
             machines = {machine for machine, _ in split}
             if machines.isdisjoint(used):
                 yield machines

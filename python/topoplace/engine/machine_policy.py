@@ -24,8 +24,7 @@ from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
-from topoplace.placement import Placement, Refusal
-from topoplace.scores import Scores
+from topoplace.placement import Placement, Refusal, Scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The present state of each machine of a cluster, updated incrementally: only machines that changed are read again."""
+"""What policies derive from a cluster: requests, conditions of machines, columns and tables, all kept up to date."""
 
 from __future__ import annotations
 

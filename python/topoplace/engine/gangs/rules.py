@@ -30,6 +30,12 @@ _MAX_SUBSETS: Final = 1 << 12
 """Of a machine with more subsets of that size, only the lowest GPUs are tried."""
 
 
+def nearest_of(request: JobRequest, view: ClusterView) -> Splits:
+    """Return the rule that splits the job over the fewest machines, the nearest first; see `nearest`."""
+    fabric = view.cluster.topology.fabric
+    return lambda offers: nearest(offers, request.size, fabric, anti_affine=request.anti_affine)
+
+
 def allowed_splits(
     request: JobRequest, offers: Offers, view: ClusterView, splits_of: Splits
 ) -> Iterator[MachineSplit]:
@@ -48,7 +54,7 @@ def allowed_splits(
         ranked: list[tuple[tuple[int, int, int], MachineSplit]] = []
         for inside in _domains(offers, [_level(fabric, name) for name in levels if name], request):
             room = int(inside.sizes.sum())
-            split = next(_splits_inside(request, inside, fabric, splits_of), None)
+            split = next(_splits_inside(request, inside, view, splits_of), None)
             if split is not None:
                 ranked.append(((len(split), room, split[0][0]), split))
         for _, split in sorted(ranked):
@@ -67,12 +73,8 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     if not request.limits_machines or request.classes_that_fit:
         return None
     offers = idle_offers(max_tasks_of, request, view, hosted=True)
-    fabric = view.cluster.topology.fabric
-
-    def splits_of(some: Offers) -> Iterator[MachineSplit]:
-        return nearest(some, request.size, fabric, anti_affine=request.anti_affine)
-
-    if not offers.is_simple or next(allowed_splits(request, offers, view, splits_of), None) is not None:
+    found = allowed_splits(request, offers, view, nearest_of(request, view))
+    if not offers.is_simple or next(found, None) is not None:
         return None
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
@@ -133,16 +135,15 @@ def _domains(offers: Offers, levels: Sequence[Level], request: JobRequest) -> It
 
 
 def _splits_inside(
-    request: JobRequest, offers: Offers, fabric: Fabric | None, splits_of: Splits
+    request: JobRequest, offers: Offers, view: ClusterView, splits_of: Splits
 ) -> Iterator[MachineSplit]:
     """Yield the splits over these offers that meet all requirements but `within`, those of the policy's rule first."""
     job = request.job
     most = job.max_machines or len(offers)
     for some in _same_gpus(offers, request, most) if job.same_gpus else (offers,):
         if job.spread:
-            some = _one_per_domain(some, _level(fabric, job.spread))
-        fewest = nearest(some, request.size, fabric, anti_affine=request.anti_affine)
-        for splits in (splits_of(some), fewest):
+            some = _one_per_domain(some, _level(view.cluster.topology.fabric, job.spread))
+        for splits in (splits_of(some), nearest_of(request, view)(some)):
             yield from (split for split in islice(splits, MAX_SPLITS) if len(split) <= most)
 
 
