@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import topoplace as tp
 from topoplace.engine.free_resources import FreeResources
+
+import topoplace as tp
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.kernels import WorkBudget
 from topoplace.policies import Baseline, Greedy, Preserve, RQueue, TopoAware

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from topoplace.engine.free_resources import FreeColumns
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 from topoplace.engine.memo import Memo
@@ -44,15 +43,12 @@ class ClusterView:
         self.cluster = cluster
         self._conditions: dict[tuple[bool, bool], Conditions] = {}
         self._listeners: dict[Hashable, ChangeListener] = {}
-        self._columns: FreeColumns | None = None
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Mark `gpus` as changed in the columns, and notify the listeners."""
-        if self._columns is not None:
-            self._columns.stale.update(gpus)
+        """Notify the listeners that `gpus` have changed."""
         for listener in self._listeners.values():
             listener.changed(gpus)
 
@@ -114,13 +110,6 @@ class ClusterView:
         return pools
 
     # ---- tables --------------------------------------------------------------------------------------------
-
-    @property
-    def columns(self) -> FreeColumns:
-        """The free resources of the cluster as numpy columns, kept up to date."""
-        if self._columns is None:
-            self._columns = FreeColumns(self.cluster)
-        return self._columns
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
         """Return the object that `build` made on first use; it is cached under `key`.

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
-from topoplace.engine.memo import Memo
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
-_MAX_CHOICES = 1 << 12
-"""Maximum number of conditions whose best choice is kept."""
 _FIRST_CONDITIONS = 8
 """Conditions among which an option of enough utility is looked for at first."""
 
@@ -85,10 +82,9 @@ class MachineOptions:
         self._conditions = conditions
         self._needs = needs
         self._scores = scores
-        self._options = ConditionTable(conditions, evaluate)
-        self._by_order = RankedMachines(self._options, _first_order)
-        self._by_utility = RankedMachines(self._options, _best_utility)
-        self._chosen: Memo[int, Choice] = Memo(_MAX_CHOICES)
+        self._table = ConditionTable(conditions, lambda one, state: _Answer(evaluate(one, state)))
+        self._by_order = RankedMachines(self._table, _first_order)
+        self._by_utility = RankedMachines(self._table, _best_utility)
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
@@ -98,17 +94,16 @@ class MachineOptions:
         machine, condition = self._by_order.now().best(*self._needs)
         if machine < 0:
             return None
-        options = self._options.of(condition)
-        if options[0].utility < least_utility:
+        answer = self._table.of(condition)
+        if answer.options[0].utility < least_utility:
             return self._best_above(least_utility)
-        known = self._chosen.get(condition)
-        if known is None or known.option is not options[0]:
-            known = self._chosen[condition] = self._choice(condition, options[0])
-        return machine, known
+        if answer.first is None:
+            answer.first = self._choice(condition, answer.options[0])
+        return machine, answer.first
 
     def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
         machine, condition = self._by_utility.now().best(*self._needs)
-        if machine < 0 or max(option.utility for option in self._options.of(condition)) < least_utility:
+        if machine < 0 or max(option.utility for option in self._table.of(condition).options) < least_utility:
             return None
         count, by_order = _FIRST_CONDITIONS, self._by_order.now()
         while True:
@@ -128,7 +123,7 @@ class MachineOptions:
         """
         found: tuple[tuple[float, ...], int, int, Option] | None = None
         for machine, condition in entries:
-            options = self._options.of(condition)
+            options = self._table.of(condition).options
             if found is not None and options[0].order > found[0]:
                 return found, True
             good = next((option for option in options if option.utility >= least_utility), None)
@@ -141,7 +136,7 @@ class MachineOptions:
         entries = [
             (option.order, condition, number, option)
             for condition in self._conditions.native.present()
-            for number, option in enumerate(self._options.of(condition))
+            for number, option in enumerate(self._table.of(condition).options)
         ]
         entries.sort(key=lambda entry: entry[0])
         for _, group in groupby(entries, key=lambda entry: entry[0]):
@@ -161,9 +156,19 @@ class MachineOptions:
         return Choice(option, self._scores(machine_class, option))
 
 
-def _first_order(options: Options) -> tuple[float, ...] | None:
-    return options[0].order if options else None
+class _Answer:
+    """The options of a condition, best first, and the choice of the first one once it was made."""
+
+    __slots__ = ("first", "options")
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.first: Choice | None = None
 
 
-def _best_utility(options: Options) -> tuple[float, ...] | None:
-    return (-max(option.utility for option in options),) if options else None
+def _first_order(answer: _Answer) -> tuple[float, ...] | None:
+    return answer.options[0].order if answer.options else None
+
+
+def _best_utility(answer: _Answer) -> tuple[float, ...] | None:
+    return (-max(option.utility for option in answer.options),) if answer.options else None

@@ -19,10 +19,10 @@ from topoplace.policies.drmaestro.costs import LOCAL, Costs, Prices
 from topoplace.policies.drmaestro.phases import WAITS, Builder
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources
     from topoplace.engine.plan import QueuedJob
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
+    from topoplace.policies.drmaestro.free_resources import FreeResources
     from topoplace.policies.drmaestro.network import NetworkLoad
     from topoplace.topology.topology import Topology
 
@@ -348,9 +348,7 @@ class Decision:
         self._use(job, sent, remote=bool(remote))
         scores = {
             **link_scores(job.entry.job.edges, job.gpus, self.topology),
-            "network_load": load,
-            "network_slowdown": slowdown,
-            "goal_utility": float(self.costs.utility(np.array([slowdown]))[0]),
+            **self.costs.scores(load, slowdown),
         }
         return Placement(
             tuple(job.gpus),
@@ -414,10 +412,10 @@ def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -
             break
         first = machine * len(needs.suits)
         suitable = [free.lowest(first + int(make), count) for make in np.flatnonzero(needs.suits)]
-        rank = needs.memory_rank[free.columns.make_of]
-        found += sorted((gpu for gpus in suitable for gpu in gpus), key=lambda gpu: (rank[gpu], gpu))[
-            : count - len(found)
-        ]
+        rank, make_of = needs.memory_rank, free.columns.make_of
+        found += sorted(
+            (gpu for gpus in suitable for gpu in gpus), key=lambda gpu: (rank[make_of[gpu]], gpu)
+        )[: count - len(found)]
     return found
 
 
