@@ -124,10 +124,8 @@ class Placement:
         if len(set(gpus)) != len(gpus):
             twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
             raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
-        if gpus is not self.gpus:
-            object.__setattr__(self, "gpus", gpus)
-        if type(self.scores) is not Scores:
-            object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
+        object.__setattr__(self, "gpus", gpus)
+        object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
         _checks.flag(self.optimal, "optimal", AllocationError)
         if self.job is not None and type(self.job) is not JobGraph:
             _checks.instance(self.job, JobGraph, "job", AllocationError)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from topoplace.engine.free_resources import FreeResources
-
 import topoplace as tp
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.kernels import WorkBudget
 from topoplace.policies import Baseline, Greedy, Preserve, RQueue, TopoAware
@@ -227,14 +226,18 @@ class StatesOldCosts(TopoAware):
 
 
 class HidesRemoteGpus(RQueue):
-    def find(self, job: Job, needs: NodeNeeds, free: FreeResources) -> tp.Placement | None:
-        placement = super().find(job, needs, free)
+    def search(
+        self, job: Job, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = frozenset()
+    ) -> tp.Placement | None:
+        placement = super().search(job, needs, view, avoid)
         return placement and replace(placement, remote=(), scores={})
 
 
 class SharesDoNotAddUp(RQueue):
-    def find(self, job: Job, needs: NodeNeeds, free: FreeResources) -> tp.Placement | None:
-        placement = super().find(job, needs, free)
+    def search(
+        self, job: Job, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = frozenset()
+    ) -> tp.Placement | None:
+        placement = super().search(job, needs, view, avoid)
         return placement and replace(placement, hosts=tuple(replace(one, cpus=1) for one in placement.hosts))
 
 
