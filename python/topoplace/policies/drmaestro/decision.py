@@ -424,17 +424,26 @@ def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> 
 
     A task prefers a GPU on its process's machine, then one in its pool, and else takes any GPU that is left.
     """
-    rest = sorted(gpus)
     own, pool = free.columns.machine_list, free.pool_of
+    of_machine, of_pool = dict[int, list[int]](), dict[int, list[int]]()
+    for gpu in sorted(gpus, reverse=True):  # so that `pop` takes the lowest one
+        of_machine.setdefault(own[gpu], []).append(gpu)
+        of_pool.setdefault(int(pool[own[gpu]]), []).append(gpu)
+    rest = set(gpus)
+
+    def taken(stack: list[int]) -> int | None:
+        while stack:
+            if (gpu := stack.pop()) in rest:
+                rest.remove(gpu)
+                return gpu
+        return None
+
     chosen: list[int | None] = []
     for task in range(len(gpus)):
         host = job.host_of(task)
-        near = [gpu for gpu in rest if pool[own[gpu]] == pool[host]]
-        first = min(near, key=lambda gpu: (own[gpu] != host, gpu), default=None)
-        if first is not None:
-            rest.remove(first)
-        chosen.append(first)
-    left = iter(rest)
+        gpu = taken(of_machine.get(host, []))
+        chosen.append(taken(of_pool.get(int(pool[host]), [])) if gpu is None else gpu)
+    left = iter(sorted(rest))
     return [next(left) if gpu is None else gpu for gpu in chosen]
 
 
