@@ -33,7 +33,7 @@ namespace {
 
 using Lists = std::vector<std::vector<std::int32_t>>;
 using Described =
-    std::tuple<std::int32_t, py::int_, std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>>>;
+    std::tuple<std::int32_t, py::int_, std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>>, bool>;
 
 py::int_ as_int(const MachineConditions::Words& words) {
     if (words.size() == 1) return py::int_(words[0]);
@@ -45,10 +45,10 @@ py::int_ as_int(const MachineConditions::Words& words) {
 
 std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of,
                                         std::vector<std::int32_t> template_of, Lists socket_of,
-                                        bool sees_jobs, bool shared) {
+                                        bool sees_jobs, bool shared, bool sees_use) {
     MachineLayout layout{std::move(gpus_of), std::move(template_of), std::move(socket_of)};
     return std::make_unique<MachineConditions>(state, std::move(layout),
-                                               Sight{.jobs = sees_jobs, .machine = !shared});
+                                               Sight{.jobs = sees_jobs, .use = sees_use, .machine = !shared});
 }
 
 std::int32_t condition_of(MachineConditions& conditions, std::int32_t machine) {
@@ -76,7 +76,7 @@ Described describe(const MachineConditions& conditions, std::int32_t number) {
     const MachineConditions::Condition& condition = conditions.condition(known(conditions, number));
     std::vector<std::tuple<std::int64_t, std::int64_t, py::int_>> jobs;
     for (const auto& job : condition.jobs) jobs.emplace_back(job.kind, job.num_gpus, as_int(job.sockets));
-    return {condition.machine_template, as_int(condition.free), std::move(jobs)};
+    return {condition.machine_template, as_int(condition.free), std::move(jobs), condition.is_used};
 }
 
 std::vector<std::int32_t> machines(const MachineConditions& conditions, std::int32_t number,
@@ -97,18 +97,28 @@ std::vector<std::int32_t> present(MachineConditions& conditions) {
     return numbers;
 }
 
+std::vector<std::pair<std::int32_t, std::int32_t>> pairs(const std::vector<MachineRanking::Ranked>& ranked) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> found;
+    found.reserve(ranked.size());
+    for (const auto& one : ranked) found.emplace_back(one.machine, one.condition);
+    return found;
+}
+
 std::pair<std::int32_t, std::int32_t> best(const MachineRanking& ranking, std::int64_t cpus,
                                            std::int64_t megabytes) {
     const MachineRanking::Ranked found = ranking.best({cpus, megabytes});
     return {found.machine, found.condition};
 }
 
+std::vector<std::pair<std::int32_t, std::int32_t>> in_order(const MachineRanking& ranking, std::int32_t count,
+                                                            const MachineRanking::Key& last,
+                                                            std::int64_t cpus, std::int64_t megabytes) {
+    return pairs(ranking.in_order(std::max(count, 0), {cpus, megabytes}, last));
+}
+
 std::vector<std::pair<std::int32_t, std::int32_t>> first(const MachineRanking& ranking, std::int32_t count,
                                                          std::int64_t cpus, std::int64_t megabytes) {
-    std::vector<std::pair<std::int32_t, std::int32_t>> found;
-    for (const auto& ranked : ranking.first(std::max(count, 0), {cpus, megabytes}))
-        found.emplace_back(ranked.machine, ranked.condition);
-    return found;
+    return pairs(ranking.first(std::max(count, 0), {cpus, megabytes}));
 }
 
 }  // namespace
@@ -118,15 +128,19 @@ void register_machines(py::module_& module) {
                                   "Machines grouped by template, free GPUs and, if wanted, jobs.")
         .def(py::init(&make), py::keep_alive<1, 2>(), py::arg("state"), py::arg("gpus_of"),
              py::arg("template_of"), py::arg("socket_of"), py::arg("sees_jobs"), py::arg("shared") = true,
+             py::arg("sees_use") = false,
              "gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. "
-             "sees_jobs: machines with other jobs are in another condition. shared: machines may share one.")
+             "sees_jobs: machines with other jobs are in another condition. shared: machines may share one. "
+             "sees_use: machines with and without jobs are in different ones.")
         .def_property_readonly("generation", &MachineConditions::generation,
-                               "Rises where all conditions are numbered anew.")
+                               "Increases when all conditions are renumbered.")
         .def("present", &present, "The conditions that have machines, ascending.")
         .def("condition_of", &condition_of, py::arg("machine"))
         .def("of_machines", &of_machines, "(machines,) the condition of each machine.")
         .def("describe", &describe, py::arg("condition"),
-             "(template, mask of free GPUs, jobs); a job is its kind, number of GPUs and mask of sockets.")
+             "(template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs "
+             "and "
+             "mask of sockets.")
         .def("machines", &machines, py::arg("condition"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "The machines in this condition with at least these amounts free, ascending.");
 
@@ -137,6 +151,11 @@ void register_machines(py::module_& module) {
              "Sets the key of a condition; None for machines that cannot take the job.")
         .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
              "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).")
+        .def("in_order", &in_order, py::arg("count"), py::arg("last"), py::arg("cpus") = -1,
+             py::arg("megabytes") = -1,
+             "(machine, condition) of the first `count` machines with these amounts free and no key above "
+             "`last`, by key, then by number.")
+        .def("counts", &MachineRanking::counts, "(key, number of machines) of each key, ascending.")
         .def(
             "first", &first, py::arg("count"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
             "(machine, condition) for the first conditions: of each, the lowest machine with these amounts.");

@@ -83,6 +83,27 @@ std::optional<MachineRanking::Key> key_of(const MachineConditions::Condition& co
                                static_cast<double>(condition.jobs.size())};
 }
 
+// Whether a job holds a GPU of the machine, or runs a process on it.
+bool is_used(const ClusterState& state, std::int32_t machine) {
+    bool holds = false;
+    for (std::int32_t i = 0; i < kGpus; ++i) holds |= state.owner(i * kMachines + machine) != nullptr;
+    return holds || state.hosts().num_processes()[static_cast<std::size_t>(machine)] > 0;
+}
+
+// Checks the first `count` machines up to the key `last` against the hosting machines by key.
+void check_order(const MachineRanking& ranking,
+                 const std::map<MachineRanking::Key, std::vector<std::int32_t>>& hosting,
+                 const MachineRanking::Key& last, std::int32_t count, const topoplace::HostAmounts& needs) {
+    std::vector<std::int32_t> expected;
+    for (const auto& [key, group] : hosting) {
+        if (key <= last) expected.insert(expected.end(), group.begin(), group.end());
+    }
+    expected.resize(std::min(expected.size(), static_cast<std::size_t>(count)));
+    std::vector<std::int32_t> found;
+    for (const auto& ranked : ranking.in_order(count, needs, last)) found.push_back(ranked.machine);
+    CHECK(found == expected);
+}
+
 }  // namespace
 
 TEST(a_log_forgets_and_says_so) {
@@ -99,7 +120,7 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
     Random rng(7);
     for (int round = 0; round < 60; ++round) {
         ClusterState state(kMachines * kGpus, machines());
-        const topoplace::Sight sight{rng.below(2) == 0, rng.below(4) == 0};
+        const topoplace::Sight sight{rng.below(2) == 0, rng.below(2) == 0, rng.below(4) == 0};
         MachineConditions kept(state, layout(), sight);
         MachineRanking ranking(kept);
         std::int32_t next = 0;
@@ -108,7 +129,8 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
             const MachineConditions fresh(state, layout(), sight);
             for (const std::int32_t condition : ranking.unknown())
                 ranking.set(condition, key_of(kept.condition(condition)));
-            std::map<MachineRanking::Key, std::int32_t> first;  // machine by key
+            std::map<MachineRanking::Key, std::vector<std::int32_t>> hosting;  // machines by key
+            std::map<MachineRanking::Key, std::int64_t> counts;
             const topoplace::HostAmounts needs =
                 rng.below(2) == 0 ? topoplace::HostAmounts{} : topoplace::HostAmounts{3, 1};
             for (std::int32_t machine = 0; machine < kMachines; ++machine) {
@@ -116,11 +138,17 @@ TEST(conditions_follow_the_state_as_if_read_anew) {
                 CHECK(kept.condition(kept.condition_of(machine)) == now);
                 CHECK(kept.machines(kept.condition_of(machine)).contains(machine));
                 const auto key = key_of(now);
-                if (key && fresh.has(machine, needs)) first.try_emplace(*key, machine);
+                if (key) ++counts[*key];
+                if (key && fresh.has(machine, needs)) hosting[*key].push_back(machine);
+                CHECK_EQ(now.is_used, sight.use && is_used(state, machine));
             }
             const auto best = ranking.best(needs);
-            CHECK_EQ(best.machine, first.empty() ? -1 : first.begin()->second);
+            CHECK_EQ(best.machine, hosting.empty() ? -1 : hosting.begin()->second.front());
             if (best.machine >= 0) CHECK_EQ(best.condition, kept.condition_of(best.machine));
+            const auto counted = ranking.counts();
+            CHECK(std::map(counted.begin(), counted.end()) == counts);
+            check_order(ranking, hosting, {static_cast<double>(rng.below(4)), 1.0}, rng.below(kMachines + 1),
+                        needs);
         }
     }
 }

@@ -145,6 +145,8 @@ def sequence(value: Any, what: str, error: Error) -> tuple[Any, ...]:
 
 def ordered(value: Any, what: str, error: Error) -> tuple[Any, ...]:
     """Return the items of `value` as a tuple; refuse sets, whose order means nothing, and what `sequence` refuses."""
+    if type(value) is tuple:
+        return value  # pyright: ignore[reportUnknownVariableType]
     given: Any = value
     if isinstance(given, Set):
         raise error(f"{what} = {shown(value)} is a set, which has no order; a list is needed")

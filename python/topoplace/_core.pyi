@@ -284,15 +284,15 @@ class MachineConditions:
     """
     Machines grouped by template, free GPUs and, if wanted, jobs.
     """
-    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True) -> None:
+    def __init__(self, state: ClusterState, gpus_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], template_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], socket_of: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], sees_jobs: bool, shared: bool = True, sees_use: bool = False) -> None:
         """
-        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one.
+        gpus_of, template_of: of each machine. socket_of: of each template, the socket of each GPU. sees_jobs: machines with other jobs are in another condition. shared: machines may share one. sees_use: machines with and without jobs are in different ones.
         """
     def condition_of(self, machine: typing.SupportsInt | typing.SupportsIndex) -> int:
         ...
-    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]]]:
+    def describe(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int, list[tuple[int, int, int]], bool]:
         """
-        (template, mask of free GPUs, jobs); a job is its kind, number of GPUs and mask of sockets.
+        (template, mask of free GPUs, jobs, whether a job uses it); a job is its kind, number of GPUs and mask of sockets.
         """
     def machines(self, condition: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> list[int]:
         """
@@ -309,7 +309,7 @@ class MachineConditions:
     @property
     def generation(self) -> int:
         """
-        Rises where all conditions are numbered anew.
+        Increases when all conditions are renumbered.
         """
 class MachineRanking:
     """
@@ -321,9 +321,17 @@ class MachineRanking:
         """
         (machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).
         """
+    def counts(self) -> list[tuple[list[float], int]]:
+        """
+        (key, number of machines) of each key, ascending.
+        """
     def first(self, count: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> list[tuple[int, int]]:
         """
         (machine, condition) for the first conditions: of each, the lowest machine with these amounts.
+        """
+    def in_order(self, count: typing.SupportsInt | typing.SupportsIndex, last: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex], cpus: typing.SupportsInt | typing.SupportsIndex = -1, megabytes: typing.SupportsInt | typing.SupportsIndex = -1) -> list[tuple[int, int]]:
+        """
+        (machine, condition) of the first `count` machines with these amounts free and no key above `last`, by key, then by number.
         """
     def set(self, condition: typing.SupportsInt | typing.SupportsIndex, key: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None) -> None:
         """

@@ -24,8 +24,12 @@ _PLAIN, _TEXT = {float, int}, {str}
 def keep_amounts(record: Any, *whole: str) -> None:
     """Check the integers named `whole` and the memory of a new record, and keep them as numbers of Python."""
     for name in whole:
-        number = _checks.integer(getattr(record, name), name, AllocationError, low=0, high=_LIMIT)
-        object.__setattr__(record, name, number)
+        given = getattr(record, name)
+        number = _checks.integer(given, name, AllocationError, low=0, high=_LIMIT)
+        if number is not given:
+            object.__setattr__(record, name, number)
+    if type(record.memory_gb) is float and 0.0 < record.memory_gb <= _LIMIT:
+        return
     memory_gb = _checks.real(record.memory_gb, "memory_gb", AllocationError, high=_LIMIT)
     if type(record.memory_gb) is not int:  # which JSON keeps as it is
         object.__setattr__(record, "memory_gb", memory_gb)
@@ -197,15 +201,19 @@ class Placement:
         remote = self._checked_remote()
         if remote and not hosts:
             raise AllocationError(f"remote = {remote}: hosts must name the machines of the processes")
-        drives = _checks.ordered(self.drives, "drives", AllocationError)
-        drives = tuple(
-            _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
-            for i, machine in enumerate(drives)
-        )
+        drives = self.drives
+        if drives is not _NOTHING:
+            drives = tuple(
+                _checks.integer(machine, f"drives[{i}]", AllocationError, low=0, high=last)
+                for i, machine in enumerate(_checks.ordered(drives, "drives", AllocationError))
+            )
         for name, value in (("hosts", hosts), ("remote", remote), ("drives", drives)):
-            object.__setattr__(self, name, value)
+            if getattr(self, name) is not value:
+                object.__setattr__(self, name, value)
 
     def _checked_remote(self) -> tuple[int, ...]:
+        if self.remote is _NOTHING:
+            return _NOTHING
         remote: tuple[Any, ...] = _checks.ordered(self.remote, "remote", AllocationError)
         plain = set(map(type, remote)) <= {int}
         own = set(self.gpus)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace import kernels
 from topoplace.cluster.hosts import HostResources
-from topoplace.engine.free_resources import FreeColumns
 from topoplace.engine.machine_state import ClusterView
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies import DRMaestro, QueuedJob
+from topoplace.policies.drmaestro.beside import BesideProcess
 from topoplace.policies.drmaestro.costs import SCALE, Costs
+from topoplace.policies.drmaestro.free_resources import FreeColumns
 from topoplace.policies.drmaestro.network import RunningTraffic
 from topoplace.policies.drmaestro.phases import WAITS, Builder, Offer, Phase, cheapest
+from topoplace.policies.drmaestro.policy import free_columns
 from topoplace.simulate import NetworkContention, Workload
 from topoplace.testing import check_policy
 
@@ -452,6 +455,40 @@ def host_jobs(draw: st.DrawFn) -> tp.JobGraph:
     )
 
 
+@st.composite
+def mixed_clusters(draw: st.DrawFn) -> tp.Cluster:
+    """Draw a cluster whose machines may have GPUs of several models and sizes of memory."""
+    machines: list[tp.Topology] = []
+    for _ in range(draw(st.integers(1, 3))):
+        data = json.loads(tp.Topology.from_links(draw(st.integers(1, 4)), [], 12.0).to_json())
+        for gpu in data["gpus"]:
+            gpu["model"], gpu["memory_gb"] = draw(st.sampled_from([("K80", 12), ("P100", 12), ("P100", 16)]))
+        machines.append(tp.Topology.from_json(json.dumps(data)))
+    count = draw(st.integers(1, 3))
+    topology = tp.Topology.cluster(machines * count)
+    hosts = [HostResources(draw(st.integers(0, 12)), 20.0, 1) for _ in range(topology.num_machines)]
+    cluster = tp.Cluster(topology, hosts)
+    for gpu in draw(st.sets(st.integers(0, topology.num_gpus - 1))):
+        cluster.allocate(f"held-{gpu}", (gpu,))
+    if draw(st.booleans()):
+        cluster.drain(draw(st.sampled_from(topology.machine_names)))
+    return cluster
+
+
+@given(mixed_clusters(), host_jobs(), st.sampled_from([None, 8, 14]), st.booleans())
+@settings(max_examples=300)
+def test_a_lone_process_goes_where_the_flow_sends_it(
+    cluster: tp.Cluster, job: tp.JobGraph, gpu_memory_gb: float | None, disaggregate: bool
+) -> None:
+    if job.num_tasks:
+        job = job.with_(processes=1, drives=0, gpu_memory_gb=gpu_memory_gb)
+    policy = DRMaestro(disaggregate=disaggregate)
+    found = policy.place(job, cluster), policy.explain(job, cluster)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BesideProcess, "decides", lambda *_: False)
+        assert (policy.place(job, cluster), policy.explain(job, cluster)) == found
+
+
 OPTIONS = st.fixed_dictionaries({"disaggregate": st.booleans(), "network_aware": st.booleans()})
 
 
@@ -551,14 +588,14 @@ def test_the_state_kept_is_the_state_read_anew(
         if placement is not None:
             with cluster.what_if():
                 cluster.allocate("trial", placement)
-                cluster.view(ClusterView).columns.free()
+                free_columns(cluster.view(ClusterView)).free()
             cluster.allocate(str(i), placement)
         running = sorted({*cluster.allocations, *cluster.hosts.held})
         if running and data.draw(st.booleans()):
             cluster.release(data.draw(st.sampled_from(running)))
         (cluster.drain if data.draw(st.booleans()) else cluster.undrain)(0)
-        kept, fresh = cluster.view(ClusterView).columns.free(), FreeColumns(cluster).free()
-        for name in ("hosts", "free_mask", "gpus", "has_job"):
+        kept, fresh = free_columns(cluster.view(ClusterView)).free(), FreeColumns(cluster).free()
+        for name in ("hosts", "free_mask", "gpus"):
             assert (getattr(kept, name) == getattr(fresh, name)).all()
         assert kept.num_free == fresh.num_free == cluster.num_free
         network = policy.network(cluster.view(ClusterView))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import topoplace as tp
-from topoplace.engine.free_resources import FreeResources
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.kernels import WorkBudget
 from topoplace.policies import Baseline, Greedy, Preserve, RQueue, TopoAware
@@ -83,16 +83,21 @@ class Forgetful(Baseline):
     """It forgets one requirement of each job."""
 
     forgets: ClassVar[dict[str, object]]
+    only_with_fabric: ClassVar[bool] = False
 
     def place(self, job: Job, cluster: Cluster) -> tp.Placement | None:
-        return super().place(job.with_(**self.forgets), cluster)
+        return super().place(self.forgotten(job, cluster), cluster)
 
     def explain(self, job: Job, cluster: Cluster, top: int = 5) -> Explanation:
-        return super().explain(job.with_(**self.forgets), cluster, top)
+        return super().explain(self.forgotten(job, cluster), cluster, top)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        forgotten = [replace(entry, job=entry.job.with_(**self.forgets)) for entry in queue]
+        forgotten = [replace(entry, job=self.forgotten(entry.job, cluster)) for entry in queue]
         return super().plan(forgotten, cluster, now)
+
+    def forgotten(self, job: Job, cluster: Cluster) -> Job:
+        levels = cluster.topology.fabric.levels if cluster.topology.fabric else ()
+        return job if self.only_with_fabric and not levels else job.with_(**self.forgets)
 
 
 class IgnoresTheMachine(Forgetful):
@@ -137,6 +142,36 @@ class IgnoresTheUtility(Forgetful):
 
 class IgnoresMemoryBandwidth(Forgetful):
     forgets: ClassVar = {"memory_bandwidth": None}
+
+
+class IgnoresTheDomain(Forgetful):
+    forgets: ClassVar = {"within": None}
+
+
+class IgnoresTheSpread(Forgetful):
+    forgets: ClassVar = {"spread": None}
+
+
+class LeavesTheDomain(IgnoresTheDomain):
+    only_with_fabric = True
+
+
+class SharesADomain(IgnoresTheSpread):
+    only_with_fabric = True
+
+
+class IgnoresThePreference(Forgetful):
+    """On a cluster without the level; where there is one, a preference binds nobody."""
+
+    forgets: ClassVar = {"prefer": None}
+
+
+class UsesManyMachines(Forgetful):
+    forgets: ClassVar = {"max_machines": None}
+
+
+class TakesOtherGpusOnEachMachine(Forgetful):
+    forgets: ClassVar = {"same_gpus": False}
 
 
 class CountsCpusOfIdleMachines(Correct):
@@ -226,14 +261,18 @@ class StatesOldCosts(TopoAware):
 
 
 class HidesRemoteGpus(RQueue):
-    def find(self, job: Job, needs: NodeNeeds, free: FreeResources) -> tp.Placement | None:
-        placement = super().find(job, needs, free)
+    def search(
+        self, job: Job, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = frozenset()
+    ) -> tp.Placement | None:
+        placement = super().search(job, needs, view, avoid)
         return placement and replace(placement, remote=(), scores={})
 
 
 class SharesDoNotAddUp(RQueue):
-    def find(self, job: Job, needs: NodeNeeds, free: FreeResources) -> tp.Placement | None:
-        placement = super().find(job, needs, free)
+    def search(
+        self, job: Job, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = frozenset()
+    ) -> tp.Placement | None:
+        placement = super().search(job, needs, view, avoid)
         return placement and replace(placement, hosts=tuple(replace(one, cpus=1) for one in placement.hosts))
 
 
@@ -388,6 +427,13 @@ MUTANTS: dict[type[tp.Policy], str] = {
     SharesAMachine: "anti_affinity, but on",
     IgnoresTheModel: "is a V100 of .* gpu_model = ",
     IgnoresTheMemory: "gpu_memory_gb = ",
+    IgnoresTheDomain: "within = 'rack', which is no level",
+    LeavesTheDomain: "within = 'rack', but on machines",
+    IgnoresTheSpread: "spread = 'rack', which is no level",
+    SharesADomain: "spread = 'rack', but on machines",
+    IgnoresThePreference: "prefer = 'rack', which is no level",
+    UsesManyMachines: "max_machines = 1, but on machines",
+    TakesOtherGpusOnEachMachine: "same_gpus, but GPUs",
     IgnoresCpus: "0 host shares for 1 processes",
     IgnoresHostMemory: "the host shares add up to 0 GB",
     IgnoresProcesses: "1 host shares for 2 processes of 4 tasks",

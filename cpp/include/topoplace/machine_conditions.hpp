@@ -31,6 +31,7 @@ struct MachineLayout {
 // What tells machines of one template apart, besides their free GPUs.
 struct Sight {
     bool jobs = true;      // each job on the machine: its kind, its number of GPUs there, and their sockets
+    bool use = false;      // whether a job holds a GPU of the machine, or runs a process on it
     bool machine = false;  // its number: no two machines share a condition
 };
 
@@ -54,6 +55,7 @@ class MachineConditions {
     struct Condition {
         std::int32_t machine_template = 0;
         std::int32_t machine = -1;  // only where no two machines share a condition
+        bool is_used = false;       // always false unless the rule sees it
         Words free;                 // local numbers
         std::vector<JobHere> jobs;  // ascending; empty unless the rule sees jobs
 
@@ -82,6 +84,8 @@ class MachineConditions {
     const std::set<std::int32_t>& machines(std::int32_t number) const {
         return machines_[static_cast<std::size_t>(number)];
     }
+    // The lowest machine in a condition; kAbsent where there is none.
+    std::int32_t lowest(std::int32_t number) const { return lowest_[static_cast<std::size_t>(number)]; }
     // The conditions that came to have machines, or ceased to, in the order of these changes.
     const ChangeLog& occupied() const { return occupied_; }
     // Whether a machine has at least these CPUs and memory free; amounts below 0 are not looked at.

@@ -35,6 +35,11 @@ class MachineRanking {
     // The first machine with at least these CPUs and memory free; kAbsent where there is none.
     Ranked best(const HostAmounts& needs) const;
 
+    // The first `count` machines with at least these amounts free and no key above `last`, in order.
+    std::vector<Ranked> in_order(std::int32_t count, const HostAmounts& needs, const Key& last) const;
+    // The number of machines of each key, in order.
+    std::vector<std::pair<Key, std::int64_t>> counts() const;
+
     // The first machine of each of the first `count` conditions that have one; conditions of equal keys are
     // in no order.
     std::vector<Ranked> first(std::int32_t count, const HostAmounts& needs) const;
@@ -49,6 +54,8 @@ class MachineRanking {
     void start();
     void follow(std::int32_t condition);
     void remove(std::int32_t condition);
+    std::vector<Ranked> lowest_of(const std::vector<std::int32_t>& group, std::size_t count,
+                                  const HostAmounts& needs) const;
 
     MachineConditions* conditions_;
     std::vector<Entry> entries_;                       // by condition

@@ -63,6 +63,7 @@ void check(const MachineLayout& layout, std::int32_t num_gpus) {
 std::size_t MachineConditions::Hash::operator()(const Condition& condition) const {
     std::size_t hash = mixed(0, static_cast<std::uint64_t>(condition.machine_template));
     hash = mixed(hash, static_cast<std::uint64_t>(condition.machine));
+    hash = mixed(hash, condition.is_used ? 1 : 0);
     for (const std::uint64_t word : condition.free) hash = mixed(hash, word);
     for (const JobHere& job : condition.jobs) {
         hash = mixed(hash, static_cast<std::uint64_t>(job.kind));
@@ -126,6 +127,7 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
     const std::vector<std::int32_t>& gpus = layout_.gpus_of[index(machine)];
     Condition condition{.machine_template = layout_.template_of[index(machine)],
                         .machine = sight_.machine ? machine : kAbsent,
+                        .is_used = sight_.use && state_->hosts().num_processes()[index(machine)] > 0,
                         .free = empty_set(static_cast<std::int32_t>(gpus.size())),
                         .jobs = {}};
     const std::vector<std::int32_t>& socket_of = layout_.socket_of[index(condition.machine_template)];
@@ -133,8 +135,10 @@ MachineConditions::Condition MachineConditions::read(std::int32_t machine) const
     for (const std::int32_t gpu : gpus) {
         const std::int32_t local = local_of_[index(gpu)];
         if (state_->is_free(gpu)) insert(condition.free, local);
-        const ClusterState::Job* job = sight_.jobs ? state_->owner(gpu) : nullptr;
+        const ClusterState::Job* job = state_->owner(gpu);
         if (job == nullptr) continue;
+        condition.is_used = sight_.use;
+        if (!sight_.jobs) continue;
         auto its =
             std::find_if(jobs.begin(), jobs.end(), [job](const auto& entry) { return entry.first == job; });
         if (its == jobs.end()) {

@@ -71,6 +71,53 @@ MachineRanking::Ranked MachineRanking::best(const HostAmounts& needs) const {
     return {kAbsent, kAbsent};
 }
 
+std::vector<MachineRanking::Ranked> MachineRanking::in_order(std::int32_t count, const HostAmounts& needs,
+                                                             const Key& last) const {
+    std::vector<Ranked> found;
+    for (const auto& [key, group] : groups_) {
+        if (found.size() >= index(count) || key > last) break;
+        const std::vector<Ranked> lowest = lowest_of(group, index(count) - found.size(), needs);
+        found.insert(found.end(), lowest.begin(), lowest.end());
+    }
+    return found;
+}
+
+// The lowest `count` machines of these conditions with at least these amounts free, ascending.
+std::vector<MachineRanking::Ranked> MachineRanking::lowest_of(const std::vector<std::int32_t>& group,
+                                                              std::size_t count,
+                                                              const HostAmounts& needs) const {
+    const auto is_lower = [](const Ranked& a, const Ranked& b) { return a.machine < b.machine; };
+    std::vector<Ranked> found;  // a heap, the highest machine first
+    const auto is_beyond = [&](std::int32_t machine) {
+        return found.size() >= count && machine > found.front().machine;
+    };
+    for (const std::int32_t condition : group) {
+        if (is_beyond(conditions_->lowest(condition))) continue;
+        for (const std::int32_t machine : conditions_->machines(condition)) {
+            if (is_beyond(machine)) break;
+            if (!conditions_->has(machine, needs)) continue;
+            found.push_back({machine, condition});
+            std::push_heap(found.begin(), found.end(), is_lower);
+            if (found.size() <= count) continue;
+            std::pop_heap(found.begin(), found.end(), is_lower);
+            found.pop_back();
+        }
+    }
+    std::sort_heap(found.begin(), found.end(), is_lower);
+    return found;
+}
+
+std::vector<std::pair<MachineRanking::Key, std::int64_t>> MachineRanking::counts() const {
+    std::vector<std::pair<Key, std::int64_t>> found;
+    for (const auto& [key, group] : groups_) {
+        std::int64_t num_machines = 0;
+        for (const std::int32_t condition : group)
+            num_machines += static_cast<std::int64_t>(conditions_->machines(condition).size());
+        found.emplace_back(key, num_machines);
+    }
+    return found;
+}
+
 std::vector<MachineRanking::Ranked> MachineRanking::first(std::int32_t count,
                                                           const HostAmounts& needs) const {
     std::vector<Ranked> found;

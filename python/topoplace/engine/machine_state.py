@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from topoplace.engine.free_resources import FreeColumns
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 from topoplace.engine.memo import Memo
@@ -42,17 +41,14 @@ class ClusterView:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._conditions: dict[bool, Conditions] = {}
+        self._conditions: dict[tuple[bool, bool], Conditions] = {}
         self._listeners: dict[Hashable, ChangeListener] = {}
-        self._columns: FreeColumns | None = None
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
 
     def changed(self, gpus: Sequence[int]) -> None:
-        """Mark `gpus` as changed in the columns, and notify the listeners."""
-        if self._columns is not None:
-            self._columns.stale.update(gpus)
+        """Notify the listeners that `gpus` have changed."""
         for listener in self._listeners.values():
             listener.changed(gpus)
 
@@ -82,26 +78,38 @@ class ClusterView:
         """The topology's machines grouped into classes of interchangeable hardware."""
         return self.cluster.topology.derived(MachineClasses)
 
-    def conditions(self, *, sees_jobs: bool) -> Conditions:
-        """Return the conditions of the machines; with `sees_jobs`, machines with other jobs have other ones."""
-        known = self._conditions.get(sees_jobs)
+    def conditions(self, *, sees_jobs: bool, sees_use: bool = False) -> Conditions:
+        """Return the conditions of the machines.
+
+        sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
+        without jobs are.
+        """
+        known = self._conditions.get((sees_jobs, sees_use))
         if known is None:
-            known = Conditions(self.cluster, self.classes, sees_jobs=sees_jobs)
-            self._conditions[sees_jobs] = known
+            known = Conditions(self.cluster, self.classes, sees_jobs=sees_jobs, sees_use=sees_use)
+            self._conditions[sees_jobs, sees_use] = known
         return known
 
     def state(self, machine: int) -> MachineState:
         """Return the present state of machine number `machine`, with the jobs on it."""
         return self.conditions(sees_jobs=True).of_machine(machine)[1]
 
-    # ---- tables --------------------------------------------------------------------------------------------
+    @cached_property
+    def idle(self) -> ClusterView:
+        """The view of a cluster that is like this one, but without jobs, and with no GPU or machine drained."""
+        cluster = self.cluster
+        idle = type(cluster)(cluster.topology, cluster.hosts.resources or None, classes=cluster.classes)
+        for gpu in cluster.topology.unhealthy_gpus:
+            idle.undrain(gpu)
+        return idle.view(ClusterView)
 
-    @property
-    def columns(self) -> FreeColumns:
-        """The free resources of the cluster as numpy columns, kept up to date."""
-        if self._columns is None:
-            self._columns = FreeColumns(self.cluster)
-        return self._columns
+    @cached_property
+    def pool_of(self) -> list[int]:
+        """The GPU pool of each machine; the GPUs of all machines in one pool are local to each of them."""
+        pools: list[int] = self.cluster.hosts.pool_of().tolist()
+        return pools
+
+    # ---- tables --------------------------------------------------------------------------------------------
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
         """Return the object that `build` made on first use; it is cached under `key`.

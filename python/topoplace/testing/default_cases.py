@@ -17,6 +17,7 @@ from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.placement import Placement
 from topoplace.testing.placements import MOST_MEMORY_BANDWIDTH
 from topoplace.topology.devices import Gpu
+from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.topology import Topology
 
 HOST = HostResources(cpus=16, memory_gb=64.0, drives=2)
@@ -37,8 +38,11 @@ def default_topologies() -> list[Topology]:
     parts = Topology.cluster(
         {"left": _partitioned(4), "right": _partitioned(4)}, name="two-partitioned", network=12.5
     )
+    rack = Level("rack", ("a", "a", "b", "b", "b"))
+    fabric = Fabric(("m0", "m1", "m2", "m3", "m4"), (rack,))
+    racks = Topology.cluster(_pairs("racked", 2, "V100", 16.0), fabric=fabric)
     catalogue = (machines.get(name) for name in ("summit", "dgx1-v100", "cubemesh-16"))
-    return [two, *catalogue, mixed, _partitioned(6), parts, _slices()]
+    return [two, *catalogue, mixed, racks, _partitioned(6), parts, _slices()]
 
 
 def default_jobs() -> list[JobGraph]:
@@ -68,6 +72,12 @@ def default_jobs() -> list[JobGraph]:
         pair.with_(min_utility=0.9),
         pair.with_(gpu_fraction=0.5),
         pair.with_(memory_bandwidth=MOST_MEMORY_BANDWIDTH),
+        four.with_(within="rack"),
+        three.with_(prefer="rack", bandwidth_sensitive=True),
+        pair.with_(spread="rack"),
+        four.with_(prefer="row"),
+        pair.with_(max_machines=1),
+        four.with_(same_gpus=True),
         JobGraph.chain(32),
     ]
 

@@ -89,6 +89,13 @@ def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Itera
     for gpu in gpus:
         locals_of.setdefault(int(topology.machine_of[gpu]), []).append(topology.local_index[gpu])
     machines = sorted(locals_of)
+    known = (
+        {level.name for level in topology.fabric.levels if not level.rail} if topology.fabric else set[str]()
+    )
+    for name in ("within", "prefer", "spread"):
+        if (level := getattr(job, name)) and level not in known:
+            yield f"{name} = {level!r}, which is no level of the topology: the policy must refuse it"
+            return
     if len(machines) == 1:
         return
     inside = _domains_of(machines, job.within, topology)

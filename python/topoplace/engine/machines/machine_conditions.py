@@ -33,19 +33,28 @@ class MachineState(NamedTuple):
     neighbours: tuple[Neighbour, ...]
     memory_bandwidth: float
     """GB/s of host memory bandwidth that the jobs on the machine use."""
+    is_used: bool = False
+    """True if a job holds a GPU of the machine or runs a process on it; always False unless the rule sees this."""
 
 
 class Conditions:
     """The conditions of a cluster's machines, by number, with the class and state that a rule sees of each."""
 
-    def __init__(self, cluster: Cluster, classes: MachineClasses, *, sees_jobs: bool) -> None:
-        """Follow the state of a cluster. sees_jobs: True if machines with other jobs are in another condition."""
+    def __init__(
+        self, cluster: Cluster, classes: MachineClasses, *, sees_jobs: bool, sees_use: bool = False
+    ) -> None:
+        """Follow the state of a cluster.
+
+        sees_jobs: True if machines with different jobs are in different conditions. sees_use: True if machines with and
+        without jobs are.
+        """
         self.native = MachineConditions(
             cluster.native,
             gpus_of=classes.gpus_of,
             template_of=classes.class_of,
             socket_of=[one.socket_of for one in classes.classes],
             sees_jobs=sees_jobs,
+            sees_use=sees_use,
             shared=cluster.classes,
         )
         self._classes = classes.classes
@@ -67,7 +76,7 @@ class Conditions:
         return self.of(self.native.condition_of(machine))
 
     def _described(self, condition: int) -> tuple[MachineClass, MachineState]:
-        machine_class, free, jobs = self.native.describe(condition)
+        machine_class, free, jobs, is_used = self.native.describe(condition)
         neighbours: list[Neighbour] = []
         bandwidths: list[float] = []
         for number, num_gpus, sockets in jobs:
@@ -76,4 +85,4 @@ class Conditions:
             neighbours.append(Neighbour(kind.profile, size, sockets))
             bandwidths.append(kind.memory_bandwidth * num_gpus / size)
         bandwidth = math.fsum(bandwidths)  # in any order: jobs are in that of their numbers
-        return self._classes[machine_class], MachineState(free, tuple(sorted(neighbours)), bandwidth)
+        return self._classes[machine_class], MachineState(free, tuple(sorted(neighbours)), bandwidth, is_used)

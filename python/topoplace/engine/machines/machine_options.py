@@ -9,14 +9,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
-from topoplace._core import MachineRanking
+from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
-_MIN_KEPT = 256
-"""Conditions without machines whose options are kept, besides as many as have machines."""
 _FIRST_CONDITIONS = 8
 """Conditions among which an option of enough utility is looked for at first."""
 
@@ -83,44 +81,33 @@ class MachineOptions:
         """
         self._conditions = conditions
         self._needs = needs
-        self._evaluate = evaluate
         self._scores = scores
-        self._options: dict[int, Options] = {}
-        self._generation = -1
-        self._by_order = MachineRanking(conditions.native)
-        self._by_utility = MachineRanking(conditions.native)
-        self._chosen: dict[int, Choice] = {}
-        self._most_kept = _MIN_KEPT
+        self._table = ConditionTable(conditions, lambda one, state: _Answer(evaluate(one, state)))
+        self._by_order = RankedMachines(self._table, _first_order)
+        self._by_utility = RankedMachines(self._table, _best_utility)
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
 
         Ties go to the machine with the lowest number.
         """
-        for condition in self._by_order.unknown():
-            options = self.of_condition(condition)
-            self._by_order.set(condition, options[0].order if options else None)
-        machine, condition = self._by_order.best(*self._needs)
+        machine, condition = self._by_order.now().best(*self._needs)
         if machine < 0:
             return None
-        options = self.of_condition(condition)
-        if options[0].utility < least_utility:
+        answer = self._table.of(condition)
+        if answer.options[0].utility < least_utility:
             return self._best_above(least_utility)
-        known = self._chosen.get(condition)
-        if known is None or known.option is not options[0]:
-            known = self._chosen[condition] = self._choice(condition, options[0])
-        return machine, known
+        if answer.first is None:
+            answer.first = self._choice(condition, answer.options[0])
+        return machine, answer.first
 
     def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
-        for condition in self._by_utility.unknown():
-            utilities = [option.utility for option in self.of_condition(condition)]
-            self._by_utility.set(condition, [-max(utilities)] if utilities else None)
-        machine, condition = self._by_utility.best(*self._needs)
-        if machine < 0 or max(option.utility for option in self.of_condition(condition)) < least_utility:
+        machine, condition = self._by_utility.now().best(*self._needs)
+        if machine < 0 or max(option.utility for option in self._table.of(condition).options) < least_utility:
             return None
-        count = _FIRST_CONDITIONS
+        count, by_order = _FIRST_CONDITIONS, self._by_order.now()
         while True:
-            entries = self._by_order.first(count, *self._needs)
+            entries = by_order.first(count, *self._needs)
             found, is_best = self._best_among(entries, least_utility)
             if found is not None and (is_best or len(entries) < count):
                 _, machine, condition, option = found
@@ -136,7 +123,7 @@ class MachineOptions:
         """
         found: tuple[tuple[float, ...], int, int, Option] | None = None
         for machine, condition in entries:
-            options = self.of_condition(condition)
+            options = self._table.of(condition).options
             if found is not None and options[0].order > found[0]:
                 return found, True
             good = next((option for option in options if option.utility >= least_utility), None)
@@ -144,32 +131,12 @@ class MachineOptions:
                 found = good.order, machine, condition, good
         return found, False
 
-    def of_condition(self, condition: int) -> Options:
-        """Return the options of machines in a condition, best first."""
-        if self._generation != self._conditions.native.generation:
-            self._options.clear()
-            self._chosen.clear()
-            self._generation = self._conditions.native.generation
-        options = self._options.get(condition)
-        if options is None:
-            options = self._options[condition] = self._evaluate(*self._conditions.of(condition))
-            if len(self._options) > self._most_kept:
-                self._forget()
-        return options
-
-    def _forget(self) -> None:
-        """Drop what is known of conditions without machines, except their places in the rankings."""
-        present = set(self._conditions.native.present())
-        self._options = {one: options for one, options in self._options.items() if one in present}
-        self._chosen = {one: choice for one, choice in self._chosen.items() if one in present}
-        self._most_kept = 2 * len(present) + _MIN_KEPT
-
     def ranked(self) -> Iterator[tuple[int, Choice]]:
         """Yield (machine, choice) of every option of every machine: best first, ties by machine, then by option."""
         entries = [
             (option.order, condition, number, option)
             for condition in self._conditions.native.present()
-            for number, option in enumerate(self.of_condition(condition))
+            for number, option in enumerate(self._table.of(condition).options)
         ]
         entries.sort(key=lambda entry: entry[0])
         for _, group in groupby(entries, key=lambda entry: entry[0]):
@@ -187,3 +154,21 @@ class MachineOptions:
     def _choice(self, condition: int, option: Option) -> Choice:
         machine_class, _ = self._conditions.of(condition)
         return Choice(option, self._scores(machine_class, option))
+
+
+class _Answer:
+    """The options of a condition, best first, and the choice of the first one once it was made."""
+
+    __slots__ = ("first", "options")
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.first: Choice | None = None
+
+
+def _first_order(answer: _Answer) -> tuple[float, ...] | None:
+    return answer.options[0].order if answer.options else None
+
+
+def _best_utility(answer: _Answer) -> tuple[float, ...] | None:
+    return (-max(option.utility for option in answer.options),) if answer.options else None

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.cluster.cluster import Cluster
-from topoplace.engine.free_resources import Ints
 from topoplace.papers.claims import NOT_COMPARABLE, Claim
 from topoplace.papers.drmaestro import rodinia
 from topoplace.placement import HostShare, Placement
 from topoplace.policies import DRMaestro, QueuedJob
 from topoplace.policies.drmaestro.costs import LOCAL, REMOTE, Costs, units
+from topoplace.policies.drmaestro.free_resources import Ints
 from topoplace.policies.drmaestro.phases import Phase
 
 MACHINES: Final = (128, 1_000, 4_000, 12_500)

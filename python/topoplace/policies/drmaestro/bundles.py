@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,10 @@ from topoplace.cluster.hosts import megabytes
 from topoplace.engine.admission import never, why_never, why_no_machine
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
 from topoplace.placement import HostShare
+from topoplace.policies.drmaestro.free_resources import Ints, TopologyColumns
 
 if TYPE_CHECKING:
-    from topoplace.cluster.hosts import Hosts
-    from topoplace.engine.free_resources import TopologyColumns
+    from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Refusal
 
@@ -49,21 +50,15 @@ class JobBundles:
     def __init__(
         self,
         job: JobGraph,
-        columns: TopologyColumns,
-        hosts: Hosts,
+        cluster: Cluster,
         profile: NetworkProfile | None,
         *,
         disaggregate: bool,
     ) -> None:
         self.job = job
         """The first job with these needs."""
+        self._topology, self._hosts = cluster.topology, cluster.hosts
         self.profile = profile or NEUTRAL
-        self.suits: NDArray[np.bool_] = columns.suits(job)
-        """(makes,) True for each GPU make (model and memory) that meets the job's requirements."""
-        self.memory_rank = (
-            _ranks(columns.memory_gb) if job.gpu_memory_gb else np.zeros(len(self.suits), np.int64)
-        )
-        """(makes,) rank of the make's GPU memory, smallest 0; all 0 if the job does not ask for memory."""
         self.anti_affine = job.anti_affinity and job.num_tasks > 1
         """True if no two tasks of the job may share a machine."""
         self.processes = job.num_tasks if self.anti_affine else job.processes
@@ -78,8 +73,34 @@ class JobBundles:
         most = [max(part) for part in zip(*((*b.needs, b.gpus) for b in self.bundles), strict=True)]
         self.largest = Bundle((most[0], most[1]), most[2], self.gpus_local)
         self.needs = np.array([job.cpus or 0, megabytes(job.memory_gb or 0.0), job.drives], dtype=np.int64)
-        self.refusal = self._why_never(columns, hosts)
+
+    @cached_property
+    def suits(self) -> NDArray[np.bool_]:
+        """(makes,) True for each GPU make (model and memory) that meets the job's requirements."""
+        return self._columns.suits(self.job)
+
+    @cached_property
+    def memory_rank(self) -> Ints:
+        """(makes,) rank of the make's GPU memory, smallest 0; all 0 if the job does not ask for memory."""
+        ranks = self._columns.memory_rank
+        return ranks if self.job.gpu_memory_gb else np.zeros_like(ranks)
+
+    @cached_property
+    def refusal(self) -> Refusal | None:
         """Why a job with these needs cannot run even on the idle cluster; None if no reason is known."""
+        machines = self._hosts.resources
+        if self.job.num_tasks and (reason := why_never(self.job, self._topology)):
+            return reason
+        if reason := why_no_machine((bundle.needs for bundle in self.bundles), machines):
+            return reason
+        drives = sum(machine.drives for machine in machines)
+        if machines and self.job.drives > drives:
+            return never(f"needs {self.job.drives} drives, the machines have {drives}")
+        return self._why_no_local_gpus()
+
+    @property
+    def _columns(self) -> TopologyColumns:
+        return self._topology.derived(TopologyColumns)
 
     def _bundles(self) -> Iterator[Bundle]:
         job = self.job
@@ -97,29 +118,15 @@ class JobBundles:
         cpus = _blocks(job.cpus or 0, self.processes)
         return tuple(HostShare(machine, own, memory) for machine, own in zip(where, cpus, strict=True))
 
-    def _why_never(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
-        machines = hosts.resources
-        if self.job.num_tasks and (reason := why_never(self.job, columns.topology)):
-            return reason
-        if reason := why_no_machine((bundle.needs for bundle in self.bundles), machines):
-            return reason
-        drives = sum(machine.drives for machine in machines)
-        if machines and self.job.drives > drives:
-            return never(f"needs {self.job.drives} drives, the machines have {drives}")
-        return self._why_no_local_gpus(columns, hosts)
-
-    def _why_no_local_gpus(self, columns: TopologyColumns, hosts: Hosts) -> Refusal | None:
-        local_to = np.arange(columns.num_machines) if self.own_machine_only else hosts.pool_of()
+    def _why_no_local_gpus(self) -> Refusal | None:
+        columns = self._columns
+        local_to = np.arange(columns.num_machines) if self.own_machine_only else self._hosts.pool_of()
         suitable = self.suits[columns.make_of]
         local = int(np.bincount(local_to[columns.machine_of[suitable]], minlength=1).max())
         most = max((bundle.gpus for bundle in self.bundles if bundle.gpus_local), default=0)
         if most > local:
             return never(f"needs {most} GPUs on one machine, the largest has {local} of them")
         return None
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def _blocks(total: int, parts: int, *, up: bool = False) -> list[int]:

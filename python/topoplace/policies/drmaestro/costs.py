@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from topoplace import _checks
-from topoplace.engine.free_resources import Ints
+from topoplace.policies.drmaestro.free_resources import Ints
 from topoplace.policies.drmaestro.network import NetworkLoad, Reals
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class Costs:
         utility = 1 - slowdown / self.goal
         late = utility * (10 - self.importance) / 9
         return np.where(slowdown <= self.goal, utility, late)
+
+    def scores(self, load: float, slowdown: float) -> dict[str, float]:
+        """Return the scores of a placement whose network has this load and slows the job down by this factor."""
+        utility = float(self.utility(np.array([slowdown]))[0])
+        return {"network_load": load, "network_slowdown": slowdown, "goal_utility": utility}
 
     def place(self, slowdown: Reals, preference: Reals | float) -> Ints:
         """Return the cost of placing a job with this expected slowdown (eq. 12), in units of 1 / SCALE.

@@ -19,10 +19,10 @@ from topoplace.policies.drmaestro.costs import LOCAL, Costs, Prices
 from topoplace.policies.drmaestro.phases import WAITS, Builder
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources
     from topoplace.engine.plan import QueuedJob
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
+    from topoplace.policies.drmaestro.free_resources import FreeResources
     from topoplace.policies.drmaestro.network import NetworkLoad
     from topoplace.topology.topology import Topology
 
@@ -348,9 +348,7 @@ class Decision:
         self._use(job, sent, remote=bool(remote))
         scores = {
             **link_scores(job.entry.job.edges, job.gpus, self.topology),
-            "network_load": load,
-            "network_slowdown": slowdown,
-            "goal_utility": float(self.costs.utility(np.array([slowdown]))[0]),
+            **self.costs.scores(load, slowdown),
         }
         return Placement(
             tuple(job.gpus),
@@ -414,10 +412,10 @@ def _local_gpus(free: FreeResources, needs: JobBundles, host: int, count: int) -
             break
         first = machine * len(needs.suits)
         suitable = [free.lowest(first + int(make), count) for make in np.flatnonzero(needs.suits)]
-        rank = needs.memory_rank[free.columns.make_of]
-        found += sorted((gpu for gpus in suitable for gpu in gpus), key=lambda gpu: (rank[gpu], gpu))[
-            : count - len(found)
-        ]
+        rank, make_of = needs.memory_rank, free.columns.make_of
+        found += sorted(
+            (gpu for gpus in suitable for gpu in gpus), key=lambda gpu: (rank[make_of[gpu]], gpu)
+        )[: count - len(found)]
     return found
 
 
@@ -426,17 +424,26 @@ def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> 
 
     A task prefers a GPU on its process's machine, then one in its pool, and else takes any GPU that is left.
     """
-    rest = sorted(gpus)
     own, pool = free.columns.machine_list, free.pool_of
+    of_machine, of_pool = dict[int, list[int]](), dict[int, list[int]]()
+    for gpu in sorted(gpus, reverse=True):  # so that `pop` takes the lowest one
+        of_machine.setdefault(own[gpu], []).append(gpu)
+        of_pool.setdefault(int(pool[own[gpu]]), []).append(gpu)
+    rest = set(gpus)
+
+    def taken(stack: list[int]) -> int | None:
+        while stack:
+            if (gpu := stack.pop()) in rest:
+                rest.remove(gpu)
+                return gpu
+        return None
+
     chosen: list[int | None] = []
     for task in range(len(gpus)):
         host = job.host_of(task)
-        near = [gpu for gpu in rest if pool[own[gpu]] == pool[host]]
-        first = min(near, key=lambda gpu: (own[gpu] != host, gpu), default=None)
-        if first is not None:
-            rest.remove(first)
-        chosen.append(first)
-    left = iter(rest)
+        gpu = taken(of_machine.get(host, []))
+        chosen.append(taken(of_pool.get(int(pool[host]), [])) if gpu is None else gpu)
+    left = iter(sorted(rest))
     return [next(left) if gpu is None else gpu for gpu in chosen]
 
 

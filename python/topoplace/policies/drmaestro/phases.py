@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
-from topoplace.engine.free_resources import Ints
 from topoplace.policies.drmaestro.costs import REMOTE, Prices, sizes, units
+from topoplace.policies.drmaestro.free_resources import Ints
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources
     from topoplace.policies.drmaestro.bundles import Bundle, JobBundles
+    from topoplace.policies.drmaestro.free_resources import FreeResources
     from topoplace.policies.drmaestro.network import Reals
 
 WAITS: Final = -1

@@ -20,15 +20,17 @@ from topoplace.engine.queueing import Ask, BatchWalk, Outcome, checked_queue, re
 from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.network_profile import NetworkProfile
-from topoplace.placement import Placement, Refusal
+from topoplace.placement import Placement, Refusal, Scores
+from topoplace.policies.drmaestro.beside import BesideProcess, LocalGpus
 from topoplace.policies.drmaestro.bundles import JobBundles
 from topoplace.policies.drmaestro.costs import Costs
 from topoplace.policies.drmaestro.decision import Candidate, Decision
+from topoplace.policies.drmaestro.free_resources import FreeColumns
 from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources, Ints
     from topoplace.engine.request import JobRequest
+    from topoplace.policies.drmaestro.free_resources import FreeResources, Ints
 
 
 class DRMaestro:
@@ -143,8 +145,7 @@ class DRMaestro:
     def _shared_bundles(self, request: JobRequest, view: ClusterView) -> JobBundles:
         def build() -> JobBundles:
             profile = self.profiles.get(request.profile) if self.network_aware else None
-            columns, disaggregate = view.columns.fixed, self.disaggregate
-            return JobBundles(request.job, columns, view.cluster.hosts, profile, disaggregate=disaggregate)
+            return JobBundles(request.job, view.cluster, profile, disaggregate=self.disaggregate)
 
         tables = view.table((self, JobBundles), _BundleTables)
         return tables.get_or_build((request.resource_key, request.profile), build)
@@ -171,10 +172,23 @@ class DRMaestro:
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         require_honoured(job, cluster, self.name, self.honours)
         view = cluster.view(ClusterView)
-        entry, needs = QueuedJob("job", job), self.bundles(view.request(job), view)
+        request = view.request(job)
+        entry, needs = QueuedJob("job", job), self.bundles(request, view)
         used: list[int] = []
+        if (
+            job.num_tasks <= cluster.num_free
+            and not self.network_aware
+            and BesideProcess.decides(needs, cluster)
+        ):
+            beside = request.table((self, BesideProcess), lambda: BesideProcess(view, request, needs))
+            found = beside.best()
+            if found is None and needs.gpus_local:
+                return
+            if found and found[1].are_sure:
+                yield self._beside(job, request, view, *found)
+                used.append(found[0])
         while job.num_tasks <= cluster.num_free:
-            free = view.columns.free()
+            free = free_columns(view).free()
             free.hosts[used] = -1
             candidate = Candidate(entry, needs, 0.0)
             results = self.decision(view, free, self.network(view)).run([candidate])
@@ -182,6 +196,24 @@ class DRMaestro:
             if not results or isinstance(results[0][1], Refusal):
                 return
             used += candidate.hosts
+
+    def _beside(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, local: LocalGpus
+    ) -> Placement:
+        """Return the placement of a job whose only process gets these GPUs of its machine."""
+
+        def scores() -> Scores:
+            links = request.link_scores(local.machine_class, local.gpus)
+            return Scores({**links, **self.costs.scores(0.0, 1.0)})
+
+        numbers = view.classes.gpus_of[machine]
+        return Placement(
+            tuple([numbers[gpu] for gpu in local.gpus]),
+            topology=view.cluster.topology,
+            scores=request.table((self, local.machine_class, local.gpus), scores),
+            job=job,
+            hosts=self.bundles(request, view).host_shares([machine]),
+        )
 
     def _why_not_now(self, job: JobGraph, cluster: Cluster) -> Refusal:
         where = "" if self.disaggregate else " beside the GPUs it needs"
@@ -193,6 +225,11 @@ class _BundleTables(Memo[tuple[Hashable, str], JobBundles]):
     """The cached `JobBundles` of one policy, by the resource key and profile name of requests."""
 
 
+def free_columns(view: ClusterView) -> FreeColumns:
+    """Return the free resources of a cluster as numpy columns, kept up to date."""
+    return view.listener(FreeColumns, lambda: FreeColumns(view.cluster))
+
+
 class _BatchRule:
     """DRMaestro's rule for the batches of one plan; it works on copies of the free resources and the network load."""
 
@@ -200,7 +237,7 @@ class _BatchRule:
         self._policy = policy
         self._now = now
         self._view = cluster.view(ClusterView)
-        self._free = self._view.columns.free()
+        self._free = free_columns(self._view).free()
         self._network = policy.network(self._view)
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:

@@ -1,105 +1,89 @@
-"""Allocate the nodes of a job from the free resources: GPUs of the nodes' own machines first, then borrowed ones."""
+"""The GPUs of a job's nodes: those of the nodes' own machines first, then borrowed ones."""
 
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.engine.gpu_sets.partition_unions import unions
+from topoplace.engine.machines.machine_class import members
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources, Ints
+    from topoplace.policies.tsubame.node_machines import NodeMachines, Nodes
     from topoplace.policies.tsubame.node_needs import NodeNeeds
 
 
-def can_lend(needs: NodeNeeds, free: FreeResources, hosts: Ints, count: int) -> bool:
-    """Return True if `count` GPUs can be borrowed after the machines `hosts` have used their own GPUs for the job."""
-    if count <= 0:
-        return True
-    outside = int(_lendable(needs, free, hosts).sum())
-    used = hosts[needs.suitable(free)[hosts] > 0] if count > outside else hosts
-    return _lent_partitions(needs, free, count, outside, used.tolist()) is not None
+class NodesGpus(NamedTuple):
+    """The GPUs of all nodes of a job."""
+
+    gpus: tuple[int, ...]
+    """Node after node, by their numbers in the topology."""
+    remote: tuple[int, ...]
+    """Those outside the pool of their node's machine."""
 
 
-def take_nodes(
-    needs: NodeNeeds, free: FreeResources, hosts: list[int], cpus: list[int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Take one node on each of the machines `hosts`, with so many CPUs, from the free resources.
-
-    Returns the GPUs of all nodes, node after node, and those among them that are remote: outside the pool of their
-    node's machine. The machines must be different, and each must have what a node needs, including GPUs it can borrow.
-    """
-    free.hosts[hosts, 0] -= cpus
-    free.hosts[hosts, 1] -= needs.megabytes
-    free.has_job[hosts] = True
-    blocks = [needs.pick(free, host, needs.gpus) for host in hosts]
-    own = list(chain.from_iterable(blocks))
-    free.take(own)
-    missing = needs.total_gpus - len(own)
-    used = [host for host, block in zip(hosts, blocks, strict=True) if block]
-    remote = _fill(needs, free, hosts, blocks, _borrow(needs, free, missing, used)) if missing else []
-    return tuple(chain.from_iterable(blocks)), tuple(remote)
+def can_lend(needs: NodeNeeds, machines: NodeMachines, nodes: Nodes) -> bool:
+    """Return True if the GPUs that the machines of `nodes` lack can be borrowed from other machines."""
+    missing = needs.total_gpus - sum(len(node.own) for _, node in nodes)
+    return missing <= 0 or _lent_partitions(machines, missing, nodes) is not None
 
 
-def _borrow(needs: NodeNeeds, free: FreeResources, count: int, used: list[int]) -> list[int]:
-    """Take `count` free GPUs for lending, and return them.
+def gpus_of_nodes(needs: NodeNeeds, machines: NodeMachines, nodes: Nodes) -> NodesGpus:
+    """Return the GPUs of the nodes. Their machines must be different and have what a node needs but for its GPUs."""
+    gpus_of = machines.view.classes.gpus_of
+    blocks = [[gpus_of[machine][local] for local in node.own] for machine, node in nodes]
+    missing = needs.total_gpus - sum(map(len, blocks))
+    remote = _fill(needs, machines, nodes, blocks, _borrowed(machines, nodes, missing)) if missing else []
+    return NodesGpus(tuple(chain.from_iterable(blocks)), tuple(remote))
+
+
+def _borrowed(machines: NodeMachines, nodes: Nodes, count: int) -> list[int]:
+    """Return `count` free GPUs for lending, after the machines of `nodes` have used their own for the job.
 
     If GPUs outside partitions are too few, partitions are lent first. Other lenders are machines with jobs first, then
-    those with the fewest lendable GPUs, then by machine number. used: machines whose own GPUs the job has taken.
+    those with the fewest lendable GPUs, then by machine number.
     """
-    lendable = _lendable(needs, free)
-    parts = _lent_partitions(needs, free, count, int(lendable.sum()), used)
-    borrowed: list[int] = list(chain.from_iterable(parts or ()))
-    counts: list[int] = lendable.tolist()
-    for machine in np.lexsort((lendable, ~free.has_job)).tolist():  # sorting is stable
-        if count > len(borrowed) and counts[machine]:
-            borrowed += needs.pick(free, machine, count - len(borrowed))
-    free.take(borrowed)
+    gpus_of = machines.view.classes.gpus_of
+    borrowed: list[int] = list(chain.from_iterable(_lent_partitions(machines, count, nodes) or ()))
+    for machine, lent in machines.lenders(count, nodes):
+        borrowed += [gpus_of[machine][local] for local in lent[: count - len(borrowed)]]
     return borrowed
 
 
-def _lent_partitions(
-    needs: NodeNeeds, free: FreeResources, count: int, outside: int, used: list[int]
-) -> list[tuple[int, ...]] | None:
+def _lent_partitions(machines: NodeMachines, count: int, nodes: Nodes) -> list[tuple[int, ...]] | None:
     """Return partitions, at most one of each machine, that with GPUs outside partitions add up to `count` GPUs to lend.
 
-    Larger partitions and lower machine numbers come first. None if there are none; [] if `outside`, the number of GPUs
-    outside partitions, suffices. used: machines that lend no partition because the job has taken GPUs there.
+    Larger partitions and lower machine numbers come first. None if there are none; [] if the GPUs outside partitions
+    suffice. nodes: machines that first use their own GPUs for the job; they lend no partition then.
     """
+    outside = machines.num_lendable() - sum(len(node.own) for _, node in nodes if node.lendable)
     if count <= outside:
         return []
-    lenders = sorted(free.columns.partitions_of.keys() - used)
-    parts = [sorted(needs.partitions(machine, free), key=len, reverse=True) for machine in lenders]
-    return next(unions([[(len(part), part) for part in own] for own in parts], count - outside, count), None)
+    using = {machine for machine, node in nodes if node.own}
+    classes, groups = machines.view.classes, list[list[tuple[int, tuple[int, ...]]]]()
+    for machine, gpus in enumerate(classes.gpus_of if machines.has_partitions else ()):
+        if classes.of(machine).partitions and machine not in using:
+            free = (tuple(gpus[i] for i in members(part)) for part in machines.of_machine(machine).partitions)
+            groups.append(sorted(((len(part), part) for part in free), key=lambda sized: -sized[0]))
+    return next(unions(groups, count - outside, count), None)
 
 
 def _fill(
-    needs: NodeNeeds, free: FreeResources, hosts: list[int], blocks: list[list[int]], borrowed: list[int]
+    needs: NodeNeeds,
+    machines: NodeMachines,
+    nodes: Nodes,
+    blocks: list[list[int]],
+    borrowed: list[int],
 ) -> list[int]:
     """Append borrowed GPUs to each list in `blocks` that is too short; return the remote ones among them.
 
-    blocks: the GPUs of the node on each machine in `hosts`. A borrowed GPU is remote if it is not in the pool of its
+    blocks: the GPUs of each node. A borrowed GPU is remote if it is not in the pool of its
     node's machine.
     """
+    pool_of, machine_of = machines.view.pool_of, machines.view.classes.machine_of
     rest, remote = iter(borrowed), list[int]()
-    for host, block in zip(hosts, blocks, strict=True):
+    for (host, _), block in zip(nodes, blocks, strict=True):
         more = list(islice(rest, needs.gpus - len(block)))
         block += more
-        pool = free.pool_of[host]
-        remote += (gpu for gpu in more if free.pool_of[free.columns.machine_list[gpu]] != pool)
+        remote += (gpu for gpu in more if pool_of[machine_of[gpu]] != pool_of[host])
     return remote
-
-
-def _lendable(needs: NodeNeeds, free: FreeResources, hosts: Ints | None = None) -> Ints:
-    """Return an array with the number of free GPUs that each machine may lend to the job.
-
-    GPUs that are only allocated in fixed partitions do not count. hosts: machines that first use up to `needs.gpus` of
-    their GPUs for the job themselves.
-    """
-    counts = needs.whole_gpus(free).copy()
-    counts[list(free.columns.partitions_of)] = 0
-    if hosts is not None:
-        counts[hosts] = np.maximum(counts[hosts] - needs.gpus, 0)
-    return counts

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topoplace.policies.tsubame.node_queue import NodeQueue, exclusive_machines
+from topoplace.policies.tsubame.node_machines import EXCLUSIVE
+from topoplace.policies.tsubame.node_queue import NodeQueue
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources, Ints
+    from topoplace.policies.tsubame.node_machines import NodeMachines, Nodes
     from topoplace.policies.tsubame.node_needs import NodeNeeds
 
 
@@ -19,10 +20,8 @@ class GQueue(NodeQueue):
 
     name = "g-queue"
 
-    def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the lowest-numbered idle machines that have all a node needs, one per node; None if too few."""
-        return needs.first_nodes(exclusive_machines(needs, free), free)
-
-    def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
-        """Return True if the job asks for more nodes than there are machines without jobs."""
-        return needs.nodes > free.num_unused
+    def choose(
+        self, needs: NodeNeeds, machines: NodeMachines, avoid: frozenset[int] = frozenset()
+    ) -> Nodes | None:
+        """Return nodes on the lowest-numbered idle machines that have all a node needs; None if there are too few."""
+        return machines.first(needs, EXCLUSIVE, avoid)

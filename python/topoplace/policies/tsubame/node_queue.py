@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
@@ -18,13 +17,15 @@ from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
-from topoplace.placement import Placement, Refusal
-from topoplace.policies.tsubame.borrowing import take_nodes
-from topoplace.policies.tsubame.node_needs import NodeNeeds, QueueMemory
+from topoplace.placement import Placement, Refusal, Scores
+from topoplace.policies.tsubame.borrowing import gpus_of_nodes
+from topoplace.policies.tsubame.node_machines import NodeGpus, NodeMachines, Nodes
+from topoplace.policies.tsubame.node_needs import NodeNeeds, Refused
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources, Ints
     from topoplace.engine.request import JobRequest
+
+_NO_MACHINES: frozenset[int] = frozenset()
 
 
 class NodeQueue(ABC):
@@ -39,12 +40,13 @@ class NodeQueue(ABC):
     name: str
 
     @abstractmethod
-    def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the machine of each node of a request; None if machines or GPUs are too few."""
+    def choose(
+        self, needs: NodeNeeds, machines: NodeMachines, avoid: frozenset[int] = _NO_MACHINES
+    ) -> Nodes | None:
+        """Return the nodes of a request; None if machines or GPUs are too few.
 
-    @abstractmethod
-    def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
-        """Return True if a quick count of free GPUs or machines already shows that the request does not fit."""
+        avoid: machines that get no node.
+        """
 
     # ---- Policy --------------------------------------------------------------------------------------------
 
@@ -69,8 +71,8 @@ class NodeQueue(ABC):
         if found := different_gpu_sets(self._choices(job, cluster), top):
             return Explanation(self.name, found)
         view = cluster.view(ClusterView)
-        needs = NodeNeeds(job, view.columns.fixed)
-        refusal = self.why_never(needs, view.columns.idle())
+        needs = _needs(view.request(job), view)
+        refusal = self.why_never(needs, view)
         refusal = refusal or why_not_now(job, cluster, f"{needs.wishes()} needed", gpus_local=False)
         return Explanation(self.name, (), refusal)
 
@@ -81,23 +83,23 @@ class NodeQueue(ABC):
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
-        walk_rule = _Walk(self, cluster.view(ClusterView))
-        refused = walk_rule.refused.jobs
-        return walk(
-            [entry for entry in entries if id(entry.job) not in refused], walk_rule.decide, head_blocks=False
-        )
+        with cluster.what_if() as state:
+            return walk(entries, _Walk(self, state).decide, head_blocks=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     # ---- inside --------------------------------------------------------------------------------------------
 
-    def why_never(self, needs: NodeNeeds, idle: FreeResources) -> Refusal | None:
+    def why_never(self, needs: NodeNeeds, view: ClusterView) -> Refusal | None:
         """Return why a job with these needs could not run even on the idle cluster; None if it could."""
-        job = needs.job
-        if not needs.uneven and self.choose(needs, idle) is not None:
+        return needs.request.table((self, "never"), lambda: self._why_never(needs, view))
+
+    def _why_never(self, needs: NodeNeeds, view: ClusterView) -> Refusal | None:
+        job = needs.request.job
+        if not needs.uneven and self.choose(needs, _machines(needs, view.idle)) is not None:
             return None
-        if job.num_tasks and (reason := why_never(job, idle.columns.topology)):
+        if job.num_tasks and (reason := why_never(job, view.cluster.topology)):
             return reason
         if needs.uneven:
             return never(f"{job.num_tasks} GPUs cannot be split evenly over {needs.nodes} nodes")
@@ -109,32 +111,40 @@ class NodeQueue(ABC):
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         require_honoured(job, cluster, self.name)
         view = cluster.view(ClusterView)
-        needs, used = NodeNeeds(job, view.columns.fixed), list[int]()
-        while True:
-            free = view.columns.free()
-            free.hosts[used] = -1
-            placement = self.find(job, needs, free)
-            if placement is None:
-                return
+        needs, used = _needs(view.request(job), view), _NO_MACHINES
+        while placement := self.search(job, needs, view, used):
             yield placement
-            used += (share.machine for share in placement.hosts)
+            used |= {share.machine for share in placement.hosts}
 
-    def find(self, job: JobGraph, needs: NodeNeeds, free: FreeResources) -> Placement | None:
-        """Take the job's resources from `free` and return its placement, or None if it does not fit."""
-        if needs.uneven:
+    def search(
+        self, job: JobGraph, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = _NO_MACHINES
+    ) -> Placement | None:
+        """Return the placement of a job with these needs, or None if it does not fit.
+
+        avoid: machines that get no node.
+        """
+        if needs.uneven or needs.total_gpus > view.cluster.num_free:
             return None
-        found = ((limited, self.choose(limited, free)) for limited in needs.by_memory)
-        needs, machines = next((one for one in found if one[1] is not None), (needs, None))
-        if machines is None:
-            return None
-        hosts: list[int] = machines.tolist()
-        cpus = needs.cpus_on(hosts, free)
-        gpus, remote = take_nodes(needs, free, hosts, cpus)
-        topology = free.columns.topology
+        for limit in needs.request.memory_limits:
+            machines = _machines(needs, view, limit)
+            if (nodes := self.choose(needs, machines, avoid)) is not None:
+                return self._placement(job, needs, machines, nodes)
+        return None
+
+    def _placement(self, job: JobGraph, needs: NodeNeeds, machines: NodeMachines, nodes: Nodes) -> Placement:
+        view = machines.view
+        hosts = [machine for machine, _ in nodes]
+        cpus = needs.cpus_on(hosts, view.cluster.hosts)
+        gpus, remote = gpus_of_nodes(needs, machines, nodes)
+        if len(nodes) == 1 and not remote:
+            scores = _scores_on_one(needs.request, nodes[0][1])
+        else:
+            links = link_scores(job.edges, gpus, view.cluster.topology)
+            scores = {**links, "remote_gpus": float(len(remote))}
         return Placement(
             gpus,
-            topology=topology,
-            scores={**link_scores(job.edges, gpus, topology), "remote_gpus": float(len(remote))},
+            topology=view.cluster.topology,
+            scores=scores,
             job=job,
             hosts=tuple(chain.from_iterable(map(needs.host_shares, hosts, cpus))),
             remote=remote,
@@ -142,50 +152,48 @@ class NodeQueue(ABC):
 
 
 class _Walk:
-    """Decides the jobs in one walk along a queue, on its own copy of the free resources."""
+    """Decides the jobs in one walk along a queue; allocates those that start on a cluster that is rolled back later."""
 
-    def __init__(self, policy: NodeQueue, view: ClusterView) -> None:
+    def __init__(self, policy: NodeQueue, state: Cluster) -> None:
         self._policy = policy
-        self._view = view
-        self._free = view.columns.free()
-        self._memory = view.table((QueueMemory, policy.name), QueueMemory)
-        self.refused = self._memory.refused(self._free)
+        self._state = state
+        self._view = state.view(ClusterView)
+        self._refused = Refused()
 
     def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; if it starts, take its resources from the walk's copy of the free resources."""
-        job, refused = entry.job, self.refused
-        if id(job) in refused.jobs:  # refused in this walk; `plan` skips jobs refused before
-            return None
-        if job.requirements and (refusal := cannot_honour(job, self._view.cluster, self._policy.name)):
+        """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
+        job, policy = entry.job, self._policy
+        if job.requirements and (refusal := cannot_honour(job, self._state, policy.name)):
             return refusal
-        request = self._view.request(job)
-        needs = self._memory.needs.get(request) or self._needs(request)
-        if isinstance(needs, Refusal):
-            return needs
-        if needs not in refused.known and (placement := self._start(job, needs)):
+        needs = _needs(self._view.request(job), self._view)
+        if needs in self._refused.known:
+            return None
+        placement = None if self._refused.covers(needs) else policy.search(job, needs, self._view)
+        if placement is not None:
+            self._state.allocate(entry.job_id, placement)
             return placement
-        refused.jobs[id(job)] = job
+        if refusal := policy.why_never(needs, self._view):
+            return refusal
+        self._refused.add(needs)
         return None
 
-    def _needs(self, request: JobRequest) -> NodeNeeds | Refusal:
-        view, policy = self._view, self._policy
-        needs = NodeNeeds(request.job, view.columns.fixed)
-        known = policy.why_never(needs, view.columns.idle()) or needs
-        self._memory.needs[request] = known
-        return known
 
-    def _start(self, job: JobGraph, needs: NodeNeeds) -> Placement | None:
-        """Return the placement with which the job starts; if it does not fit, record its needs and return None."""
-        refused = self.refused
-        if self._policy.cannot_fit_by_count(needs, self._free) or refused.covers(needs):
-            refused.known.add(needs)
-            return None
-        placement = self._policy.find(job, needs, self._free)
-        if placement is None:
-            refused.add(needs)
-        return placement
+def _needs(request: JobRequest, view: ClusterView) -> NodeNeeds:
+    return request.table(NodeNeeds, lambda: NodeNeeds(request, view.cluster.topology))
 
 
-def exclusive_machines(needs: NodeNeeds, free: FreeResources) -> Ints:
-    """Return the machines that run no job and have all that some node needs (Fig. 5), in ascending order."""
-    return np.flatnonzero(needs.hosting(free) & ~free.has_job & (needs.suitable(free) >= needs.gpus))
+def _machines(needs: NodeNeeds, view: ClusterView, most_memory_gb: float = math.inf) -> NodeMachines:
+    """Return the machines of a view, ranked for the nodes of such jobs, with a limit on the memory of each GPU, GB."""
+    return view.table(
+        (NodeMachines, needs.gpu_kind, most_memory_gb),
+        lambda: NodeMachines(view, needs.request, needs.gpus, most_memory_gb),
+    )
+
+
+def _scores_on_one(request: JobRequest, node: NodeGpus) -> Mapping[str, float]:
+    """Return the scores of a job whose only node takes its GPUs on its machine."""
+
+    def build() -> Scores:
+        return Scores({**request.link_scores(node.machine_class, node.own), "remote_gpus": 0.0})
+
+    return request.table((NodeQueue, node.machine_class, node.own), build)

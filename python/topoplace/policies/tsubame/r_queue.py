@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from topoplace.policies.tsubame.borrowing import can_lend
-from topoplace.policies.tsubame.node_queue import NodeQueue, exclusive_machines
+from topoplace.policies.tsubame.node_machines import ANY_GPUS, OWN_GPUS
+from topoplace.policies.tsubame.node_queue import NodeQueue
 
 if TYPE_CHECKING:
-    from topoplace.engine.free_resources import FreeResources, Ints
+    from topoplace.policies.tsubame.node_machines import NodeMachines, Nodes
     from topoplace.policies.tsubame.node_needs import NodeNeeds
 
 
@@ -35,33 +34,19 @@ class RQueue(NodeQueue):
 
     name = "r-queue"
 
-    def choose(self, needs: NodeNeeds, free: FreeResources) -> Ints | None:
-        """Return the machine of each node: exclusive machines first, then those with most of the GPUs a node needs.
+    def choose(
+        self, needs: NodeNeeds, machines: NodeMachines, avoid: frozenset[int] = frozenset()
+    ) -> Nodes | None:
+        """Return nodes on exclusive machines first, then on those with most of the GPUs a node needs.
 
         None if the machines, or the GPUs to borrow, are too few.
         """
-        exclusive = exclusive_machines(needs, free)
-        found = needs.first_nodes(exclusive, free)
-        return self._shared(needs, free, exclusive) if found is None else found
-
-    def cannot_fit_by_count(self, needs: NodeNeeds, free: FreeResources) -> bool:
-        """Return True if the job needs more GPUs on all its nodes together than are free in the cluster."""
-        return needs.total_gpus > free.num_free
-
-    def _shared(self, needs: NodeNeeds, free: FreeResources, first: Ints) -> Ints | None:
-        """Return the machines `first`, then machines to share; None if machines or GPUs to borrow are too few."""
-        own = np.minimum(needs.suitable(free), needs.gpus)
-        fits = needs.hosting(free)
-        if needs.gpus_local:
-            fits &= own == needs.gpus
-        fits[first] = False
-        others = np.flatnonzero(fits)
+        last = OWN_GPUS if needs.gpus_local else ANY_GPUS
         # With partitions, GPUs of the nodes' machines may leave a number that no partitions add up to.
-        for key in (-own, own) if free.columns.partitions_of else (-own,):
-            others = others[np.argsort(key[others], kind="stable")]
-            chosen = needs.first_nodes(np.concatenate((first, others)), free)
+        for fewest_first in (False, True) if machines.has_partitions and not needs.gpus_local else (False,):
+            chosen = machines.first(needs, last, avoid, fewest_first=fewest_first)
             if chosen is None:
                 return None
-            if can_lend(needs, free, chosen, needs.total_gpus - int(own[chosen].sum())):
+            if can_lend(needs, machines, chosen):
                 return chosen
         return None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from topoplace.cluster.hosts import COLUMNS, Hosts
 from topoplace.engine.admission import suits_model
+from topoplace.engine.machines.machine_class import MachineClasses
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -31,19 +31,23 @@ class TopologyColumns:
     """
 
     def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+        machines = topology.derived(MachineClasses)
         makes: dict[tuple[str | None, float | None], int] = {}
-        self.make_of = np.array(
-            [makes.setdefault((gpu.model, gpu.memory_gb), len(makes)) for gpu in topology.gpus],
-            dtype=np.int64,
-        )
+        self.make_of = np.empty(topology.num_gpus, dtype=np.int64)
+        class_of = np.array(machines.class_of)
+        for number in dict.fromkeys(machines.class_of):
+            gpus = np.array([machines.gpus_of[machine] for machine in np.flatnonzero(class_of == number)])
+            described = machines.classes[number].gpus
+            self.make_of[gpus] = [
+                makes.setdefault((gpu.model, gpu.memory_gb), len(makes)) for gpu in described
+            ]
         self.makes = tuple(makes)
-        self.memory_gb = np.array([memory or 0.0 for _, memory in makes])
-        """(makes,) GB; 0 if unknown."""
+        memory_gb = [memory or 0.0 for _, memory in makes]
+        self.memory_rank: Ints = np.unique(memory_gb, return_inverse=True)[1].astype(np.int64)
+        """(makes,) rank of the make's GPU memory, smallest 0; unknown memory counts as 0 GB."""
         self.machine_of = topology.machine_of.astype(np.int64)
         self.machine_list: list[int] = self.machine_of.tolist()
         self.num_machines = topology.num_machines
-        self.gpus_of: list[Sequence[int]] = [topology.gpus_of[name] for name in topology.machine_names]
         self.place_of = self.machine_of * len(makes) + self.make_of
         """(n,) the place of each GPU: its machine times the number of makes, plus its make."""
         self.partitioned = np.zeros(topology.num_gpus, dtype=np.bool_)
@@ -93,8 +97,6 @@ class FreeResources:
     """(n,) 1 for a free GPU, else 0."""
     gpus: Ints
     """(m, makes) number of free GPUs by machine and make, without GPUs that belong to partitions."""
-    has_job: NDArray[np.bool_]
-    """(m,) True if a job runs a process on the machine or holds one of its GPUs, locally or over the network."""
     num_free: int
     """Number of free GPUs of all machines, including GPUs that belong to partitions."""
     free_mask: NDArray[np.bool_] = field(init=False)
@@ -107,40 +109,19 @@ class FreeResources:
         """Return an independent copy; data that never changes is shared with this object."""
         return type(self)(
             *(self.columns, self.pool_of, self.pooled, self.hosts.copy(), self.is_free.copy()),
-            *(self.gpus.copy(), self.has_job.copy(), self.num_free),
+            *(self.gpus.copy(), self.num_free),
         )
-
-    def has_more_than(self, other: FreeResources) -> bool:
-        """Return True if any GPU, host resource or machine without jobs is free here that `other` lacks."""
-        return bool(
-            (self.free_mask > other.free_mask).any()
-            or (self.hosts > other.hosts).any()
-            or (self.has_job < other.has_job).any()
-        )
-
-    @property
-    def num_unused(self) -> int:
-        """Number of machines on which no job runs a process or holds a GPU."""
-        return len(self.has_job) - int(np.count_nonzero(self.has_job))
 
     # ---- GPUs ----------------------------------------------------------------------------------------------
 
     def set_free(self, gpu: int, *, free: bool) -> None:
-        """Mark a GPU as free or taken, and update the counts of free GPUs, but not `has_job`."""
+        """Mark a GPU as free or taken, and update the counts of free GPUs."""
         if self.is_free[gpu] != free:
             self.is_free[gpu] = free
             change = 1 if free else -1
             self.num_free += change
             if not self.columns.partitioned[gpu]:
                 self.gpus[self.columns.machine_of[gpu], self.columns.make_of[gpu]] += change
-
-    def take(self, gpus: Iterable[int]) -> None:
-        """Mark free GPUs as taken and their machines as having a job."""
-        taken = np.fromiter(gpus, dtype=np.int64)
-        self.free_mask[taken] = False
-        self.num_free -= len(taken)
-        self.has_job[self.columns.machine_of[taken]] = True
-        np.subtract.at(self.gpus.reshape(-1), self.columns.place_of[self.columns.whole(taken)], 1)
 
     def pool(self, machine: int) -> list[int]:
         """Return `machine`, followed by the other machines of its pool, whose GPUs are local to it."""
@@ -176,80 +157,54 @@ class FreeColumns:
         self._cluster = cluster
         columns = cluster.topology.derived(TopologyColumns)
         gpus, machines = cluster.topology.num_gpus, columns.num_machines
-        self.stale: set[int] = set(range(gpus))
-        """The GPUs whose state may have changed since they were last read."""
+        self._stale = set(range(gpus))
         self._half_read = False
         """True while GPUs are read; an interrupt leaves it True, and all are read again."""
-        self._is_held = bytearray(gpus)
-        self._num_held = np.zeros(machines, dtype=np.int64)
         pool_of = cluster.hosts.pool_of().astype(np.int64)
         self._free = FreeResources(
             *(columns, pool_of, len(np.unique(pool_of)) < machines),
             _host_columns(cluster.hosts, machines),
             bytearray(gpus),
             np.zeros((machines, len(columns.makes)), dtype=np.int64),
-            np.zeros(machines, dtype=np.bool_),
             0,
         )
-        self._idle: FreeResources | None = None
 
-    @property
-    def fixed(self) -> TopologyColumns:
-        """The constant properties of the cluster's topology, as numpy columns."""
-        return self._free.columns
+    def changed(self, gpus: Sequence[int]) -> None:
+        """Mark `gpus` as changed; they are read when the columns are used next."""
+        self._stale.update(gpus)
 
     def free(self) -> FreeResources:
         """Return a copy of the resources that are free now; the caller may change it."""
         self._read_gpus()
-        free, hosts = self._free, self._cluster.hosts
-        free.hosts = _host_columns(hosts, free.columns.num_machines)
-        free.has_job = (self._num_held > 0) | (hosts.processes > 0)
+        free = self._free
+        free.hosts = _host_columns(self._cluster.hosts, free.columns.num_machines)
         return free.copy()
-
-    def idle(self) -> FreeResources:
-        """Return the resources of the cluster if no job ran and nothing was drained; read-only."""
-        if self._idle is None:
-            hosts, free = self._cluster.hosts, self._free
-            columns = free.columns
-            every_gpu = np.arange(len(free.is_free))
-            counts = np.bincount(columns.place_of[columns.whole(every_gpu)], minlength=columns.num_places)
-            self._idle = FreeResources(
-                *(columns, free.pool_of, free.pooled),
-                _capacities(hosts, columns.num_machines),
-                bytearray([1]) * len(every_gpu),
-                counts.reshape(free.gpus.shape),
-                np.zeros(columns.num_machines, dtype=np.bool_),
-                len(every_gpu),
-            )
-        return self._idle
 
     def _read_gpus(self) -> None:
         """Update the counts of free and held GPUs for the GPUs that changed since the last call."""
         if self._half_read:
             self._forget_gpus()
-        gpus = np.array(sorted(self.stale), dtype=np.int64)
+        gpus = np.array(sorted(self._stale), dtype=np.int64)
         if not len(gpus):
             return
         self._half_read = True
         columns, free = self._free.columns, self._free
-        now_free, owners = self._cluster.occupants(gpus.tolist())
+        now_free, _ = self._cluster.occupants(gpus.tolist())
         change = _flagged(free.is_free, gpus, now_free)
         free.num_free += int(change.sum())
         if columns.partitions_of:
             change[columns.partitioned[gpus]] = 0
         np.add.at(free.gpus.reshape(-1), columns.place_of[gpus], change)
-        change = _flagged(self._is_held, gpus, tuple(chain.from_iterable(owners.values())))
-        np.add.at(self._num_held, columns.machine_of[gpus], change)
-        self.stale.clear()
+        self._stale.clear()
         self._half_read = False
 
     def _forget_gpus(self) -> None:
-        free, gpus = self._free, len(self._is_held)
-        self.stale.update(range(gpus))
-        free.is_free[:] = self._is_held[:] = bytes(gpus)
+        free = self._free
+        gpus = len(free.is_free)
+        self._stale.update(range(gpus))
+        free.is_free[:] = bytes(gpus)
         free.gpus[:] = 0
         free.num_free = 0
-        self._num_held[:] = 0
         self._half_read = False
 
 
@@ -261,11 +216,6 @@ def _flagged(flags: bytearray, gpus: Ints, now: Sequence[int]) -> NDArray[np.int
     flag[list(now)] = 1
     changed: NDArray[np.int8] = flag[gpus] - before
     return changed
-
-
-def _capacities(hosts: Hosts, machines: int) -> Ints:
-    """Return (m, 3) the CPUs, MB and drives of each machine."""
-    return hosts.capacity.copy() if hosts.resources else np.full((machines, len(COLUMNS)), PLENTY)
 
 
 def _host_columns(hosts: Hosts, machines: int) -> Ints:
