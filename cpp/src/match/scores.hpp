@@ -271,9 +271,9 @@ std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_
 template <int W>
 std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
                      const Bits<W>& usable) {
-    std::int32_t largest = 0;
+    std::vector<std::int32_t> sizes;
     Bits<W> unseen = usable;
-    while (unseen.any() && largest < pattern.size()) {
+    while (unseen.any()) {
         Bits<W> component = Bits<W>::single(unseen.lowest());
         Bits<W> fresh = component;
         while (fresh.any()) {
@@ -284,15 +284,20 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
         }
         TOPOPLACE_ASSERT(!(component - unseen).any());
         unseen -= component;
-        largest = std::max(largest, component.count());
+        sizes.push_back(component.count());
+        if (sizes.back() >= pattern.size()) break;
     }
-    return static_cast<std::int32_t>(pattern.num_edges()) - pattern.crossing(largest);
+    return static_cast<std::int32_t>(pattern.num_edges()) - pattern.crossing(sizes);
 }
 
 // Only asks whether an embedding exists.
 class Existence : public ZeroScore {
   public:
     static constexpr bool kFollowsWeights = true;  // an automorphism that keeps the weights keeps the score
+
+    struct State {
+        bool is_possible = true;  // the components are large enough
+    };
 
     explicit Existence(const BitRows& adjacency) : adjacency_(adjacency) {}
 
@@ -301,8 +306,19 @@ class Existence : public ZeroScore {
         return (adjacency_.get<W>(index(v)) & usable).count();
     }
     template <int W>
-    Fixed bound(State&, const Partial<W>& partial, Fixed) const {
-        return capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
+    State root(const Pattern::Impl& pattern, const Bits<W>& usable) const {
+        return {ceiling(pattern, adjacency_, 0, usable) >= static_cast<std::int32_t>(pattern.num_edges())};
+    }
+    Outlook outlook(const State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>,
+                    std::int32_t) const {
+        return {0, 0};
+    }
+    void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
+    Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    Tally tally(const State&) const { return {}; }
+    template <int W>
+    Fixed bound(State& state, const Partial<W>& partial, Fixed) const {
+        return !state.is_possible || capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
     }
 
   private:

@@ -62,13 +62,12 @@ class Pattern::Impl {
     // One vertex, the smallest, of each orbit of the automorphism group.
     std::span<const std::int32_t> representatives(WorkMeter& meter) const;
     double num_automorphisms(WorkMeter& meter) const;
-    // The fewest edges that run between parts when the vertices are split into parts of at most that size.
-    std::int32_t crossing(std::int32_t largest_part) const;
+    // The fewest edges that run between parts when the vertices are split into parts of at most these sizes;
+    // see LeastCuts.
+    std::int32_t crossing(std::span<const std::int32_t> sizes) const;
 
   private:
     struct Lazy;
-    std::vector<std::int32_t> least_cuts() const;
-    void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
     Plan make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const;
     bool is_order(std::vector<std::int32_t> order) const;
