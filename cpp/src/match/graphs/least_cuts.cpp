@@ -182,6 +182,15 @@ std::vector<std::int32_t> least_by_degrees(const Neighbors& neighbors, std::int3
     return least;
 }
 
+// The smallest number of parts that are large enough together.
+std::int32_t fewest(std::span<const std::int32_t> sizes, std::int32_t size) {
+    std::vector<std::int32_t> largest_first(sizes.begin(), sizes.end());
+    std::sort(largest_first.rbegin(), largest_first.rend());
+    std::int32_t count = 0;
+    for (std::int32_t room = 0; room < size; ++count) room += largest_first[index(count)];
+    return count;
+}
+
 std::vector<std::int32_t> least_cuts(const Neighbors& neighbors, std::int32_t size) {
     if (size <= kMaxEnumerated) return least_of_all_sets(neighbors, size);
     std::vector<std::int32_t> by_number(index(size));
@@ -200,10 +209,12 @@ LeastCuts::LeastCuts(const Ragged<std::int32_t>& neighbors, std::int32_t size)
     : least_(least_cuts(neighbors, size)) {
     for (std::int32_t u = 0; u < size; ++u) num_edges_ += static_cast<std::int32_t>(neighbors[u].size());
     num_edges_ /= 2;
+    is_connected_ = is_connected(neighbors, size);
     TOPOPLACE_ASSERT(least_.front() == 0 && least_.back() == 0);
 }
 
-// Each edge between parts leaves two of them: half the least sum of cuts over the ways to fill the parts.
+// Each edge between parts leaves two of them: half the least sum of cuts over the ways to fill the parts. And
+// the parts of a connected pattern hang together by at least one edge fewer than there are parts.
 std::int32_t LeastCuts::crossing(std::span<const std::int32_t> sizes) const {
     const auto size = static_cast<std::int32_t>(least_.size()) - 1;
     std::vector<std::int32_t> cheapest(least_.size(), kNever);  // by number of vertices in the parts so far
@@ -219,7 +230,9 @@ std::int32_t LeastCuts::crossing(std::span<const std::int32_t> sizes) const {
                 best = std::min(best, cheapest[index(total - here)] + of(here));
         }
     }
-    return room < size ? num_edges_ : std::min((cheapest.back() + 1) / 2, num_edges_);
+    if (room < size) return num_edges_;
+    const std::int32_t joints = is_connected_ ? fewest(sizes, size) - 1 : 0;
+    return std::min(std::max((cheapest.back() + 1) / 2, joints), num_edges_);
 }
 
 }  // namespace topoplace::match

@@ -22,6 +22,7 @@ class LeastCuts {
 
   private:
     std::int32_t num_edges_ = 0;
+    bool is_connected_ = false;
     std::vector<std::int32_t> least_;  // by number of vertices
 };
 
