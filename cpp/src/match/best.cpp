@@ -11,6 +11,7 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
+#include "match/first_mapping.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
 
@@ -110,8 +111,20 @@ class Canonical {
     bool anywhere() {
         typename Search::OrbitMates mates;
         if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
+        typename Search::FirstMapping first;
+        if constexpr (!std::same_as<S, Existence>) first = [this] { return start(); };
         return search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_, kNoScore + 1,
-                           usable_, bound_, std::move(mates));
+                           usable_, bound_, std::move(mates), std::move(first));
+    }
+
+    std::vector<std::int32_t> start() const {
+        std::vector<std::int32_t> free;
+        usable_.for_each([&](std::int32_t v) { free.push_back(v); });
+        try {
+            return first_mapping(pattern_, target_, free, meter_);
+        } catch (const Stopped&) {
+            return {};
+        }
     }
 
     // Every vertex alone where there is no time to tell.

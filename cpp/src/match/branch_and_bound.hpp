@@ -26,6 +26,7 @@ template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
+    using FirstMapping = std::function<std::vector<std::int32_t>()>;
 
     static constexpr Fixed kEnough = std::numeric_limits<Fixed>::max();
 
@@ -50,9 +51,11 @@ class BranchAndBound {
     // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
     // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
     // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
-    // target's symmetries: one root of an orbit is enough.
+    // target's symmetries: one root of an orbit is enough. And first_mapping (where given) is asked for images by
+    // pattern vertex to start from; they need not be an embedding.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
-             const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {}) {
+             const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
+             FirstMapping first_mapping = {}) {
         TOPOPLACE_ASSERT(std::ssize(plan.order) == size_ && size_ > 0);
         TOPOPLACE_ASSERT(floor > kNoScore && branches_.empty());
         plan_ = &plan;
@@ -62,6 +65,7 @@ class BranchAndBound {
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
+        first_mapping_ = std::move(first_mapping);
         hard_after_ = meter_.nodes() + params_.symmetry_after;
         polish_after_ = meter_.nodes() + params_.polish_after;
         need_ = floor;
@@ -225,7 +229,7 @@ class BranchAndBound {
             descend(depth + 1);
             frame.tried.set(branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
-            if (goal_ == Goal::best && success_ && meter_.nodes() >= polish_after_) polish();
+            if (goal_ == Goal::best && meter_.nodes() >= polish_after_) improve();
         }
     }
 
@@ -252,23 +256,38 @@ class BranchAndBound {
     }
 
     // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
-    void polish() {
+    void improve() {
+        if (!success_ && !first_mapping_) return;
         polish_after_ = kNotAgain;
-        // One round tries every image of every vertex and adds up every edge.
-        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return;
+        if (success_) polish(found_);
+        if (done_ || !first_mapping_) return;
+        const std::vector<std::int32_t> mapping = first_mapping_();
+        if (!mapping.empty() && !meter_.stopped()) polish(mapping);
+    }
+
+    // Takes what local search from these images, by pattern vertex, leads to, if it is better.
+    void polish(const std::vector<std::int32_t>& start) {
         std::vector<std::int32_t> image(index(size_));
-        for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
+        for (std::size_t d = 0; d < image.size(); ++d) image[d] = start[index(plan_->order[d])];
+        const Fixed value = polished(image);
+        if (value < need_) return;
+        image_.swap(image);
+        accept(value);
+        image_.swap(image);
+    }
+
+    Fixed polished(std::vector<std::int32_t>& image) {
+        const Fixed given = value_of(image);
+        // One round tries every image of every vertex and adds up every edge.
+        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return given;
         const auto steps = 8 * index(size_ + static_cast<std::int32_t>(pattern_.num_edges()));
         Polish search(usable_, [this, steps](const std::vector<std::int32_t>& trial) {
             meter_.spend(steps);
             return value_of(trial);
         });
-        const Fixed value = search.run(image, found_score_, [this] { return meter_.stopped(); });
-        TOPOPLACE_ASSERT(value >= found_score_ && value_of(image) == value);
-        if (value < need_) return;
-        image_.swap(image);
-        accept(value);
-        image_.swap(image);
+        const Fixed value = search.run(image, given, [this] { return meter_.stopped(); });
+        TOPOPLACE_ASSERT(value >= given && value_of(image) == value);
+        return value;
     }
 
     // Of a complete mapping, by depth.
@@ -331,6 +350,7 @@ class BranchAndBound {
     Bits<W> roots_;
     OrbitMates orbit_mates_;
     std::vector<Bits<W>> mates_;
+    FirstMapping first_mapping_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
     Fixed need_ = kNoScore;

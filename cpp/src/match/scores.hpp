@@ -271,7 +271,7 @@ std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_
 template <int W>
 std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
                      const Bits<W>& usable) {
-    std::vector<std::int32_t> sizes;
+    std::vector<Spread::Part> parts;
     Bits<W> unseen = usable;
     while (unseen.any()) {
         Bits<W> component = Bits<W>::single(unseen.lowest());
@@ -284,10 +284,13 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
         }
         TOPOPLACE_ASSERT(!(component - unseen).any());
         unseen -= component;
-        sizes.push_back(component.count());
-        if (sizes.back() >= pattern.size()) break;
+        std::int32_t ends = 0;
+        component.for_each([&](std::int32_t v) {
+            ends += std::min((rows.get<W>(base + index(v)) & usable).count(), pattern.max_degree());
+        });
+        parts.push_back({component.count(), ends / 2});
     }
-    return static_cast<std::int32_t>(pattern.num_edges()) - pattern.crossing(sizes);
+    return pattern.spread().most_inside(parts);
 }
 
 // Only asks whether an embedding exists.

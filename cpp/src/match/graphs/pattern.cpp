@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "graph/index.hpp"
-#include "match/graphs/least_cuts.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -57,7 +56,8 @@ struct Pattern::Impl::Lazy {
     std::mutex mutex;
     std::optional<StabilizerChain> chain;
     std::vector<std::int32_t> representatives;
-    std::optional<LeastCuts> least_cuts;
+    std::optional<Spread> spread;
+    std::optional<mapping::Source> source;
     std::vector<std::unique_ptr<Plan>> plans;  // by root; the last one is the natural plan
 };
 
@@ -252,10 +252,24 @@ void Pattern::Impl::add_counts(Plan& plan, std::int32_t depth) const {
     plan.inner_rest.push_back(inside / 2);
 }
 
-std::int32_t Pattern::Impl::crossing(std::span<const std::int32_t> sizes) const {
+const Spread& Pattern::Impl::spread() const {
     const std::lock_guard lock(lazy_->mutex);
-    if (!lazy_->least_cuts) lazy_->least_cuts.emplace(neighbors_, size_);
-    return lazy_->least_cuts->crossing(sizes);
+    if (!lazy_->spread) lazy_->spread.emplace(neighbors_, size_);
+    return *lazy_->spread;
+}
+
+const mapping::Source& Pattern::Impl::source() const {
+    const std::lock_guard lock(lazy_->mutex);
+    if (!lazy_->source) {
+        std::vector<Edge> edges;
+        for (std::int32_t u = 0; u < size_; ++u) {
+            for (const std::int32_t v : neighbors(u)) {
+                if (u < v) edges.push_back({u, v});
+            }
+        }
+        lazy_->source.emplace(Graph(size_, edges));
+    }
+    return *lazy_->source;
 }
 
 Pattern::Pattern(const Graph& graph, const StopCondition& stop) {

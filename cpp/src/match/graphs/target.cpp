@@ -23,6 +23,8 @@ constexpr double kHeaviest = 1e150;
 constexpr double kWidestRange = 1e11;
 // Beyond this the automorphism group costs more than it saves.
 constexpr std::int32_t kMaxSymmetryVertices = 512;
+// Beyond this, halving the target for a first mapping takes too long.
+constexpr std::int32_t kMaxMappedVertices = 1024;
 
 // Where to split the weights from `begin` to before `end`: at their widest gap, or in the middle of their range
 // where no gap is wide, as among measured weights of one kind of link.
@@ -63,6 +65,8 @@ std::vector<std::size_t> level_starts(std::span<const Fixed> distinct) {
 struct Target::Impl::Lazy {
     std::once_flag once;
     std::vector<Permutation> generators;
+    std::once_flag distances_once;
+    std::optional<mapping::Target> distances;
 };
 
 std::int32_t width_of(std::int32_t n) {
@@ -217,6 +221,24 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
     }
     TOPOPLACE_ASSERT(std::ssize(free) == n);
     return orbits_of(n, keeping);
+}
+
+const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
+    const std::int32_t n = size();
+    if (n > kMaxMappedVertices) return nullptr;
+    std::call_once(lazy_->distances_once, [&] {
+        std::vector<double> distance;
+        for (std::int32_t u = 0; u < n; ++u) {
+            meter.prepare(8 * index(n));
+            for (std::int32_t v = 0; v < n; ++v) {
+                const Fixed its = weight(u, v);
+                const double lacking = heaviest_ - (its > 0 ? to_double(its) : -heaviest_);
+                distance.push_back(u == v ? 0.0 : std::max(lacking, 0.0));
+            }
+        }
+        lazy_->distances.emplace(n, std::move(distance));
+    });
+    return &*lazy_->distances;
 }
 
 Target::Target(const Graph& graph, const StopCondition& stop) {
