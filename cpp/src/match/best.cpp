@@ -37,7 +37,9 @@ class Canonical {
         : pattern_(pattern),
           target_(target),
           meter_(meter),
+          score_(score),
           search_(pattern, adjacency, score, params, meter),
+          packed_search_(pattern, adjacency, score, params, meter),
           usable_(usable),
           required_(required) {}
 
@@ -59,11 +61,15 @@ class Canonical {
         }
     }
 
-    Fixed score() const { return score_; }
+    Fixed score() const { return best_score_; }
     Fixed bound() const { return bound_; }
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
 
   private:
+    static constexpr std::size_t kPackedSets = 1024;
+    static constexpr std::size_t kSearchedSets = 32;
+    static constexpr std::uint64_t kNodesPerSet = 1024;
+
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
         if ((required_ - usable_).any()) return false;
@@ -73,11 +79,11 @@ class Canonical {
                                                       required_, kNoScore + 1)
                                            : anywhere();
         if (!found) return false;
-        score_ = search_.score();
-        TOPOPLACE_ASSERT(score_ <= bound_);
+        best_score_ = search_.score();
+        TOPOPLACE_ASSERT(best_score_ <= bound_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
-        if (!meter_.stopped()) bound_ = score_;
+        if (!meter_.stopped()) bound_ = best_score_;
         return true;
     }
 
@@ -92,7 +98,7 @@ class Canonical {
             undecided.reset(v);
             Bits<W> with = taken;
             with.set(v);
-            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, score_))
+            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, best_score_))
                 set = to_bits<W>(search_.found());
             if (set.test(v)) {
                 taken = with;
@@ -102,8 +108,8 @@ class Canonical {
         }
         if (meter_.stopped()) return false;
         TOPOPLACE_ASSERT(taken == set);
-        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, score_, set)) return false;
-        TOPOPLACE_ASSERT(search_.score() == score_);
+        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, best_score_, set)) return false;
+        TOPOPLACE_ASSERT(search_.score() == best_score_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         return true;
     }
@@ -111,19 +117,89 @@ class Canonical {
     bool anywhere() {
         typename Search::OrbitMates mates;
         if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
-        typename Search::FirstMapping first;
-        if constexpr (!std::same_as<S, Existence>) first = [this] { return start(); };
+        typename Search::AskStarts ask;
+        if constexpr (!std::same_as<S, Existence>) ask = [this](Fixed need) { return starts(need); };
         return search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_, kNoScore + 1,
-                           usable_, bound_, std::move(mates), std::move(first));
+                           usable_, bound_, std::move(mates), std::move(ask));
     }
 
-    std::vector<std::int32_t> start() const {
-        std::vector<std::int32_t> free;
-        usable_.for_each([&](std::int32_t v) { free.push_back(v); });
+    // Good mappings for a search that has proved hard.
+    typename Search::Starts starts(Fixed need) {
+        typename Search::Starts found;
         try {
-            return first_mapping(pattern_, target_, free, meter_);
-        } catch (const Stopped&) {
-            return {};
+            found = packed_starts(need);
+            if (found.settled) return found;
+            std::vector<std::int32_t> free;
+            usable_.for_each([&](std::int32_t v) { free.push_back(v); });
+            std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, meter_);
+            if (!mapping.empty()) found.mappings.push_back(std::move(mapping));
+        } catch (const Stopped&) {  // those found by then are kept
+        }
+        return found;
+    }
+
+    // The best embedding that short searches find in a few components each, and whether that settles the matter:
+    // all that could hold a better one were searched to the end.
+    typename Search::Starts packed_starts(Fixed need) {
+        typename Search::Starts starts;
+        const Plan& plan = pattern_.plan(meter_);
+        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
+        starts.settled = packed.is_exhaustive();
+        packed_search_.limit(kNodesPerSet);
+        std::size_t num_searched = 0;
+        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
+            if (bound < need) break;
+            if (++num_searched > kSearchedSets || meter_.stopped()) starts.settled = false;
+            if (!starts.settled && num_searched > kSearchedSets) break;
+            if (packed_search_.run(plan, Search::Goal::best, set, required_, need, set, bound)) {
+                need = packed_search_.score() + 1;
+                starts.mappings.assign(1, {packed_search_.found().begin(), packed_search_.found().end()});
+            }
+            if (packed_search_.is_limited()) starts.settled = false;
+            if (need > bound_) break;
+        }
+        starts.settled = starts.settled && (need > bound_ || bound_beyond(packed, plan) < need);
+        return starts;
+    }
+
+    struct Ranked {
+        Fixed bound;
+        Bits<W> set;
+    };
+    // Sets by descending bound, without those that lack a required vertex.
+    std::vector<Ranked> ranked(const std::vector<Bits<W>>& sets, const Plan& plan) {
+        std::vector<Ranked> found;
+        for (const Bits<W>& set : sets) {
+            if (!(required_ - set).any())
+                found.push_back({packed_search_.root_bound(plan, set, kNoScore + 1), set});
+        }
+        std::stable_sort(found.begin(), found.end(),
+                         [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
+        return found;
+    }
+
+    // No embedding over more components than make up a set scores more.
+    Fixed bound_beyond(const PackedSets<W>& packed, const Plan& plan) {
+        if constexpr (requires(typename S::State& state) { score_.limit(state, 0, 0); }) {
+            std::vector<Spread::Part> parts;
+            const std::size_t base = (packed.level() - 1) * index(target_.size());
+            for (const Bits<W>& part : packed.parts())
+                parts.push_back(part_of(pattern_, levels().at_least, base, part));
+            const std::int32_t most = pattern_.spread().most_inside(parts, packed.fewest() + 1);
+            if (most < 0) return kNoScore;
+            return packed_search_.root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
+                score_.limit(state, packed.level() - 1, most);
+            });
+        } else {
+            return bound_;
+        }
+    }
+
+    const Levels& levels() const {
+        if constexpr (requires { score_.levels(); }) {
+            return score_.levels();
+        } else {
+            return target_.levels();
         }
     }
 
@@ -165,11 +241,13 @@ class Canonical {
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
     WorkMeter& meter_;
+    const S score_;
     Search search_;
+    Search packed_search_;
     const Bits<W> usable_;
     const Bits<W> required_;
     std::vector<std::int32_t> vertices_;
-    Fixed score_ = kNoScore;
+    Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
 };
 

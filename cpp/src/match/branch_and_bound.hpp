@@ -26,7 +26,13 @@ template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
-    using FirstMapping = std::function<std::vector<std::int32_t>()>;
+    // Images by pattern vertex to start from. `settled`: no embedding is better than the best of them, or than
+    // the incumbent.
+    struct Starts {
+        std::vector<std::vector<std::int32_t>> mappings;
+        bool settled = false;
+    };
+    using AskStarts = std::function<Starts(Fixed need)>;
 
     static constexpr Fixed kEnough = std::numeric_limits<Fixed>::max();
 
@@ -51,11 +57,11 @@ class BranchAndBound {
     // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
     // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
     // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
-    // target's symmetries: one root of an orbit is enough. And first_mapping (where given) is asked for images by
-    // pattern vertex to start from; they need not be an embedding.
+    // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least score
+    // that would be better, and gives mappings to start from; they need not be embeddings.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
              const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
-             FirstMapping first_mapping = {}) {
+             AskStarts ask_starts = {}) {
         TOPOPLACE_ASSERT(std::ssize(plan.order) == size_ && size_ > 0);
         TOPOPLACE_ASSERT(floor > kNoScore && branches_.empty());
         plan_ = &plan;
@@ -65,9 +71,10 @@ class BranchAndBound {
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
-        first_mapping_ = std::move(first_mapping);
+        ask_starts_ = std::move(ask_starts);
         hard_after_ = meter_.nodes() + params_.symmetry_after;
         polish_after_ = meter_.nodes() + params_.polish_after;
+        last_node_ = most_nodes_ < kNotAgain ? meter_.nodes() + most_nodes_ : kNotAgain;
         need_ = floor;
         enough_ = enough;
         success_ = done_ = false;
@@ -79,15 +86,27 @@ class BranchAndBound {
         return success_;
     }
 
+    // The next run ends after so many nodes, with what it has found by then.
+    void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
+
+    // Whether that limit ended the last run.
+    bool is_limited() const { return meter_.nodes() > last_node_; }
+
     // Of the last run that succeeded: images by pattern vertex, and the score.
     std::span<const std::int32_t> found() const { return found_; }
     Fixed score() const { return found_score_; }
     // No embedding scores more than this, whatever was searched; kNoScore where none exists.
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
+        return root_bound(plan, usable, floor, [](typename S::State&) {});
+    }
+    // limit: told the state of the root, which it may make more narrow.
+    template <std::invocable<typename S::State&> Limit>
+    Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor, Limit&& limit) {
         plan_ = &plan;
         required_ = Bits<W>{};
         frames_[0].used = Bits<W>{};
         typename S::State state = score_.root(pattern_, usable);
+        limit(state);
         return score_.bound(state, partial(0, usable), floor);
     }
 
@@ -146,7 +165,7 @@ class BranchAndBound {
     }
 
     void descend(std::int32_t depth) {
-        if (meter_.visit()) {
+        if (meter_.visit() || meter_.nodes() > last_node_) {
             done_ = true;
             return;
         }
@@ -257,12 +276,15 @@ class BranchAndBound {
 
     // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
     void improve() {
-        if (!success_ && !first_mapping_) return;
+        if (!success_ && !ask_starts_) return;
         polish_after_ = kNotAgain;
         if (success_) polish(found_);
-        if (done_ || !first_mapping_) return;
-        const std::vector<std::int32_t> mapping = first_mapping_();
-        if (!mapping.empty() && !meter_.stopped()) polish(mapping);
+        if (done_ || !ask_starts_) return;
+        const Starts starts = ask_starts_(need_);
+        for (const std::vector<std::int32_t>& mapping : starts.mappings) {
+            if (!done_ && !meter_.stopped()) polish(mapping);
+        }
+        done_ = done_ || (starts.settled && !meter_.stopped());
     }
 
     // Takes what local search from these images, by pattern vertex, leads to, if it is better.
@@ -350,9 +372,11 @@ class BranchAndBound {
     Bits<W> roots_;
     OrbitMates orbit_mates_;
     std::vector<Bits<W>> mates_;
-    FirstMapping first_mapping_;
+    AskStarts ask_starts_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
+    std::uint64_t most_nodes_ = kNotAgain;
+    std::uint64_t last_node_ = kNotAgain;
     Fixed need_ = kNoScore;
     Fixed enough_ = kEnough;
     bool success_ = false;

@@ -24,6 +24,7 @@
 #include "graph/index.hpp"
 #include "match/graphs/pattern.hpp"
 #include "match/graphs/target.hpp"
+#include "match/packed_sets.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::match {
@@ -267,29 +268,24 @@ std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_
     return std::min({partial.rest(), (from_placed + ends.all) / 2, outer + inner});
 }
 
+// What a component of the family holds.
+template <int W>
+Spread::Part part_of(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
+                     const Bits<W>& component) {
+    std::int32_t ends = 0;
+    component.for_each([&](std::int32_t v) {
+        ends += std::min((rows.get<W>(base + index(v)) & component).count(), pattern.max_degree());
+    });
+    return {component.count(), ends / 2};
+}
+
 // The most pattern edges that can fall on the family: no more than stay inside its connected components.
 template <int W>
 std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
                      const Bits<W>& usable) {
     std::vector<Spread::Part> parts;
-    Bits<W> unseen = usable;
-    while (unseen.any()) {
-        Bits<W> component = Bits<W>::single(unseen.lowest());
-        Bits<W> fresh = component;
-        while (fresh.any()) {
-            Bits<W> next;
-            fresh.for_each([&](std::int32_t v) { next |= rows.get<W>(base + index(v)); });
-            fresh = (next & usable) - component;
-            component |= fresh;
-        }
-        TOPOPLACE_ASSERT(!(component - unseen).any());
-        unseen -= component;
-        std::int32_t ends = 0;
-        component.for_each([&](std::int32_t v) {
-            ends += std::min((rows.get<W>(base + index(v)) & usable).count(), pattern.max_degree());
-        });
-        parts.push_back({component.count(), ends / 2});
-    }
+    for (const Bits<W>& component : components(rows, base, usable))
+        parts.push_back(part_of(pattern, rows, base, component));
     return pattern.spread().most_inside(parts);
 }
 
@@ -356,6 +352,12 @@ class WeightSum {
         State next = state;
         extend(next, v, back, image);
         return {fill(next, rest), next.sum};
+    }
+    const Levels& levels() const { return levels_; }
+    // At most so many edges are on this level or a heavier one.
+    void limit(State& state, std::size_t level, std::int32_t most) const {
+        for (std::size_t heavier = 0; heavier <= level; ++heavier)
+            state.high[heavier] = std::min(state.high[heavier], most);
     }
     // Where every level is one weight: a vertex joined to one placed vertex differs by its level only.
     std::size_t num_groups() const { return levels_.exact ? levels_.count() : 0; }

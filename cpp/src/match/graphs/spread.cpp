@@ -273,4 +273,27 @@ std::int32_t Spread::most_inside(std::span<const Part> parts) const {
     return std::min({most, num_edges_ - crossing, num_edges_});
 }
 
+// By number of parts, up to `fewest_parts`, which stands for more as well, and number of vertices in them.
+std::int32_t Spread::most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const {
+    const auto size = static_cast<std::int32_t>(least_cuts_.size()) - 1;
+    using Sums = std::vector<std::int32_t>;
+    std::vector<Sums> least(index(fewest_parts) + 1, Sums(index(size) + 1, kNever));
+    least[0][0] = 0;
+    for (const Part& part : parts) {
+        for (std::int32_t total = size; total > 0; --total) {
+            for (std::int32_t here = 1; here <= std::min(part.size, total); ++here) {
+                const std::int32_t edges = std::min(most_edges_[index(here)], part.edges);
+                for (std::int32_t used = fewest_parts; used >= 0; --used) {
+                    const std::int32_t before = least[index(used)][index(total - here)];
+                    if (before == kNever) continue;
+                    std::int32_t& sum = least[index(std::min(used + 1, fewest_parts))][index(total)];
+                    sum = std::min(sum, before - edges);
+                }
+            }
+        }
+    }
+    const std::int32_t best = least.back().back();
+    return best == kNever ? -1 : std::min(-best, num_edges_);
+}
+
 }  // namespace topoplace::match

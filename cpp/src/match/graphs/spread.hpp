@@ -27,6 +27,8 @@ class Spread {
     // No way to put the vertices into these parts has more edges inside them; 0 where they are too small
     // together.
     std::int32_t most_inside(std::span<const Part> parts) const;
+    // The same for ways that put vertices into at least so many parts; below 0 where there is no such way.
+    std::int32_t most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const;
 
   private:
     std::int32_t num_edges_ = 0;
