@@ -69,6 +69,7 @@ class Canonical {
     static constexpr std::size_t kPackedSets = 1024;
     static constexpr std::size_t kSearchedSets = 32;
     static constexpr std::uint64_t kNodesPerSet = 1024;
+    static constexpr std::uint64_t kHardTies = 256;
 
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
@@ -92,7 +93,13 @@ class Canonical {
         Bits<W> usable = usable_;
         Bits<W> taken = required_;
         Bits<W> undecided = usable - required_;
+        const std::uint64_t hard_after = meter_.nodes() + kHardTies;
+        bool knows_homes = false;
         while (taken.count() < pattern_.size() && !meter_.stopped()) {
+            if (!knows_homes && meter_.nodes() >= hard_after) {
+                find_homes();
+                knows_homes = true;
+            }
             TOPOPLACE_ASSERT(!(taken - set).any() && !(set - usable).any());
             const std::int32_t v = undecided.lowest();
             undecided.reset(v);
@@ -223,9 +230,31 @@ class Canonical {
         return mates;
     }
 
-    // Embeddings that contain v: one search for each kind of pattern vertex that v may serve as.
+    // The sets that hold all embeddings of the best score; none where that is not known.
+    void find_homes() {
+        const Plan& plan = pattern_.plan(meter_);
+        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
+        if (!packed.is_exhaustive() || bound_beyond(packed, plan) >= best_score_) return;
+        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
+            if (bound >= best_score_) homes_.push_back(set);
+        }
+    }
+
+    // Embeddings that contain v.
     bool anchored(typename Search::Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
                   Fixed floor) {
+        if (homes_.empty()) return anchored_in(usable, goal, v, required, floor);
+        return std::any_of(homes_.begin(), homes_.end(), [&](const Bits<W>& home) {
+            const Bits<W> here = home & usable;
+            if (here.count() < pattern_.size() || (required - here).any() || meter_.stopped()) return false;
+            return packed_search_.root_bound(pattern_.plan(meter_), here, floor) >= floor &&
+                   anchored_in(here, goal, v, required, floor);
+        });
+    }
+
+    // One search for each kind of pattern vertex that v may serve as.
+    bool anchored_in(const Bits<W>& usable, typename Search::Goal goal, std::int32_t v,
+                     const Bits<W>& required, Fixed floor) {
         TOPOPLACE_ASSERT(required.test(v) && usable.test(v));
         bool found = false;
         for (const std::int32_t u : pattern_.representatives(meter_)) {
@@ -246,6 +275,7 @@ class Canonical {
     Search packed_search_;
     const Bits<W> usable_;
     const Bits<W> required_;
+    std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
     Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
