@@ -37,9 +37,10 @@ class Canonical {
         : pattern_(pattern),
           target_(target),
           meter_(meter),
+          adjacency_(adjacency),
+          params_(params),
           score_(score),
           search_(pattern, adjacency, score, params, meter),
-          packed_search_(pattern, adjacency, score, params, meter),
           usable_(usable),
           required_(required) {}
 
@@ -152,21 +153,27 @@ class Canonical {
         const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         starts.settled = packed.is_exhaustive();
-        packed_search_.limit(kNodesPerSet);
+        short_search().limit(kNodesPerSet);
         std::size_t num_searched = 0;
         for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
             if (bound < need) break;
             if (++num_searched > kSearchedSets || meter_.stopped()) starts.settled = false;
             if (!starts.settled && num_searched > kSearchedSets) break;
-            if (packed_search_.run(plan, Search::Goal::best, set, required_, need, set, bound)) {
-                need = packed_search_.score() + 1;
-                starts.mappings.assign(1, {packed_search_.found().begin(), packed_search_.found().end()});
+            if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
+                need = short_search().score() + 1;
+                starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});
             }
-            if (packed_search_.is_limited()) starts.settled = false;
+            if (short_search().is_limited()) starts.settled = false;
             if (need > bound_) break;
         }
         starts.settled = starts.settled && (need > bound_ || bound_beyond(packed, plan) < need);
         return starts;
+    }
+
+    // For searches while the main one waits.
+    Search& short_search() {
+        if (!short_search_) short_search_.emplace(pattern_, adjacency_, score_, params_, meter_);
+        return *short_search_;
     }
 
     struct Ranked {
@@ -178,7 +185,7 @@ class Canonical {
         std::vector<Ranked> found;
         for (const Bits<W>& set : sets) {
             if (!(required_ - set).any())
-                found.push_back({packed_search_.root_bound(plan, set, kNoScore + 1), set});
+                found.push_back({short_search().root_bound(plan, set, kNoScore + 1), set});
         }
         std::stable_sort(found.begin(), found.end(),
                          [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
@@ -194,7 +201,7 @@ class Canonical {
                 parts.push_back(part_of(pattern_, levels().at_least, base, part));
             const std::int32_t most = pattern_.spread().most_inside(parts, packed.fewest() + 1);
             if (most < 0) return kNoScore;
-            return packed_search_.root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
+            return short_search().root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
                 score_.limit(state, packed.level() - 1, most);
             });
         } else {
@@ -247,7 +254,7 @@ class Canonical {
         return std::any_of(homes_.begin(), homes_.end(), [&](const Bits<W>& home) {
             const Bits<W> here = home & usable;
             if (here.count() < pattern_.size() || (required - here).any() || meter_.stopped()) return false;
-            return packed_search_.root_bound(pattern_.plan(meter_), here, floor) >= floor &&
+            return short_search().root_bound(pattern_.plan(meter_), here, floor) >= floor &&
                    anchored_in(here, goal, v, required, floor);
         });
     }
@@ -270,9 +277,11 @@ class Canonical {
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
     WorkMeter& meter_;
+    const BitRows& adjacency_;
+    const BestParams& params_;
     const S score_;
     Search search_;
-    Search packed_search_;
+    std::optional<Search> short_search_;  // made where the search proves hard
     const Bits<W> usable_;
     const Bits<W> required_;
     std::vector<Bits<W>> homes_;

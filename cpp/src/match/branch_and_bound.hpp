@@ -79,7 +79,7 @@ class BranchAndBound {
         enough_ = enough;
         success_ = done_ = false;
         frames_[0].used = Bits<W>{};
-        frames_[0].state = score_.root(pattern_, usable);
+        frames_[0].state = root_state(usable);
         descend(0);
         TOPOPLACE_ASSERT(branches_.empty());
         TOPOPLACE_ASSERT(!success_ || (found_score_ >= floor && need_ > found_score_));
@@ -105,7 +105,7 @@ class BranchAndBound {
         plan_ = &plan;
         required_ = Bits<W>{};
         frames_[0].used = Bits<W>{};
-        typename S::State state = score_.root(pattern_, usable);
+        typename S::State state = root_state(usable);
         limit(state);
         return score_.bound(state, partial(0, usable), floor);
     }
@@ -122,6 +122,7 @@ class BranchAndBound {
     };
 
     static constexpr std::int64_t kMaxPolishRound = 1 << 20;
+    static constexpr std::int32_t kLooseRoots = 8;  // one usable vertex of so many may be missing
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
@@ -182,6 +183,17 @@ class BranchAndBound {
         if (depth + 1 == size_) return finish(depth, set);
         frame.tried = Bits<W>{};
         expand(depth, set);
+    }
+
+    // What is known of a few more usable vertices holds for these too.
+    const typename S::State& root_state(const Bits<W>& usable) {
+        const bool is_known = known_usable_.any() && !(usable - known_usable_).any() &&
+                              (known_usable_ - usable).count() <= known_usable_.count() / kLooseRoots;
+        if (!is_known) {
+            known_usable_ = usable;
+            known_state_ = score_.root(pattern_, usable);
+        }
+        return known_state_;
     }
 
     // Each family of edges looks at the row of every free and every placed vertex.
@@ -364,6 +376,9 @@ class BranchAndBound {
     std::vector<std::int32_t> image_;
     std::vector<std::int32_t> found_;
     Fixed found_score_ = kNoScore;
+
+    Bits<W> known_usable_;
+    typename S::State known_state_;
 
     const Plan* plan_ = nullptr;
     Goal goal_ = Goal::best;

@@ -13,12 +13,14 @@
 
 namespace topoplace::match {
 
-// The connected components of `usable` in the graph whose row of vertex v is rows[base + v].
+// The connected components of `usable` in the graph whose row of vertex v is rows[base + v]; only up to the first
+// of at least `enough` vertices.
 template <int W>
-std::vector<Bits<W>> components(const BitRows& rows, std::size_t base, const Bits<W>& usable) {
+std::vector<Bits<W>> components(const BitRows& rows, std::size_t base, const Bits<W>& usable,
+                                std::int32_t enough = kMaxTargetVertices + 1) {
     std::vector<Bits<W>> found;
     Bits<W> unseen = usable;
-    while (unseen.any()) {
+    while (unseen.any() && (found.empty() || found.back().count() < enough)) {
         Bits<W> component = Bits<W>::single(unseen.lowest());
         Bits<W> fresh = component;
         while (fresh.any()) {

@@ -283,8 +283,11 @@ Spread::Part part_of(const Pattern::Impl& pattern, const BitRows& rows, std::siz
 template <int W>
 std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
                      const Bits<W>& usable) {
+    const std::vector<Bits<W>> found = components(rows, base, usable, pattern.size());
+    if (!found.empty() && found.back().count() >= pattern.size())
+        return static_cast<std::int32_t>(pattern.num_edges());
     std::vector<Spread::Part> parts;
-    for (const Bits<W>& component : components(rows, base, usable))
+    for (const Bits<W>& component : found)
         parts.push_back(part_of(pattern, rows, base, component));
     return pattern.spread().most_inside(parts);
 }

@@ -252,7 +252,10 @@ Spread::Spread(const Ragged<std::int32_t>& neighbors, std::int32_t size) {
     Limits limits = limits_of(neighbors, size);
     least_cuts_ = std::move(limits.least_cuts);
     most_edges_ = std::move(limits.most_edges);
-    for (std::int32_t u = 0; u < size; ++u) num_edges_ += static_cast<std::int32_t>(neighbors[u].size());
+    for (std::int32_t u = 0; u < size; ++u) {
+        num_edges_ += static_cast<std::int32_t>(neighbors[u].size());
+        is_regular_ = is_regular_ && neighbors[u].size() == neighbors[0].size();
+    }
     num_edges_ /= 2;
     TOPOPLACE_ASSERT(least_cuts_.front() == 0 && least_cuts_.back() == 0);
     TOPOPLACE_ASSERT(most_edges_.back() >= num_edges_);
@@ -268,9 +271,10 @@ std::int32_t Spread::most_inside(std::span<const Part> parts) const {
         return -std::min(most_edges_[index(here)], part.edges);
     };
     const auto cut = [this](const Part&, std::int32_t here) { return least_cuts_[index(here)]; };
-    const std::int32_t most = -least_sums(parts, size, lacking).back();
+    const std::int32_t most = std::min(-least_sums(parts, size, lacking).back(), num_edges_);
+    if (is_regular_) return most;
     const std::int32_t crossing = (least_sums(parts, size, cut).back() + 1) / 2;
-    return std::min({most, num_edges_ - crossing, num_edges_});
+    return std::min(most, num_edges_ - crossing);
 }
 
 // By number of parts, up to `fewest_parts`, which stands for more as well, and number of vertices in them.

@@ -32,6 +32,7 @@ class Spread {
 
   private:
     std::int32_t num_edges_ = 0;
+    bool is_regular_ = true;  // then the least cuts say no more than the most edges
     std::vector<std::int32_t> least_cuts_;
     std::vector<std::int32_t> most_edges_;
 };
