@@ -70,7 +70,6 @@ class Canonical {
     static constexpr std::size_t kPackedSets = 1024;
     static constexpr std::size_t kSearchedSets = 32;
     static constexpr std::uint64_t kNodesPerSet = 1024;
-    static constexpr std::uint64_t kHardTies = 256;
 
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
@@ -94,7 +93,7 @@ class Canonical {
         Bits<W> usable = usable_;
         Bits<W> taken = required_;
         Bits<W> undecided = usable - required_;
-        const std::uint64_t hard_after = meter_.nodes() + kHardTies;
+        const std::uint64_t hard_after = meter_.nodes() + params_.polish_after;
         bool knows_homes = false;
         while (taken.count() < pattern_.size() && !meter_.stopped()) {
             if (!knows_homes && meter_.nodes() >= hard_after) {
@@ -116,7 +115,8 @@ class Canonical {
         }
         if (meter_.stopped()) return false;
         TOPOPLACE_ASSERT(taken == set);
-        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, best_score_, set)) return false;
+        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, best_score_, set))
+            return false;
         TOPOPLACE_ASSERT(search_.score() == best_score_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         return true;
@@ -146,8 +146,8 @@ class Canonical {
         return found;
     }
 
-    // The best embedding that short searches find in a few components each, and whether that settles the matter:
-    // all that could hold a better one were searched to the end.
+    // The best embedding that short searches find in a few components each, and whether that settles the
+    // matter: all that could hold a better one were searched to the end.
     typename Search::Starts packed_starts(Fixed need) {
         typename Search::Starts starts;
         const Plan& plan = pattern_.plan(meter_);

@@ -26,8 +26,8 @@ template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
-    // Images by pattern vertex to start from. `settled`: no embedding is better than the best of them, or than
-    // the incumbent.
+    // Images by pattern vertex to start from. `settled`: no embedding is better than the best of them, or
+    // than the incumbent.
     struct Starts {
         std::vector<std::vector<std::int32_t>> mappings;
         bool settled = false;
@@ -57,8 +57,8 @@ class BranchAndBound {
     // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
     // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
     // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
-    // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least score
-    // that would be better, and gives mappings to start from; they need not be embeddings.
+    // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least
+    // score that would be better, and gives mappings to start from; they need not be embeddings.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
              const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
              AskStarts ask_starts = {}) {

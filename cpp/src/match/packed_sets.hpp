@@ -13,8 +13,8 @@
 
 namespace topoplace::match {
 
-// The connected components of `usable` in the graph whose row of vertex v is rows[base + v]; only up to the first
-// of at least `enough` vertices.
+// The connected components of `usable` in the graph whose row of vertex v is rows[base + v]; only up to the
+// first of at least `enough` vertices.
 template <int W>
 std::vector<Bits<W>> components(const BitRows& rows, std::size_t base, const Bits<W>& usable,
                                 std::int32_t enough = kMaxTargetVertices + 1) {
@@ -46,7 +46,8 @@ class PackedSets {
         std::vector<Bits<W>> wholes;
         for (; level_ < levels.count(); ++level_) {
             wholes = components(levels.at_least, level_ * index(num_vertices), usable);
-            if (std::any_of(wholes.begin(), wholes.end(), [this](const auto& one) { return holds(one); })) break;
+            if (std::any_of(wholes.begin(), wholes.end(), [this](const auto& one) { return holds(one); }))
+                break;
             parts_ = std::move(wholes);
         }
         if (parts_.empty()) return;

@@ -287,8 +287,7 @@ std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::siz
     if (!found.empty() && found.back().count() >= pattern.size())
         return static_cast<std::int32_t>(pattern.num_edges());
     std::vector<Spread::Part> parts;
-    for (const Bits<W>& component : found)
-        parts.push_back(part_of(pattern, rows, base, component));
+    for (const Bits<W>& component : found) parts.push_back(part_of(pattern, rows, base, component));
     return pattern.spread().most_inside(parts);
 }
 

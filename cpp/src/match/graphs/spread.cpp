@@ -1,5 +1,5 @@
-// Least cuts and most edges of vertex sets, by size: from all sets, or along an order of the vertices where few
-// are open at a time, or by degrees.
+// Least cuts and most edges of vertex sets, by size: from all sets, or along an order of the vertices where
+// few are open at a time, or by degrees.
 #include "match/graphs/spread.hpp"
 
 #include <algorithm>
@@ -123,7 +123,8 @@ class AlongOrder {
         }
         return found;
     }
-    // Leaves in the frontier who has neighbours after `at`. Returns who of them was there, and `at` as the last.
+    // Leaves in the frontier who has neighbours after `at`. Returns who of them was there, and `at` as the
+    // last.
     std::uint32_t advance(std::int32_t at) {
         frontier_.push_back(at);
         std::uint32_t kept = 0;
@@ -227,7 +228,8 @@ Limits limits_of(const Neighbors& neighbors, std::int32_t size) {
     return is_narrow ? along(order, neighbors) : by_degrees(neighbors, size);
 }
 
-// By number of vertices in the parts, the least sum over the parts of what one costs that has so many of them.
+// By number of vertices in the parts, the least sum over the parts of what one costs that has so many of
+// them.
 template <class Cost>
 std::vector<std::int32_t> least_sums(std::span<const Spread::Part> parts, std::int32_t size, Cost&& cost) {
     std::vector<std::int32_t> least(index(size) + 1, kNever);

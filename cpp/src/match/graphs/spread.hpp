@@ -1,5 +1,5 @@
-// How many of a pattern's edges stay inside the parts at most when its vertices are spread over parts of limited
-// size.
+// How many of a pattern's edges stay inside the parts at most when its vertices are spread over parts of
+// limited size.
 #pragma once
 
 #include <cstdint>

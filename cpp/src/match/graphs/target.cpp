@@ -26,8 +26,8 @@ constexpr std::int32_t kMaxSymmetryVertices = 512;
 // Beyond this, halving the target for a first mapping takes too long.
 constexpr std::int32_t kMaxMappedVertices = 1024;
 
-// Where to split the weights from `begin` to before `end`: at their widest gap, or in the middle of their range
-// where no gap is wide, as among measured weights of one kind of link.
+// Where to split the weights from `begin` to before `end`: at their widest gap, or in the middle of their
+// range where no gap is wide, as among measured weights of one kind of link.
 std::size_t split_of(std::span<const Fixed> distinct, std::size_t begin, std::size_t end) {
     std::size_t widest = begin + 1;
     for (std::size_t i = begin + 1; i < end; ++i) {
@@ -45,7 +45,9 @@ std::size_t split_of(std::span<const Fixed> distinct, std::size_t begin, std::si
 std::vector<std::size_t> level_starts(std::span<const Fixed> distinct) {
     std::vector<std::size_t> starts;
     if (!distinct.empty()) starts.push_back(0);
-    const auto end_of = [&](std::size_t i) { return i + 1 < starts.size() ? starts[i + 1] : distinct.size(); };
+    const auto end_of = [&](std::size_t i) {
+        return i + 1 < starts.size() ? starts[i + 1] : distinct.size();
+    };
     while (starts.size() < std::min(kMaxLevels, distinct.size())) {
         std::size_t widest = 0;
         Fixed range = -1;
