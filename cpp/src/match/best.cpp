@@ -408,6 +408,7 @@ class Best {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
         Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
+        if (weights.size() > kMaxLevels) start(bracket);
         while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
             const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
             if (auto witness = embedding_above(weights[static_cast<std::size_t>(middle)])) {
@@ -420,6 +421,30 @@ class Best {
         TOPOPLACE_ASSERT(bracket.refuted < bracket.open);
         TOPOPLACE_ASSERT(bracket.witness.empty() == (bracket.open == end - weights.begin()));
         return bracket;
+    }
+
+    // Among many weights, as measured ones are, a good first embedding saves the tests of most of them.
+    void start(Bracket& bracket) {
+        std::vector<std::int32_t> free;
+        usable_.for_each([&](std::int32_t v) { free.push_back(v); });
+        std::vector<std::int32_t> mapping;
+        try {
+            mapping = first_mapping(pattern_, target_, free, meter_);
+        } catch (const Stopped&) {
+            return;
+        }
+        Fixed lightest = std::numeric_limits<Fixed>::max();
+        for (std::int32_t u = 0; u < std::ssize(mapping); ++u) {
+            for (const std::int32_t v : pattern_.neighbors(u))
+                lightest = std::min(lightest, target_.weight(mapping[index(u)], mapping[index(v)]));
+        }
+        const auto weights = target_.distinct_weights();
+        const auto rank = std::lower_bound(weights.begin(), weights.end(), lightest, std::greater<>());
+        const bool is_embedding = !mapping.empty() && rank - weights.begin() < bracket.open &&
+                                  lightest_of(mapping) >= params_.min_weight;
+        if (!is_embedding || (required_ - to_bits<W>(mapping)).any()) return;
+        bracket.open = rank - weights.begin();
+        bracket.witness = std::move(mapping);
     }
 
     // Of the embeddings with the best bottleneck the one of largest sum; the witness where time does not
