@@ -11,6 +11,7 @@
 
 #include "graph/index.hpp"
 #include "match/branch_and_bound.hpp"
+#include "match/first_mapping.hpp"
 #include "match/graphs/used_weights.hpp"
 #include "match/link_counts.hpp"
 
@@ -36,6 +37,9 @@ class Canonical {
         : pattern_(pattern),
           target_(target),
           meter_(meter),
+          adjacency_(adjacency),
+          params_(params),
+          score_(score),
           search_(pattern, adjacency, score, params, meter),
           usable_(usable),
           required_(required) {}
@@ -58,11 +62,15 @@ class Canonical {
         }
     }
 
-    Fixed score() const { return score_; }
+    Fixed score() const { return best_score_; }
     Fixed bound() const { return bound_; }
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
 
   private:
+    static constexpr std::size_t kPackedSets = 1024;
+    static constexpr std::size_t kSearchedSets = 32;
+    static constexpr std::uint64_t kNodesPerSet = 1024;
+
     bool find() {
         if (usable_.count() < pattern_.size() || required_.count() > pattern_.size()) return false;
         if ((required_ - usable_).any()) return false;
@@ -72,11 +80,11 @@ class Canonical {
                                                       required_, kNoScore + 1)
                                            : anywhere();
         if (!found) return false;
-        score_ = search_.score();
-        TOPOPLACE_ASSERT(score_ <= bound_);
+        best_score_ = search_.score();
+        TOPOPLACE_ASSERT(best_score_ <= bound_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         TOPOPLACE_ASSERT(!(required_ - to_bits<W>(vertices_)).any());
-        if (!meter_.stopped()) bound_ = score_;
+        if (!meter_.stopped()) bound_ = best_score_;
         return true;
     }
 
@@ -85,13 +93,19 @@ class Canonical {
         Bits<W> usable = usable_;
         Bits<W> taken = required_;
         Bits<W> undecided = usable - required_;
+        const std::uint64_t hard_after = meter_.nodes() + params_.polish_after;
+        bool knows_homes = false;
         while (taken.count() < pattern_.size() && !meter_.stopped()) {
+            if (!knows_homes && meter_.nodes() >= hard_after) {
+                find_homes();
+                knows_homes = true;
+            }
             TOPOPLACE_ASSERT(!(taken - set).any() && !(set - usable).any());
             const std::int32_t v = undecided.lowest();
             undecided.reset(v);
             Bits<W> with = taken;
             with.set(v);
-            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, score_))
+            if (!set.test(v) && anchored(Search::Goal::any, v, usable, with, best_score_))
                 set = to_bits<W>(search_.found());
             if (set.test(v)) {
                 taken = with;
@@ -101,8 +115,9 @@ class Canonical {
         }
         if (meter_.stopped()) return false;
         TOPOPLACE_ASSERT(taken == set);
-        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, score_, set)) return false;
-        TOPOPLACE_ASSERT(search_.score() == score_);
+        if (!search_.run(pattern_.natural(meter_), Search::Goal::first, set, set, best_score_, set))
+            return false;
+        TOPOPLACE_ASSERT(search_.score() == best_score_);
         vertices_.assign(search_.found().begin(), search_.found().end());
         return true;
     }
@@ -110,8 +125,96 @@ class Canonical {
     bool anywhere() {
         typename Search::OrbitMates mates;
         if constexpr (S::kFollowsWeights) mates = [this] { return orbit_mates(); };
+        typename Search::AskStarts ask;
+        if constexpr (!std::same_as<S, Existence>) ask = [this](Fixed need) { return starts(need); };
         return search_.run(pattern_.plan(meter_), Search::Goal::best, usable_, required_, kNoScore + 1,
-                           usable_, bound_, std::move(mates));
+                           usable_, bound_, std::move(mates), std::move(ask));
+    }
+
+    // Good mappings for a search that has proved hard.
+    typename Search::Starts starts(Fixed need) {
+        typename Search::Starts found;
+        try {
+            found = packed_starts(need);
+            if (found.settled) return found;
+            std::vector<std::int32_t> free;
+            usable_.for_each([&](std::int32_t v) { free.push_back(v); });
+            std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, free, meter_);
+            if (!mapping.empty()) found.mappings.push_back(std::move(mapping));
+        } catch (const Stopped&) {  // those found by then are kept
+        }
+        return found;
+    }
+
+    // The best embedding that short searches find in a few components each, and whether that settles the
+    // matter: all that could hold a better one were searched to the end.
+    typename Search::Starts packed_starts(Fixed need) {
+        typename Search::Starts starts;
+        const Plan& plan = pattern_.plan(meter_);
+        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
+        starts.settled = packed.is_exhaustive();
+        short_search().limit(kNodesPerSet);
+        std::size_t num_searched = 0;
+        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
+            if (bound < need) break;
+            if (++num_searched > kSearchedSets || meter_.stopped()) starts.settled = false;
+            if (!starts.settled && num_searched > kSearchedSets) break;
+            if (short_search().run(plan, Search::Goal::best, set, required_, need, set, bound)) {
+                need = short_search().score() + 1;
+                starts.mappings.assign(1, {short_search().found().begin(), short_search().found().end()});
+            }
+            if (short_search().is_limited()) starts.settled = false;
+            if (need > bound_) break;
+        }
+        starts.settled = starts.settled && (need > bound_ || bound_beyond(packed, plan) < need);
+        return starts;
+    }
+
+    // For searches while the main one waits.
+    Search& short_search() {
+        if (!short_search_) short_search_.emplace(pattern_, adjacency_, score_, params_, meter_);
+        return *short_search_;
+    }
+
+    struct Ranked {
+        Fixed bound;
+        Bits<W> set;
+    };
+    // Sets by descending bound, without those that lack a required vertex.
+    std::vector<Ranked> ranked(const std::vector<Bits<W>>& sets, const Plan& plan) {
+        std::vector<Ranked> found;
+        for (const Bits<W>& set : sets) {
+            if (!(required_ - set).any())
+                found.push_back({short_search().root_bound(plan, set, kNoScore + 1), set});
+        }
+        std::stable_sort(found.begin(), found.end(),
+                         [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
+        return found;
+    }
+
+    // No embedding over more components than make up a set scores more.
+    Fixed bound_beyond(const PackedSets<W>& packed, const Plan& plan) {
+        if constexpr (requires(typename S::State& state) { score_.limit(state, 0, 0); }) {
+            std::vector<Spread::Part> parts;
+            const std::size_t base = (packed.level() - 1) * index(target_.size());
+            for (const Bits<W>& part : packed.parts())
+                parts.push_back(part_of(pattern_, levels().at_least, base, part));
+            const std::int32_t most = pattern_.spread().most_inside(parts, packed.fewest() + 1);
+            if (most < 0) return kNoScore;
+            return short_search().root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
+                score_.limit(state, packed.level() - 1, most);
+            });
+        } else {
+            return bound_;
+        }
+    }
+
+    const Levels& levels() const {
+        if constexpr (requires { score_.levels(); }) {
+            return score_.levels();
+        } else {
+            return target_.levels();
+        }
     }
 
     // Every vertex alone where there is no time to tell.
@@ -134,9 +237,31 @@ class Canonical {
         return mates;
     }
 
-    // Embeddings that contain v: one search for each kind of pattern vertex that v may serve as.
+    // The sets that hold all embeddings of the best score; none where that is not known.
+    void find_homes() {
+        const Plan& plan = pattern_.plan(meter_);
+        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
+        if (!packed.is_exhaustive() || bound_beyond(packed, plan) >= best_score_) return;
+        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
+            if (bound >= best_score_) homes_.push_back(set);
+        }
+    }
+
+    // Embeddings that contain v.
     bool anchored(typename Search::Goal goal, std::int32_t v, const Bits<W>& usable, const Bits<W>& required,
                   Fixed floor) {
+        if (homes_.empty()) return anchored_in(usable, goal, v, required, floor);
+        return std::any_of(homes_.begin(), homes_.end(), [&](const Bits<W>& home) {
+            const Bits<W> here = home & usable;
+            if (here.count() < pattern_.size() || (required - here).any() || meter_.stopped()) return false;
+            return short_search().root_bound(pattern_.plan(meter_), here, floor) >= floor &&
+                   anchored_in(here, goal, v, required, floor);
+        });
+    }
+
+    // One search for each kind of pattern vertex that v may serve as.
+    bool anchored_in(const Bits<W>& usable, typename Search::Goal goal, std::int32_t v,
+                     const Bits<W>& required, Fixed floor) {
         TOPOPLACE_ASSERT(required.test(v) && usable.test(v));
         bool found = false;
         for (const std::int32_t u : pattern_.representatives(meter_)) {
@@ -152,11 +277,16 @@ class Canonical {
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
     WorkMeter& meter_;
+    const BitRows& adjacency_;
+    const BestParams& params_;
+    const S score_;
     Search search_;
+    std::optional<Search> short_search_;  // made where the search proves hard
     const Bits<W> usable_;
     const Bits<W> required_;
+    std::vector<Bits<W>> homes_;
     std::vector<std::int32_t> vertices_;
-    Fixed score_ = kNoScore;
+    Fixed best_score_ = kNoScore;
     Fixed bound_ = kNoScore;
 };
 
@@ -278,6 +408,7 @@ class Best {
         const auto weights = target_.distinct_weights();
         const auto end = std::upper_bound(weights.begin(), weights.end(), min_weight_, std::greater<>());
         Bracket bracket{.refuted = -1, .open = end - weights.begin(), .witness = {}};
+        if (weights.size() > kMaxLevels) start(bracket);
         while (bracket.open - bracket.refuted > 1 && !meter_.stopped()) {
             const std::ptrdiff_t middle = (bracket.refuted + bracket.open) / 2;
             if (auto witness = embedding_above(weights[static_cast<std::size_t>(middle)])) {
@@ -290,6 +421,30 @@ class Best {
         TOPOPLACE_ASSERT(bracket.refuted < bracket.open);
         TOPOPLACE_ASSERT(bracket.witness.empty() == (bracket.open == end - weights.begin()));
         return bracket;
+    }
+
+    // Among many weights, as measured ones are, a good first embedding saves the tests of most of them.
+    void start(Bracket& bracket) {
+        std::vector<std::int32_t> free;
+        usable_.for_each([&](std::int32_t v) { free.push_back(v); });
+        std::vector<std::int32_t> mapping;
+        try {
+            mapping = first_mapping(pattern_, target_, free, meter_);
+        } catch (const Stopped&) {
+            return;
+        }
+        Fixed lightest = std::numeric_limits<Fixed>::max();
+        for (std::int32_t u = 0; u < std::ssize(mapping); ++u) {
+            for (const std::int32_t v : pattern_.neighbors(u))
+                lightest = std::min(lightest, target_.weight(mapping[index(u)], mapping[index(v)]));
+        }
+        const auto weights = target_.distinct_weights();
+        const auto rank = std::lower_bound(weights.begin(), weights.end(), lightest, std::greater<>());
+        const bool is_embedding = !mapping.empty() && rank - weights.begin() < bracket.open &&
+                                  lightest_of(mapping) >= params_.min_weight;
+        if (!is_embedding || (required_ - to_bits<W>(mapping)).any()) return;
+        bracket.open = rank - weights.begin();
+        bracket.witness = std::move(mapping);
     }
 
     // Of the embeddings with the best bottleneck the one of largest sum; the witness where time does not

@@ -26,6 +26,13 @@ template <int W, Score S>
 class BranchAndBound {
   public:
     using OrbitMates = std::function<std::vector<Bits<W>>()>;
+    // Images by pattern vertex to start from. `settled`: no embedding is better than the best of them, or
+    // than the incumbent.
+    struct Starts {
+        std::vector<std::vector<std::int32_t>> mappings;
+        bool settled = false;
+    };
+    using AskStarts = std::function<Starts(Fixed need)>;
 
     static constexpr Fixed kEnough = std::numeric_limits<Fixed>::max();
 
@@ -50,9 +57,11 @@ class BranchAndBound {
     // Searches for embeddings within `usable` that contain `required` and score at least `floor`.
     // `enough`: a score that cannot be beaten. `roots`: the images the first vertex may take. Once the search
     // has proved hard, orbit_mates (where given) is asked, by vertex, for those that are its like under the
-    // target's symmetries: one root of an orbit is enough.
+    // target's symmetries: one root of an orbit is enough. And ask_starts (where given) is told the least
+    // score that would be better, and gives mappings to start from; they need not be embeddings.
     bool run(const Plan& plan, Goal goal, const Bits<W>& usable, const Bits<W>& required, Fixed floor,
-             const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {}) {
+             const Bits<W>& roots, Fixed enough = kEnough, OrbitMates orbit_mates = {},
+             AskStarts ask_starts = {}) {
         TOPOPLACE_ASSERT(std::ssize(plan.order) == size_ && size_ > 0);
         TOPOPLACE_ASSERT(floor > kNoScore && branches_.empty());
         plan_ = &plan;
@@ -62,28 +71,42 @@ class BranchAndBound {
         roots_ = roots;
         orbit_mates_ = std::move(orbit_mates);
         mates_.clear();
+        ask_starts_ = std::move(ask_starts);
         hard_after_ = meter_.nodes() + params_.symmetry_after;
         polish_after_ = meter_.nodes() + params_.polish_after;
+        last_node_ = most_nodes_ < kNotAgain ? meter_.nodes() + most_nodes_ : kNotAgain;
         need_ = floor;
         enough_ = enough;
         success_ = done_ = false;
         frames_[0].used = Bits<W>{};
-        frames_[0].state = score_.root(pattern_, usable);
+        frames_[0].state = root_state(usable);
         descend(0);
         TOPOPLACE_ASSERT(branches_.empty());
         TOPOPLACE_ASSERT(!success_ || (found_score_ >= floor && need_ > found_score_));
         return success_;
     }
 
+    // The next run ends after so many nodes, with what it has found by then.
+    void limit(std::uint64_t nodes) { most_nodes_ = nodes; }
+
+    // Whether that limit ended the last run.
+    bool is_limited() const { return meter_.nodes() > last_node_; }
+
     // Of the last run that succeeded: images by pattern vertex, and the score.
     std::span<const std::int32_t> found() const { return found_; }
     Fixed score() const { return found_score_; }
     // No embedding scores more than this, whatever was searched; kNoScore where none exists.
     Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor) {
+        return root_bound(plan, usable, floor, [](typename S::State&) {});
+    }
+    // limit: told the state of the root, which it may make more narrow.
+    template <std::invocable<typename S::State&> Limit>
+    Fixed root_bound(const Plan& plan, const Bits<W>& usable, Fixed floor, Limit&& limit) {
         plan_ = &plan;
         required_ = Bits<W>{};
         frames_[0].used = Bits<W>{};
-        typename S::State state = score_.root(pattern_, usable);
+        typename S::State state = root_state(usable);
+        limit(state);
         return score_.bound(state, partial(0, usable), floor);
     }
 
@@ -99,6 +122,7 @@ class BranchAndBound {
     };
 
     static constexpr std::int64_t kMaxPolishRound = 1 << 20;
+    static constexpr std::int32_t kLooseRoots = 8;  // one usable vertex of so many may be missing
     static constexpr std::uint64_t kNotAgain = std::numeric_limits<std::uint64_t>::max();
 
     // The bound at every depth of the current path, when it is evaluated again, allows the score it leads to.
@@ -142,7 +166,7 @@ class BranchAndBound {
     }
 
     void descend(std::int32_t depth) {
-        if (meter_.visit()) {
+        if (meter_.visit() || meter_.nodes() > last_node_) {
             done_ = true;
             return;
         }
@@ -159,6 +183,17 @@ class BranchAndBound {
         if (depth + 1 == size_) return finish(depth, set);
         frame.tried = Bits<W>{};
         expand(depth, set);
+    }
+
+    // What is known of a few more usable vertices holds for these too.
+    const typename S::State& root_state(const Bits<W>& usable) {
+        const bool is_known = known_usable_.any() && !(usable - known_usable_).any() &&
+                              (known_usable_ - usable).count() <= known_usable_.count() / kLooseRoots;
+        if (!is_known) {
+            known_usable_ = usable;
+            known_state_ = score_.root(pattern_, usable);
+        }
+        return known_state_;
     }
 
     // Each family of edges looks at the row of every free and every placed vertex.
@@ -225,7 +260,7 @@ class BranchAndBound {
             descend(depth + 1);
             frame.tried.set(branch.image);
             if (depth == 0 && orbit_mates_) eliminate_mates(frame);
-            if (goal_ == Goal::best && success_ && meter_.nodes() >= polish_after_) polish();
+            if (goal_ == Goal::best && meter_.nodes() >= polish_after_) improve();
         }
     }
 
@@ -252,23 +287,41 @@ class BranchAndBound {
     }
 
     // Once, where the search has proved hard: a better incumbent saves most of what is left to refute.
-    void polish() {
+    void improve() {
+        if (!success_ && !ask_starts_) return;
         polish_after_ = kNotAgain;
-        // One round tries every image of every vertex and adds up every edge.
-        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return;
+        if (success_) polish(found_);
+        if (done_ || !ask_starts_) return;
+        const Starts starts = ask_starts_(need_);
+        for (const std::vector<std::int32_t>& mapping : starts.mappings) {
+            if (!done_ && !meter_.stopped()) polish(mapping);
+        }
+        done_ = done_ || (starts.settled && !meter_.stopped());
+    }
+
+    // Takes what local search from these images, by pattern vertex, leads to, if it is better.
+    void polish(const std::vector<std::int32_t>& start) {
         std::vector<std::int32_t> image(index(size_));
-        for (std::size_t d = 0; d < image.size(); ++d) image[d] = found_[index(plan_->order[d])];
+        for (std::size_t d = 0; d < image.size(); ++d) image[d] = start[index(plan_->order[d])];
+        const Fixed value = polished(image);
+        if (value < need_) return;
+        image_.swap(image);
+        accept(value);
+        image_.swap(image);
+    }
+
+    Fixed polished(std::vector<std::int32_t>& image) {
+        const Fixed given = value_of(image);
+        // One round tries every image of every vertex and adds up every edge.
+        if (pattern_.num_edges() * size_ * usable_.count() > kMaxPolishRound) return given;
         const auto steps = 8 * index(size_ + static_cast<std::int32_t>(pattern_.num_edges()));
         Polish search(usable_, [this, steps](const std::vector<std::int32_t>& trial) {
             meter_.spend(steps);
             return value_of(trial);
         });
-        const Fixed value = search.run(image, found_score_, [this] { return meter_.stopped(); });
-        TOPOPLACE_ASSERT(value >= found_score_ && value_of(image) == value);
-        if (value < need_) return;
-        image_.swap(image);
-        accept(value);
-        image_.swap(image);
+        const Fixed value = search.run(image, given, [this] { return meter_.stopped(); });
+        TOPOPLACE_ASSERT(value >= given && value_of(image) == value);
+        return value;
     }
 
     // Of a complete mapping, by depth.
@@ -324,6 +377,9 @@ class BranchAndBound {
     std::vector<std::int32_t> found_;
     Fixed found_score_ = kNoScore;
 
+    Bits<W> known_usable_;
+    typename S::State known_state_;
+
     const Plan* plan_ = nullptr;
     Goal goal_ = Goal::best;
     Bits<W> usable_;
@@ -331,8 +387,11 @@ class BranchAndBound {
     Bits<W> roots_;
     OrbitMates orbit_mates_;
     std::vector<Bits<W>> mates_;
+    AskStarts ask_starts_;
     std::uint64_t hard_after_ = 0;
     std::uint64_t polish_after_ = 0;
+    std::uint64_t most_nodes_ = kNotAgain;
+    std::uint64_t last_node_ = kNotAgain;
     Fixed need_ = kNoScore;
     Fixed enough_ = kEnough;
     bool success_ = false;

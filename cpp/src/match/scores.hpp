@@ -24,6 +24,7 @@
 #include "graph/index.hpp"
 #include "match/graphs/pattern.hpp"
 #include "match/graphs/target.hpp"
+#include "match/packed_sets.hpp"
 #include "topoplace/assert.hpp"
 
 namespace topoplace::match {
@@ -267,32 +268,37 @@ std::int32_t capacity(const Partial<W>& partial, const BitRows& rows, std::size_
     return std::min({partial.rest(), (from_placed + ends.all) / 2, outer + inner});
 }
 
+// What a component of the family holds.
+template <int W>
+Spread::Part part_of(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
+                     const Bits<W>& component) {
+    std::int32_t ends = 0;
+    component.for_each([&](std::int32_t v) {
+        ends += std::min((rows.get<W>(base + index(v)) & component).count(), pattern.max_degree());
+    });
+    return {component.count(), ends / 2};
+}
+
 // The most pattern edges that can fall on the family: no more than stay inside its connected components.
 template <int W>
 std::int32_t ceiling(const Pattern::Impl& pattern, const BitRows& rows, std::size_t base,
                      const Bits<W>& usable) {
-    std::int32_t largest = 0;
-    Bits<W> unseen = usable;
-    while (unseen.any() && largest < pattern.size()) {
-        Bits<W> component = Bits<W>::single(unseen.lowest());
-        Bits<W> fresh = component;
-        while (fresh.any()) {
-            Bits<W> next;
-            fresh.for_each([&](std::int32_t v) { next |= rows.get<W>(base + index(v)); });
-            fresh = (next & usable) - component;
-            component |= fresh;
-        }
-        TOPOPLACE_ASSERT(!(component - unseen).any());
-        unseen -= component;
-        largest = std::max(largest, component.count());
-    }
-    return static_cast<std::int32_t>(pattern.num_edges()) - pattern.crossing(largest);
+    const std::vector<Bits<W>> found = components(rows, base, usable, pattern.size());
+    if (!found.empty() && found.back().count() >= pattern.size())
+        return static_cast<std::int32_t>(pattern.num_edges());
+    std::vector<Spread::Part> parts;
+    for (const Bits<W>& component : found) parts.push_back(part_of(pattern, rows, base, component));
+    return pattern.spread().most_inside(parts);
 }
 
 // Only asks whether an embedding exists.
 class Existence : public ZeroScore {
   public:
     static constexpr bool kFollowsWeights = true;  // an automorphism that keeps the weights keeps the score
+
+    struct State {
+        bool is_possible = true;  // the components are large enough
+    };
 
     explicit Existence(const BitRows& adjacency) : adjacency_(adjacency) {}
 
@@ -301,8 +307,19 @@ class Existence : public ZeroScore {
         return (adjacency_.get<W>(index(v)) & usable).count();
     }
     template <int W>
-    Fixed bound(State&, const Partial<W>& partial, Fixed) const {
-        return capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
+    State root(const Pattern::Impl& pattern, const Bits<W>& usable) const {
+        return {ceiling(pattern, adjacency_, 0, usable) >= static_cast<std::int32_t>(pattern.num_edges())};
+    }
+    Outlook outlook(const State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>,
+                    std::int32_t) const {
+        return {0, 0};
+    }
+    void extend(State&, std::int32_t, std::span<const std::int32_t>, std::span<const std::int32_t>) const {}
+    Outlook group_outlook(const State&, std::size_t, std::int32_t) const { return {0, 0}; }
+    Tally tally(const State&) const { return {}; }
+    template <int W>
+    Fixed bound(State& state, const Partial<W>& partial, Fixed) const {
+        return !state.is_possible || capacity(partial, adjacency_, 0) < partial.rest() ? kNoScore : 0;
     }
 
   private:
@@ -337,6 +354,12 @@ class WeightSum {
         State next = state;
         extend(next, v, back, image);
         return {fill(next, rest), next.sum};
+    }
+    const Levels& levels() const { return levels_; }
+    // At most so many edges are on this level or a heavier one.
+    void limit(State& state, std::size_t level, std::int32_t most) const {
+        for (std::size_t heavier = 0; heavier <= level; ++heavier)
+            state.high[heavier] = std::min(state.high[heavier], most);
     }
     // Where every level is one weight: a vertex joined to one placed vertex differs by its level only.
     std::size_t num_groups() const { return levels_.exact ? levels_.count() : 0; }

@@ -142,7 +142,7 @@ TEST(local_search_and_symmetries_save_work) {
     at_once.polish_after = at_once.symmetry_after = 0;
     const match::Target target(machines(6));
     for (const auto& [params, sum, bottleneck] :
-         {std::tuple{alone, 8571, 9089}, {match::BestParams{}, 5901, 6419}, {at_once, 1868, 2037}}) {
+         {std::tuple{alone, 8571, 9089}, {match::BestParams{}, 2763, 2783}, {at_once, 2369, 2320}}) {
         std::uint64_t nodes[2] = {0, 0};
         for (const Graph& pattern : patterns()) {
             const match::Pattern p(pattern);

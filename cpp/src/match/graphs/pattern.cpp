@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -12,9 +10,6 @@
 
 namespace topoplace::match {
 namespace {
-
-// Patterns of which every set of vertices is looked at.
-constexpr std::int32_t kMaxEnumerated = 16;
 
 bool holds(const std::vector<std::int32_t>& orbit, std::int32_t u) {
     return std::binary_search(orbit.begin(), orbit.end(), u);
@@ -61,7 +56,8 @@ struct Pattern::Impl::Lazy {
     std::mutex mutex;
     std::optional<StabilizerChain> chain;
     std::vector<std::int32_t> representatives;
-    std::vector<std::int32_t> crossings;       // by largest part; empty: not made yet
+    std::optional<Spread> spread;
+    std::optional<mapping::Source> source;
     std::vector<std::unique_ptr<Plan>> plans;  // by root; the last one is the natural plan
 };
 
@@ -256,58 +252,24 @@ void Pattern::Impl::add_counts(Plan& plan, std::int32_t depth) const {
     plan.inner_rest.push_back(inside / 2);
 }
 
-std::int32_t Pattern::Impl::crossing(std::int32_t largest_part) const {
-    if (largest_part >= size_) return 0;
-    TOPOPLACE_ASSERT(largest_part >= 0);
+const Spread& Pattern::Impl::spread() const {
     const std::lock_guard lock(lazy_->mutex);
-    // A connected pattern leaves at least one edge open at each of its parts; more is found out of small ones
-    // only.
-    if (size_ > kMaxEnumerated) {
-        const bool connected = std::find(distance_.begin(), distance_.end(), size_) == distance_.end();
-        return connected ? ((size_ + largest_part - 1) / largest_part + 1) / 2 : 0;
-    }
-    if (lazy_->crossings.empty()) add_crossings();
-    return lazy_->crossings[index(largest_part)];
+    if (!lazy_->spread) lazy_->spread.emplace(neighbors_, size_);
+    return *lazy_->spread;
 }
 
-// By size, the fewest edges that leave a set of that size.
-std::vector<std::int32_t> Pattern::Impl::least_cuts() const {
-    std::vector<std::int32_t> least(index(size_) + 1, 0);
-    std::vector<std::uint32_t> adjacent_to(index(size_), 0);
-    for (std::int32_t u = 0; u < size_; ++u) {
-        for (const std::int32_t v : neighbors(u)) adjacent_to[index(u)] |= std::uint32_t{1} << v;
-    }
-    std::fill(least.begin() + 1, least.end(), static_cast<std::int32_t>(num_edges_));
-    std::vector<std::uint16_t> cut(std::size_t{1} << size_, 0);
-    for (std::uint32_t set = 1; set < cut.size(); ++set) {
-        const std::int32_t u = std::countr_zero(set);
-        const std::uint32_t rest = set & (set - 1);
-        const std::int32_t edges = cut[rest] + degree(u) - 2 * std::popcount(adjacent_to[index(u)] & rest);
-        TOPOPLACE_ASSERT(edges >= 0 && edges <= num_edges_);
-        cut[set] = static_cast<std::uint16_t>(edges);
-        least[index(std::popcount(set))] = std::min(least[index(std::popcount(set))], edges);
-    }
-    return least;
-}
-
-// Each edge between parts leaves two of them: half the least sum of cuts over the ways to split the size.
-void Pattern::Impl::add_crossings() const {
-    const std::vector<std::int32_t> least = least_cuts();
-    lazy_->crossings.assign(index(size_) + 1, 0);
-    std::vector<std::int32_t> cheapest(index(size_) + 1);
-    for (std::int32_t largest = 1; largest < size_; ++largest) {
-        cheapest[0] = 0;
-        for (std::int32_t size = 1; size <= size_; ++size) {
-            cheapest[index(size)] = std::numeric_limits<std::int32_t>::max();
-            for (std::int32_t part = 1; part <= std::min(largest, size); ++part) {
-                cheapest[index(size)] =
-                    std::min(cheapest[index(size)], cheapest[index(size - part)] + least[index(part)]);
+const mapping::Source& Pattern::Impl::source() const {
+    const std::lock_guard lock(lazy_->mutex);
+    if (!lazy_->source) {
+        std::vector<Edge> edges;
+        for (std::int32_t u = 0; u < size_; ++u) {
+            for (const std::int32_t v : neighbors(u)) {
+                if (u < v) edges.push_back({u, v});
             }
         }
-        lazy_->crossings[index(largest)] = (cheapest[index(size_)] + 1) / 2;
-        TOPOPLACE_ASSERT(lazy_->crossings[index(largest)] <= num_edges_);
+        lazy_->source.emplace(Graph(size_, edges));
     }
-    TOPOPLACE_ASSERT(std::is_sorted(lazy_->crossings.rbegin(), lazy_->crossings.rend() - 1));
+    return *lazy_->source;
 }
 
 Pattern::Pattern(const Graph& graph, const StopCondition& stop) {

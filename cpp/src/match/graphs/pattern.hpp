@@ -9,7 +9,9 @@
 
 #include "graph/index.hpp"
 #include "match/graphs/ragged.hpp"
+#include "match/graphs/spread.hpp"
 #include "match/graphs/symmetry.hpp"
+#include "topoplace/mapping.hpp"
 #include "topoplace/match.hpp"
 
 namespace topoplace::match {
@@ -62,13 +64,12 @@ class Pattern::Impl {
     // One vertex, the smallest, of each orbit of the automorphism group.
     std::span<const std::int32_t> representatives(WorkMeter& meter) const;
     double num_automorphisms(WorkMeter& meter) const;
-    // The fewest edges that run between parts when the vertices are split into parts of at most that size.
-    std::int32_t crossing(std::int32_t largest_part) const;
+    const Spread& spread() const;
+    // For the mapping kernel; all edges weigh the same.
+    const mapping::Source& source() const;
 
   private:
     struct Lazy;
-    std::vector<std::int32_t> least_cuts() const;
-    void add_crossings() const;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
     Plan make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const;
     bool is_order(std::vector<std::int32_t> order) const;

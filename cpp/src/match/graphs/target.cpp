@@ -23,12 +23,52 @@ constexpr double kHeaviest = 1e150;
 constexpr double kWidestRange = 1e11;
 // Beyond this the automorphism group costs more than it saves.
 constexpr std::int32_t kMaxSymmetryVertices = 512;
+// Beyond this, halving the target for a first mapping takes too long.
+constexpr std::int32_t kMaxMappedVertices = 1024;
+
+// Where to split the weights from `begin` to before `end`: at their widest gap, or in the middle of their
+// range where no gap is wide, as among measured weights of one kind of link.
+std::size_t split_of(std::span<const Fixed> distinct, std::size_t begin, std::size_t end) {
+    std::size_t widest = begin + 1;
+    for (std::size_t i = begin + 1; i < end; ++i) {
+        if (distinct[i - 1] - distinct[i] > distinct[widest - 1] - distinct[widest]) widest = i;
+    }
+    const Fixed range = distinct[begin] - distinct[end - 1];
+    if (4 * (distinct[widest - 1] - distinct[widest]) >= range) return widest;
+    const auto half = std::lower_bound(distinct.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       distinct.begin() + static_cast<std::ptrdiff_t>(end),
+                                       distinct[begin] - range / 2, std::greater<>());
+    return std::max(static_cast<std::size_t>(half - distinct.begin()), begin + 1);
+}
+
+// The first weight of each level: the level of the widest range is split until there are enough.
+std::vector<std::size_t> level_starts(std::span<const Fixed> distinct) {
+    std::vector<std::size_t> starts;
+    if (!distinct.empty()) starts.push_back(0);
+    const auto end_of = [&](std::size_t i) {
+        return i + 1 < starts.size() ? starts[i + 1] : distinct.size();
+    };
+    while (starts.size() < std::min(kMaxLevels, distinct.size())) {
+        std::size_t widest = 0;
+        Fixed range = -1;
+        for (std::size_t i = 0; i < starts.size(); ++i) {
+            const Fixed its = distinct[starts[i]] - distinct[end_of(i) - 1];
+            if (its > range) widest = i;
+            range = std::max(range, its);
+        }
+        const std::size_t split = split_of(distinct, starts[widest], end_of(widest));
+        starts.insert(starts.begin() + static_cast<std::ptrdiff_t>(widest) + 1, split);
+    }
+    return starts;
+}
 
 }  // namespace
 
 struct Target::Impl::Lazy {
     std::once_flag once;
     std::vector<Permutation> generators;
+    std::once_flag distances_once;
+    std::optional<mapping::Target> distances;
 };
 
 std::int32_t width_of(std::int32_t n) {
@@ -109,10 +149,11 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& met
     TOPOPLACE_ASSERT(std::is_sorted(distinct.begin(), distinct.end(), std::greater_equal<>()));
     Levels levels;
     std::vector<Fixed> lightest;
-    const std::size_t count = std::min(kMaxLevels, distinct.size());
+    const std::vector<std::size_t> starts = level_starts(distinct);
+    const std::size_t count = starts.size();
     for (std::size_t i = 0; i < count; ++i) {
-        levels.heaviest.push_back(distinct[i * distinct.size() / count]);
-        lightest.push_back(distinct[(i + 1) * distinct.size() / count - 1]);
+        levels.heaviest.push_back(distinct[starts[i]]);
+        lightest.push_back(distinct[(i + 1 < count ? starts[i + 1] : distinct.size()) - 1]);
     }
     levels.level_of.assign(weight_.size(), 0);
     levels.at_least = BitRows(count * index(size()), width_of(size()));
@@ -182,6 +223,24 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
     }
     TOPOPLACE_ASSERT(std::ssize(free) == n);
     return orbits_of(n, keeping);
+}
+
+const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
+    const std::int32_t n = size();
+    if (n > kMaxMappedVertices) return nullptr;
+    std::call_once(lazy_->distances_once, [&] {
+        std::vector<double> distance;
+        for (std::int32_t u = 0; u < n; ++u) {
+            meter.prepare(8 * index(n));
+            for (std::int32_t v = 0; v < n; ++v) {
+                const Fixed its = weight(u, v);
+                const double lacking = heaviest_ - (its > 0 ? to_double(its) : -heaviest_);
+                distance.push_back(u == v ? 0.0 : std::max(lacking, 0.0));
+            }
+        }
+        lazy_->distances.emplace(n, std::move(distance));
+    });
+    return &*lazy_->distances;
 }
 
 Target::Target(const Graph& graph, const StopCondition& stop) {

@@ -15,6 +15,7 @@
 #include "graph/index.hpp"
 #include "topoplace/assert.hpp"
 #include "topoplace/bitset.hpp"
+#include "topoplace/mapping.hpp"
 #include "topoplace/match.hpp"
 
 namespace topoplace::match {
@@ -103,6 +104,10 @@ class Target::Impl {
     Levels levels_from(Fixed min_weight, WorkMeter& meter) const;
     // Names the orbit of every vertex under the automorphisms that keep the weights and the set `free`.
     std::vector<std::int32_t> orbits(const std::vector<bool>& free, WorkMeter& meter) const;
+
+    // For the mapping kernel: the lighter an edge, the longer the way, and the longest where there is none.
+    // None for large targets.
+    const mapping::Target* distances(WorkMeter& meter) const;
 
     // Position of the pair in any row-major n x n array of this target.
     std::size_t pair_of(std::int32_t u, std::int32_t v) const {

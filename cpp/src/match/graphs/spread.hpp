@@ -1,0 +1,40 @@
+// How many of a pattern's edges stay inside the parts at most when its vertices are spread over parts of
+// limited size.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "match/graphs/ragged.hpp"
+
+namespace topoplace::match {
+
+class Spread {
+  public:
+    // neighbors: of each vertex of the pattern.
+    explicit Spread(const Ragged<std::int32_t>& neighbors, std::int32_t size);
+
+    // By number of vertices: no set of so many has fewer edges to the others.
+    std::span<const std::int32_t> least_cuts() const { return least_cuts_; }
+    // By number of vertices: no set of so many has more edges inside.
+    std::span<const std::int32_t> most_edges() const { return most_edges_; }
+    // The most vertices that fit a part, and the most edges between them.
+    struct Part {
+        std::int32_t size;
+        std::int32_t edges;
+    };
+    // No way to put the vertices into these parts has more edges inside them; 0 where they are too small
+    // together.
+    std::int32_t most_inside(std::span<const Part> parts) const;
+    // The same for ways that put vertices into at least so many parts; below 0 where there is no such way.
+    std::int32_t most_inside(std::span<const Part> parts, std::int32_t fewest_parts) const;
+
+  private:
+    std::int32_t num_edges_ = 0;
+    bool is_regular_ = true;  // then the least cuts say no more than the most edges
+    std::vector<std::int32_t> least_cuts_;
+    std::vector<std::int32_t> most_edges_;
+};
+
+}  // namespace topoplace::match
