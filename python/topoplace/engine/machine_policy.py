@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from topoplace.engine.gangs.offers import MachineOffer
     from topoplace.engine.gangs.splits import MachineSplit
+    from topoplace.engine.queues.live_queue import LiveRule
+    from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.engine.request import JobRequest
     from topoplace.topology.topology import Topology
 
@@ -113,7 +115,7 @@ class MachinePolicy(ABC):
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Return the utility below which the job waits instead of starting; by default no job waits.
 
-        postponed: how often the job was deferred before.
+        postponed: how often the job was deferred before; the more often, the lower the utility, or the same.
         """
         return -math.inf
 
@@ -175,13 +177,12 @@ class MachinePolicy(ABC):
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
-            planning = _Planning(self, state)
-            return walk(
-                entries,
-                planning.decide,
-                head_blocks=not self.out_of_order,
-                exhausted=lambda: planning.num_free <= 0,
-            )
+            rule = self.live_rule(state)
+            return walk(entries, rule.decide, head_blocks=rule.head_blocks, exhausted=rule.exhausted)
+
+    def live_rule(self, cluster: Cluster) -> LiveRule:
+        """Return the rule by which `plan` decides job after job; it allocates those that start."""
+        return _Planning(self, cluster)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -326,38 +327,96 @@ class MachinePolicy(ABC):
 
 
 class _Planning:
-    """Decides the jobs in one walk along a queue; allocates those that start on a cluster that is rolled back later."""
+    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster."""
 
-    def __init__(self, policy: MachinePolicy, state: Cluster) -> None:
-        self.num_free = state.num_free
+    def __init__(self, policy: MachinePolicy, cluster: Cluster) -> None:
+        self.head_blocks = not policy.out_of_order
         self._policy = policy
-        self._state = state
-        self._view = state.view(ClusterView)
-        self._failed: dict[JobRequest, tuple[float, float | None]] = {}
+        self._cluster = cluster
+        self._num_gpus = cluster.topology.num_gpus
+        self._view = cluster.view(ClusterView)
+        self._asks_all_alike = type(policy).least_utility is MachinePolicy.least_utility
+        self._num_free = cluster.num_free
+        self._version = -1
+        self._failed: dict[JobRequest, _Failure] = {}
+        """The requests that failed in this walk; jobs that started since make no room for them."""
+        self._fresh: dict[JobRequest, _Failure] = {}
+        """Those of them that would fail again, as no job has started since."""
+        self._before: dict[JobRequest, _Failure] = {}
+        """What was fresh at the end of the last walk, if the cluster has not changed since."""
 
-    def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
+    def kind_of(self, job: JobGraph) -> Hashable:
+        """Return the job's kind; a job with a requirement that cannot be honoured is not of the kind of others."""
+        request, refused = self._view.request(job), self._refusal(job) is not None
+        if self._asks_all_alike:
+            return request, refused
+        return request, refused, job.name, job.bandwidth_sensitive, job.min_utility, job.gpu_fraction
+
+    def begin(self) -> None:
+        """Begin a walk along the queue."""
+        self._num_free = self._cluster.num_free
+        version = self._cluster.native.num_changes
+        self._before = self._fresh if version == self._version else {}
+        self._failed, self._fresh = {}, {}
+        self._version = version
+
+    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
+        """Return the outcome of a job; if it starts, allocate its placement."""
         job, policy = entry.job, self._policy
-        if job.requirements and (
-            refusal := cannot_honour(job, self._state, policy.name, policy.all_honoured)
-        ):
+        if job.requirements and (refusal := self._refusal(job)):
             return refusal
-        if self.num_free < job.num_tasks <= self._state.topology.num_gpus:
+        if not self.can_defer(job):
             # Only a head that blocks the queue needs to know whether it can ever run.
-            return None if policy.out_of_order else policy.why_never(job, self._view)
+            return policy.why_never(job, self._view) if self.head_blocks else None
         request = self._view.request(job)
         least = policy.least_utility(job, entry.postponed)
-        known = self._failed.get(request)
-        if known is None or least < known[0]:  # jobs started since make no room for this request
+        known = self._failure(request, least)
+        if known is None:
             placement = policy.search(job, self._view, least)
             if placement is not None:
-                self._state.allocate(entry.job_id, placement)
-                self.num_free -= job.num_tasks
+                self._start(entry.job_id, placement)
                 return placement
             if refusal := policy.why_never(job, self._view):
                 return refusal
-            known = self._failed[request] = (least, policy.refused_utility(job, self._view, least))
-        return None if known[1] is None else _too_low(job, known[1])
+            known = _Failure(least, policy.refused_utility(job, self._view, least))
+            self._failed[request] = self._fresh[request] = known
+        return None if known.utility is None else _too_low(job, known.utility)
+
+    def can_defer(self, job: JobGraph) -> bool:
+        """Return False if fewer GPUs are free than the job has tasks, although the cluster has enough."""
+        return not self._num_free < job.num_tasks <= self._num_gpus
+
+    def exhausted(self) -> bool:
+        """Return True if no GPU is free."""
+        return self._num_free <= 0
+
+    def _refusal(self, job: JobGraph) -> Refusal | None:
+        return cannot_honour(job, self._cluster, self._policy.name, self._policy.all_honoured)
+
+    def _failure(self, request: JobRequest, least_utility: float) -> _Failure | None:
+        """Return how the request failed in this walk, or would have, for jobs that ask for no more utility; or None."""
+        known = self._failed.get(request)
+        if known is None or least_utility < known.least_utility:
+            before = self._before.get(request)
+            if before is None or least_utility < before.least_utility:
+                return None
+            self._fresh[request] = before
+            known = self._failed[request] = _Failure(least_utility, before.utility)
+        return known
+
+    def _start(self, job_id: str, placement: Placement) -> None:
+        self._cluster.allocate(job_id, placement)
+        self._num_free -= len(placement.gpus)
+        self._version = self._cluster.native.num_changes
+        self._before, self._fresh = {}, {}
+
+
+class _Failure(NamedTuple):
+    """A request without a placement of enough utility."""
+
+    least_utility: float
+    utility: float | None
+    """The utility of its best placement; None if it has none, or if any utility would have been enough."""
 
 
 def _placed(
