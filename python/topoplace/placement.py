@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
-_PLAIN, _TEXT = {float, int}, {str}
+_PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
@@ -107,10 +107,10 @@ class Placement:
     """For each storage drive of the job, the number of the drive's machine."""
 
     def __post_init__(self) -> None:
-        gpus = _checks.ordered(self.gpus, "gpus", AllocationError)
+        gpus = self.gpus if type(self.gpus) is tuple else _checks.ordered(self.gpus, "gpus", AllocationError)
         _checks.instance(self.topology, Topology, "topology", AllocationError)
         last = self.topology.num_gpus - 1
-        if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) > last:
+        if set(map(type, gpus)) != _INTEGERS or min(gpus) < 0 or max(gpus) > last:
             gpus = tuple(
                 _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
                 for i, gpu in enumerate(gpus)
@@ -120,9 +120,12 @@ class Placement:
         if len(set(gpus)) != len(gpus):
             twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
             raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
-        object.__setattr__(self, "gpus", gpus)
-        object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
-        _checks.flag(self.optimal, "optimal", AllocationError)
+        if gpus is not self.gpus:
+            object.__setattr__(self, "gpus", gpus)
+        if type(self.scores) is not Scores:
+            object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
+        if self.optimal is not False:
+            _checks.flag(self.optimal, "optimal", AllocationError)
         if self.job is not None and type(self.job) is not JobGraph:
             _checks.instance(self.job, JobGraph, "job", AllocationError)
         if not (self.hosts is _NOTHING and self.remote is _NOTHING and self.drives is _NOTHING):

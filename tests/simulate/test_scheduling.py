@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.engine.machines.machine_options import Option
-from topoplace.engine.queues.live_queue import live_queue
+from topoplace.engine.queues.live_queue import live_rule
 from topoplace.papers.sc17.measured import authors_profile
 from topoplace.policies import Explanation, Plan, Policy, QueuedJob
 from topoplace.simulate import JobRecord, PerformanceModel, ProfiledTime, Workload, simulate
@@ -162,8 +162,8 @@ def test_long_queues(name: str, hosts: tp.HostResources | None) -> None:
 def test_who_decides_job_by_job(name: str) -> None:
     cluster = tp.Cluster(tp.machines.get("minsky"))
     policy = tp.policies.get(name)
-    assert (live_queue(policy, cluster) is None) == (name in ("drmaestro", "g-queue", "r-queue"))
-    assert live_queue(PlansOnly(policy), cluster) is None
+    assert (live_rule(policy, cluster) is None) == (name in ("drmaestro", "g-queue", "r-queue"))
+    assert live_rule(PlansOnly(policy), cluster) is None
 
 
 def test_a_subclass_with_its_own_plan_is_asked_for_plans() -> None:
@@ -175,8 +175,8 @@ def test_a_subclass_with_its_own_plan_is_asked_for_plans() -> None:
         name = "renamed"
 
     cluster = tp.Cluster(tp.machines.get("minsky"))
-    assert live_queue(StartsNothing(), cluster) is None
-    assert live_queue(Renamed(), cluster) is not None
+    assert live_rule(StartsNothing(), cluster) is None
+    assert live_rule(Renamed(), cluster) is not None
     of_one_object = Renamed()
     of_one_object.plan = lambda queue, cluster, now: Plan()  # type: ignore[method-assign]
-    assert live_queue(of_one_object, cluster) is None
+    assert live_rule(of_one_object, cluster) is None

@@ -183,10 +183,11 @@ class Cluster:
         held = _host_allocation(placement)
         graph = placement.job if job is None and isinstance(placement, Placement) else job
         if graph is not None:
-            _checks.instance(graph, JobGraph, "job", AllocationError)
+            if type(graph) is not JobGraph:
+                _checks.instance(graph, JobGraph, "job", AllocationError)
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
-        processes, drives = held.amounts() if held else ((), ())
+        processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
             job_id, gpus, processes, drives, (graph, held), number_of(graph)
@@ -324,7 +325,7 @@ class Cluster:
         self._topology, self._state, self._classes = topology, state, True
         self._hosts = Hosts(topology.machine_names, resources, state)
         self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
-        self._views = _Views()
+        self._views: _Views = {}
 
     def _without_views(self) -> _Views:
         """Take the views away and return them, for `_tell` after the change.
@@ -332,22 +333,24 @@ class Cluster:
         If an interrupt comes between the change and the end of `_tell`, the cluster is left without views, and the
         next use of one builds it from the state as it is then.
         """
-        views, self._views = self._views, _Views()
+        views = self._views
+        self._views = {}
         return views
 
     def _tell(self, views: _Views) -> None:
         """Notify the views of the last change and keep them; drop one that raises an exception, with a warning."""
-        gpus = self._state.touched() if views else ()
-        for build, view in list(views.items()):
-            try:
-                view.changed(gpus)
-            except Exception as error:
-                del views[build]
-                warnings.warn(
-                    f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
+        if views:
+            gpus = self._state.touched()
+            for build, view in list(views.items()):
+                try:
+                    view.changed(gpus)
+                except Exception as error:
+                    del views[build]
+                    warnings.warn(
+                        f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
+                        RuntimeWarning,
+                        stacklevel=3,
+                    )
         self._views = views
 
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
@@ -402,7 +405,12 @@ class Cluster:
         return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
 
 
+_NOTHING: tuple[tuple[()], tuple[()]] = (), ()
+
+
 def _checked_job(job_id: object) -> str:
+    if type(job_id) is str and job_id and job_id.isascii():
+        return job_id
     return _checks.text(job_id, "job_id", AllocationError)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -210,7 +210,12 @@ class MachinePolicy(ABC):
         """
         if not 0 < job.num_tasks <= view.cluster.num_free:
             return None
-        request = view.request(job)
+        return self.search_for(job, view.request(job), view, least_utility)
+
+    def search_for(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> Placement | None:
+        """Return what `search` returns, for a job with this request if at least as many GPUs are free as it has tasks."""
         if not request.anti_affine:
             options = self._machine_options(request, view)
             if found := options.best(least_utility):
@@ -284,17 +289,17 @@ class MachinePolicy(ABC):
                 yield placement
 
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
+        return view.table((self, request), partial(self._new_options, request, view))
+
+    def _new_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
             return self._options(request, machine_class, state)
 
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
             return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})
 
-        def build() -> MachineOptions:
-            conditions = view.conditions(sees_jobs=self.sees_jobs)
-            return MachineOptions(conditions, request.whole_job, evaluate, scores)
-
-        return view.table((self, request), build)
+        conditions = view.conditions(sees_jobs=self.sees_jobs)
+        return MachineOptions(conditions, request.whole_job, evaluate, scores)
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""
@@ -321,9 +326,10 @@ class MachinePolicy(ABC):
     def _placement(
         self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
     ) -> Placement:
-        numbers = view.classes.gpus_of[machine]
+        numbers, topology = view.classes.gpus_of[machine], view.cluster.topology
         gpus = tuple([numbers[local] for local in choice.option.gpus])
-        return _placed(job, gpus, view.cluster.topology, choice.scores)
+        hosts = host_shares(job, gpus, topology) if request.needs_hosts else ()
+        return Placement(gpus, scores=choice.scores, topology=topology, job=job, hosts=hosts)
 
 
 class _Planning:
@@ -362,23 +368,24 @@ class _Planning:
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
-        job, policy = entry.job, self._policy
+        job, policy, view = entry.job, self._policy, self._view
         if job.requirements and (refusal := self._refusal(job)):
             return refusal
-        if not self.can_defer(job):
+        if self._num_free < job.num_tasks <= self._num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.
-            return policy.why_never(job, self._view) if self.head_blocks else None
-        request = self._view.request(job)
-        least = policy.least_utility(job, entry.postponed)
-        known = self._failure(request, least)
+            return policy.why_never(job, view) if self.head_blocks else None
+        request = view.request(job)
+        least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
+        known = self._failure(request, least) if self._failed or self._before else None
         if known is None:
-            placement = policy.search(job, self._view, least)
+            enough = 0 < job.num_tasks <= self._num_free
+            placement = policy.search_for(job, request, view, least) if enough else None
             if placement is not None:
                 self._start(entry.job_id, placement)
                 return placement
-            if refusal := policy.why_never(job, self._view):
+            if refusal := policy.why_never(job, view):
                 return refusal
-            known = _Failure(least, policy.refused_utility(job, self._view, least))
+            known = _Failure(least, policy.refused_utility(job, view, least))
             self._failed[request] = self._fresh[request] = known
         return None if known.utility is None else _too_low(job, known.utility)
 

@@ -18,14 +18,15 @@ from topoplace.engine.policy import Policy
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
-from topoplace.simulate.running_jobs import Running
-from topoplace.simulate.scheduling import Decided, queue_of
+from topoplace.simulate.running_jobs import running_jobs
+from topoplace.simulate.scheduling import queue_of
 from topoplace.simulate.workloads.generators import seeded
 from topoplace.simulate.workloads.workload import Workload
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts
+    from topoplace.engine.queues.live_queue import Decided
     from topoplace.placement import Placement
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
@@ -79,51 +80,53 @@ class _Run:
         )
         self.arrivals = order[::-1]
         self.queue = queue_of(policy, cluster)
-        self.running = Running(cluster.topology, performance)
+        self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
-        arrivals = self.arrivals
+        arrivals, running, queue = self.arrivals, self.running, self.queue
         arrival = arrivals[-1].submitted.submit_time if arrivals else math.inf
-        now = min(self.running.next_end(), arrival)
+        end = running.next_end()
+        now = arrival if arrival < end else end
         if now == math.inf:
             return False
-        for record in self.running.ended(now):
-            self.cluster.release(record.submitted.job_id)
-            self.num_done += 1
-        while arrivals and arrivals[-1].submitted.submit_time == now:
-            self.queue.submit(arrivals.pop())
-        if len(self.queue):
+        if end == now:
+            for record in running.ended(now):
+                self.cluster.release(record.submitted.job_id)
+                self.num_done += 1
+        while arrival == now:
+            queue.submit(arrivals.pop())
+            arrival = arrivals[-1].submitted.submit_time if arrivals else math.inf
+        if queue.num_waiting:
             self._schedule(now)
-        self.running.update(now)
+        running.update(now)
         return True
 
     def _schedule(self, now: float) -> None:
         queue = self.queue
-        while len(queue):
+        while queue.num_waiting:
             decided = queue.decide(now)
             self._follow(decided, now)
-            if self.running or not len(queue):
+            if self.running or not queue.num_waiting:
                 break
             if not decided.start and not decided.reject:
                 self._follow(queue.force_head(now), now)
         queue.count_deferred()
 
-    def _follow(self, decided: Decided, now: float) -> None:
+    def _follow(self, decided: Decided[JobRecord], now: float) -> None:
         for record, placement in decided.start:
-            self._start(record, placement, now)
+            run_time = self._run_time(record.submitted, placement)
+            record.placement, record.start = placement, now
+            record.run_time, record.end = run_time, now + run_time
+            self.running.start(record, now)
         for record, reason in decided.reject:
             record.rejected = reason.reason
             self.num_done += 1
 
-    def _start(self, record: JobRecord, placement: Placement, now: float) -> None:
-        record.placement, record.start = placement, now
-        record.run_time = self._run_time(record.submitted, placement)
-        record.end = now + record.run_time
-        self.running.start(record, now)
-
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)
+        if type(seconds) is float and 0.0 < seconds <= MAX_NUMBER:
+            return seconds
         what = f"performance: run time of {entry.job_id!r}"
         return _checks.real(seconds, what, ValueError, high=MAX_NUMBER)

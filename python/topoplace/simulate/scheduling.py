@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from topoplace.engine.plan import Plan, QueuedJob
-from topoplace.engine.queues.live_queue import live_queue
+from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
 from topoplace.placement import Placement, Refusal
+from topoplace.simulate.metrics import JobRecord
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.policy import Policy
-    from topoplace.engine.queues.live_queue import LiveQueue
-    from topoplace.simulate.metrics import JobRecord
+    from topoplace.engine.queues.live_queue import LiveRule
 
 _FOR_EVER = 1 << 30
 """A number of postponements above any policy's limit."""
 
 
-class Decided(NamedTuple):
-    """The jobs that left a queue, each in the order of decision; those that start are allocated."""
-
-    start: list[tuple[JobRecord, Placement]]
-    reject: list[tuple[JobRecord, Refusal]]
-
-
 class Queue(Protocol):
     """The jobs that wait in a simulation, and the policy that decides about them."""
 
-    def __len__(self) -> int: ...
+    num_waiting: int
 
-    def submit(self, record: JobRecord) -> None:
+    def submit(self, job: JobRecord) -> None:
         """Add a job behind all others."""
         ...
 
-    def decide(self, now: float) -> Decided:
+    def decide(self, now: float) -> Decided[JobRecord]:
         """Ask the policy about all jobs at time `now` (seconds); remove and return those that start or are rejected."""
         ...
 
-    def force_head(self, now: float) -> Decided:
+    def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now` (seconds); if the policy still does not, reject it.
 
         The policy gets the job as one that was already deferred more often than any limit, so that it does not defer it
@@ -54,30 +47,29 @@ class Queue(Protocol):
 
 def queue_of(policy: Policy, cluster: Cluster) -> Queue:
     """Return an empty queue; the policies of the engine start jobs at once, others are asked for plans."""
-    live = live_queue(policy, cluster)
-    return PlannedQueue(policy, cluster) if live is None else StartedQueue(live, policy, cluster)
+    rule = live_rule(policy, cluster)
+    return PlannedQueue(policy, cluster) if rule is None else StartedQueue(rule, policy, cluster)
 
 
 class PlannedQueue:
     """A queue that follows the plans of any policy."""
 
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
+        self.num_waiting = 0
         self._policy = policy
         self._cluster = cluster
         self._jobs: dict[str, QueuedJob] = {}
         self._records: dict[str, JobRecord] = {}
         self._deferred: set[str] = set()
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def submit(self, record: JobRecord) -> None:
+    def submit(self, job: JobRecord) -> None:
         """Add a job behind all others."""
-        entry = record.submitted
+        entry = job.submitted
         self._jobs[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
-        self._records[entry.job_id] = record
+        self._records[entry.job_id] = job
+        self.num_waiting += 1
 
-    def decide(self, now: float) -> Decided:
+    def decide(self, now: float) -> Decided[JobRecord]:
         """Follow the policy's plan for all jobs at time `now`, in seconds.
 
         ValueError if it names a job that is not waiting, or gives a job a wrong number of GPUs.
@@ -87,7 +79,7 @@ class PlannedQueue:
         self._deferred |= {job_id for job_id, _ in plan.defer}
         return decided
 
-    def force_head(self, now: float) -> Decided:
+    def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
         head = next(iter(self._jobs.values()))
         decided = self._follow(_forced(head, self._policy, self._cluster, now))
@@ -103,8 +95,8 @@ class PlannedQueue:
             self._records[job_id].postponed += 1
         self._deferred.clear()
 
-    def _follow(self, plan: Plan) -> Decided:
-        decided = Decided([], [])
+    def _follow(self, plan: Plan) -> Decided[JobRecord]:
+        decided: Decided[JobRecord] = Decided([], [])
         for job_id, placement in plan.start:
             record = self._take(job_id)
             _allocate(record, placement, self._policy, self._cluster)
@@ -118,6 +110,7 @@ class PlannedQueue:
         """Remove a job and return its record; raise ValueError if it does not wait."""
         self._check_waits(job_id)
         del self._jobs[job_id]
+        self.num_waiting -= 1
         return self._records.pop(job_id)
 
     def _check_waits(self, job_id: str) -> None:
@@ -125,49 +118,28 @@ class PlannedQueue:
             raise ValueError(f"policy {self._policy.name!r}: {job_id!r} in its plan is not a waiting job")
 
 
-class StartedQueue:
+class StartedQueue(LiveQueue[JobRecord]):
     """A queue whose jobs start as a policy of the engine decides them; it decides the same as `PlannedQueue`."""
 
-    def __init__(self, live: LiveQueue, policy: Policy, cluster: Cluster) -> None:
-        self._live = live
+    def __init__(self, rule: LiveRule, policy: Policy, cluster: Cluster) -> None:
+        super().__init__(rule)
         self._policy = policy
         self._cluster = cluster
 
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def submit(self, record: JobRecord) -> None:
-        """Add a job behind all others."""
-        self._live.submit(record.submitted.job_id, record.submitted.job, record)
-
-    def decide(self, now: float) -> Decided:
+    def decide(self, now: float) -> Decided[JobRecord]:
         """Start the jobs that the policy starts now."""
-        started, rejected = self._live.start()
-        decided = Decided([], [])
-        for waiting, placement in started:
-            waiting.item.postponed = waiting.postponed
-            decided.start.append((waiting.item, placement))
-        for waiting, reason in rejected:
-            waiting.item.postponed = waiting.postponed
-            decided.reject.append((waiting.item, reason))
-        return decided
+        return self.start()
 
-    def force_head(self, now: float) -> Decided:
+    def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
-        waiting = self._live.take_head()
-        record = waiting.item
-        record.postponed = waiting.postponed
-        head = QueuedJob(waiting.job_id, waiting.job, record.submitted.submit_time)
+        record = self.take_head()
+        head = QueuedJob(record.job_id, record.job, record.submitted.submit_time)
         plan = _forced(head, self._policy, self._cluster, now)
         for _, placement in plan.start:
             _allocate(record, placement, self._policy, self._cluster)
             return Decided([(record, placement)], [])
         reason = plan.reject[0][1] if plan.reject else _why_not(head, self._policy, self._cluster)
         return Decided([], [(record, reason)])
-
-    def count_deferred(self) -> None:
-        """Count one postponement for each job that was deferred since the last call and still waits."""
-        self._live.count_deferred()
 
 
 def _forced(head: QueuedJob, policy: Policy, cluster: Cluster, now: float) -> Plan:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import insort
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, runtime_checkable
 
-from topoplace.engine.queues.waiting_kind import WaitingJob, WaitingKind
+from topoplace.engine.queues.waiting_kind import Job, WaitingKind
 from topoplace.placement import Placement, Refusal
 
 if TYPE_CHECKING:
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import QueuedJob
+    from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.jobs.job_graph import JobGraph
 
 _first = attrgetter("first")
+_MAX_KINDS = 1024
+"""If there are more kinds than this, those without jobs are dropped."""
 
 
 class LiveRule(Protocol):
@@ -25,8 +28,10 @@ class LiveRule(Protocol):
     What it decides is what `Policy.plan` decides in a walk along the queue.
     """
 
-    head_blocks: bool
-    """True if no job starts before an older one that waits."""
+    @property
+    def head_blocks(self) -> bool:
+        """True if no job starts before an older one that waits."""
+        ...
 
     def kind_of(self, job: JobGraph) -> Hashable:
         """Return the job's kind: if a job of a kind waits, younger ones of this kind do, for the same reason."""
@@ -41,7 +46,7 @@ class LiveRule(Protocol):
         ...
 
     def can_defer(self, job: JobGraph) -> bool:
-        """Return False if jobs of this kind are no longer given a reason to wait in this walk, even if an older was."""
+        """Return False if jobs of this kind get no reason to wait any more in this walk, although older ones did."""
         ...
 
     def exhausted(self) -> bool:
@@ -49,14 +54,14 @@ class LiveRule(Protocol):
         ...
 
 
-class Decided(NamedTuple):
-    """The jobs that left a queue, each in the order of decision."""
+class Decided(NamedTuple, Generic[Job]):
+    """The jobs that left a queue, each in the order of decision; those that start are allocated."""
 
-    started: list[tuple[WaitingJob, Placement]]
-    rejected: list[tuple[WaitingJob, Refusal]]
+    start: list[tuple[Job, Placement]]
+    reject: list[tuple[Job, Refusal]]
 
 
-class LiveQueue:
+class LiveQueue(Generic[Job]):
     """The waiting jobs of one cluster under one rule, in order of submission, grouped by kind.
 
     A walk along the queue asks about each kind until a job of it waits. So its cost grows with the number of kinds, and
@@ -65,58 +70,54 @@ class LiveQueue:
     """
 
     def __init__(self, rule: LiveRule) -> None:
+        self.num_waiting = 0
         self._rule = rule
-        self._kinds: list[WaitingKind] = []
+        self._head_blocks = rule.head_blocks
+        self._kinds: list[WaitingKind[Job]] = []
         """The kinds that have jobs, by their oldest job."""
-        self._by_key: dict[Hashable, WaitingKind] = {}
-        self._deferred: list[WaitingKind] = []
+        self._by_key: dict[Hashable, WaitingKind[Job]] = {}
+        self._deferred: list[WaitingKind[Job]] = []
         self._next_number = 0
-        self._size = 0
 
-    def __len__(self) -> int:
-        return self._size
-
-    def submit(self, job_id: str, job: JobGraph, item: Any = None) -> None:
-        """Add a job behind all others. item: any object, which comes back with the job."""
+    def submit(self, job: Job) -> None:
+        """Add a job behind all others."""
         number = self._next_number
         self._next_number = number + 1
-        self._size += 1
-        key = None if self._rule.head_blocks else self._rule.kind_of(job)
+        self.num_waiting += 1
+        key = None if self._head_blocks else self._rule.kind_of(job.job)
         kind = self._by_key.get(key)
         if kind is None:
             kind = self._by_key[key] = WaitingKind(key)
         if not kind.jobs:
             self._kinds.append(kind)
-        kind.jobs.append(WaitingJob(number, job_id, job, item))
+        kind.jobs.append((number, job))
 
-    def head(self) -> WaitingJob:
-        """Return the oldest job, which stays in the queue."""
-        return self._kinds[0].oldest()
-
-    def take_head(self) -> WaitingJob:
+    def take_head(self) -> Job:
         """Remove and return the oldest job."""
-        return self._take(0)
+        return self._take(0)[1]
 
-    def start(self) -> Decided:
+    def start(self) -> Decided[Job]:
         """Start every job that the rule starts now, and return these jobs and the rejected ones; both are removed."""
-        rule, kinds, decided = self._rule, self._kinds, Decided([], [])
+        rule, kinds = self._rule, self._kinds
+        decided: Decided[Job] = Decided([], [])
+        open_kinds: list[WaitingKind[Job]] = []
         rule.begin()
-        open_kinds: list[WaitingKind] = []
         at = 0
         while at < len(kinds):
             kind = kinds[at]
             outcome = rule.decide(kind.oldest())
             if isinstance(outcome, Placement):
-                job = self._take(at)
-                decided.started.append((job, outcome))
-                open_kinds = open_kinds and self._still_open(open_kinds, job.number)
+                number, job = self._take(at)
+                decided.start.append((job, outcome))
+                if open_kinds:
+                    open_kinds = self._still_open(open_kinds, number)
             elif outcome is not None and outcome.permanent:
-                decided.rejected.append((self._take(at), outcome))
+                decided.reject.append((self._take(at)[1], outcome))
                 continue
             else:
                 if outcome is not None:
                     self._defer(kind, open_kinds)
-                if rule.head_blocks:
+                if self._head_blocks:
                     break
                 at += 1
             if rule.exhausted():
@@ -131,38 +132,38 @@ class LiveQueue:
             kind.count()
         self._deferred.clear()
 
-    def _defer(self, kind: WaitingKind, open_kinds: list[WaitingKind]) -> None:
+    def _defer(self, kind: WaitingKind[Job], open_kinds: list[WaitingKind[Job]]) -> None:
         """Defer the oldest job of a kind; add the kind to `open_kinds` if younger ones may be deferred too."""
         self._deferred.append(kind)
-        if self._rule.head_blocks or len(kind.jobs) == 1:
+        if self._head_blocks or len(kind.jobs) == 1:
             kind.defer(kind.first + 1)
         else:
             open_kinds.append(kind)
 
-    def _still_open(self, open_kinds: list[WaitingKind], started: int) -> list[WaitingKind]:
+    def _still_open(self, open_kinds: list[WaitingKind[Job]], started: int) -> list[WaitingKind[Job]]:
         """Return the kinds whose jobs can still be deferred; of the others, defer jobs older than number `started`."""
-        still: list[WaitingKind] = []
+        still: list[WaitingKind[Job]] = []
         for kind in open_kinds:
-            if self._rule.can_defer(kind.jobs[0].job):
+            if self._rule.can_defer(kind.jobs[0][1].job):
                 still.append(kind)
             else:
                 kind.defer(started)
         return still
 
-    def _take(self, at: int) -> WaitingJob:
-        """Remove and return the oldest job of a kind, and move the kind to its new place."""
-        self._size -= 1
+    def _take(self, at: int) -> tuple[int, Job]:
+        """Remove and return the oldest job of a kind, with its number, and move the kind to its new place."""
+        self.num_waiting -= 1
         kinds = self._kinds
         kind = kinds[at]
-        job = kind.take()
-        if len(kinds) == 1 and kind.jobs:
-            return job
-        del kinds[at]
-        if kind.jobs:
+        taken = kind.take()
+        if not kind.jobs:
+            del kinds[at]
+            if len(self._by_key) > _MAX_KINDS:
+                del self._by_key[kind.key]
+        elif len(kinds) > 1:
+            del kinds[at]
             insort(kinds, kind, lo=at, key=_first)
-        else:
-            del self._by_key[kind.key]
-        return job
+        return taken
 
 
 @runtime_checkable
@@ -174,12 +175,12 @@ class _Live(Protocol):
         ...
 
 
-def live_queue(policy: object, cluster: Cluster) -> LiveQueue | None:
-    """Return an empty queue for a policy of the engine; None for other policies, and if a subclass replaced `plan`."""
+def live_rule(policy: object, cluster: Cluster) -> LiveRule | None:
+    """Return the rule of a policy of the engine; None for other policies, and if a subclass replaced `plan`."""
     if not isinstance(policy, _Live) or "plan" in getattr(policy, "__dict__", ()):
         return None
     for base in type(policy).__mro__:
         own = vars(base)
         if "plan" in own or "live_rule" in own:
-            return LiveQueue(policy.live_rule(cluster)) if "plan" in own and "live_rule" in own else None
+            return policy.live_rule(cluster) if "plan" in own and "live_rule" in own else None
     return None

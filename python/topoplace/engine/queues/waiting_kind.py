@@ -4,46 +4,49 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from topoplace.jobs.job_graph import JobGraph
 
-_number = attrgetter("number")
+
+class WaitingJob(Protocol):
+    """A job in a queue, as far as a rule and the queue look at it."""
+
+    postponed: int
+    """Number of points in time at which the job was deferred; current when the job is decided, and when it leaves."""
+
+    @property
+    def job_id(self) -> str:
+        """Return the job's id."""
+        ...
+
+    @property
+    def job(self) -> JobGraph:
+        """Return the job graph."""
+        ...
 
 
-class WaitingJob:
-    """A job in a queue. It has what a rule reads of a `QueuedJob`."""
-
-    __slots__ = ("item", "job", "job_id", "number", "postponed")
-
-    def __init__(self, number: int, job_id: str, job: JobGraph, item: Any) -> None:
-        self.number = number
-        """Its place in the order of submission; not all numbers need to be in the queue."""
-        self.job_id = job_id
-        self.job = job
-        self.item = item
-        """What the queue's user keeps with the job."""
-        self.postponed = 0
-        """Number of points in time at which the job was deferred; current while it is the oldest of its kind."""
+Job = TypeVar("Job", bound=WaitingJob)
+_number = itemgetter(0)
 
 
-class WaitingKind:
-    """The waiting jobs of one kind, oldest first.
+class WaitingKind(Generic[Job]):
+    """The waiting jobs of one kind, oldest first; each has a number, which is higher for younger jobs.
 
     Only the oldest job leaves, and if a job is deferred, all older ones are too. So one count for each youngest job
-    that was deferred is enough, and to defer any number of jobs takes constant time, or logarithmic if not all are.
+    that was deferred is enough. To defer any number of jobs takes constant time, or logarithmic time if not all are.
     """
 
-    __slots__ = ("_up_to", "_youngest", "jobs", "key", "postponed")
+    __slots__ = ("_postponed", "_up_to", "_youngest", "jobs", "key")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
-        self.jobs: deque[WaitingJob] = deque()
-        self.postponed = 0
+        self.jobs: deque[tuple[int, Job]] = deque()
+        self._postponed = 0
         """How often the oldest job was deferred."""
         self._youngest: dict[int, int] = {}
         """By number of a job: how often it was the youngest one that was deferred."""
@@ -53,21 +56,21 @@ class WaitingKind:
     @property
     def first(self) -> int:
         """The number of the oldest job."""
-        return self.jobs[0].number
+        return self.jobs[0][0]
 
-    def oldest(self) -> WaitingJob:
+    def oldest(self) -> Job:
         """Return the oldest job, which stays in the queue."""
-        job = self.jobs[0]
-        job.postponed = self.postponed
+        job = self.jobs[0][1]
+        job.postponed = self._postponed
         return job
 
-    def take(self) -> WaitingJob:
-        """Remove and return the oldest job."""
-        job = self.jobs.popleft()
-        job.postponed = self.postponed
+    def take(self) -> tuple[int, Job]:
+        """Remove and return the oldest job, with its number."""
+        taken = self.jobs.popleft()
+        taken[1].postponed = self._postponed
         if self._youngest:
-            self.postponed -= self._youngest.pop(job.number, 0)
-        return job
+            self._postponed -= self._youngest.pop(taken[0], 0)
+        return taken
 
     def defer(self, below: int) -> None:
         """Defer the jobs with a number under `below`, at the present time: `count` adds one for each of them."""
@@ -78,8 +81,8 @@ class WaitingKind:
         up_to, self._up_to = self._up_to, -1
         if not self.jobs or self.first >= up_to:
             return
-        youngest = self.jobs[-1].number
+        youngest = self.jobs[-1][0]
         if youngest >= up_to:
-            youngest = self.jobs[bisect_left(self.jobs, up_to, key=_number) - 1].number
+            youngest = self.jobs[bisect_left(self.jobs, up_to, key=_number) - 1][0]
         self._youngest[youngest] = self._youngest.get(youngest, 0) + 1
-        self.postponed += 1
+        self._postponed += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from topoplace import _checks
+from topoplace.engine.memo import Memo
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile, traffic
 from topoplace.jobs.performance_profile import PerformanceProfile
 
@@ -173,15 +174,13 @@ class ProfiledTime:
         name, size = job.job.profile or "", job.job.num_tasks
         if not name or not neighbours:
             return 1.0
-        mine = _sockets(placement)
-        return max(
-            (
-                self.profile.slowdown(name, size, other.job.profile, other.job.num_tasks)
-                for other, where in neighbours
-                if other.job.profile and not mine.isdisjoint(_sockets(where))
-            ),
-            default=1.0,
-        )
+        sockets = placement.topology.derived(_SocketSets)
+        mine, worst = sockets[placement.gpus], 0.0
+        for other, where in neighbours:
+            profile = other.job.profile
+            if profile and not mine.isdisjoint(sockets[where.gpus]):
+                worst = max(worst, self.profile.slowdown(name, size, profile, other.job.num_tasks))
+        return worst or 1.0
 
 
 class NetworkContention:
@@ -228,15 +227,10 @@ def placement_class(placement: Placement) -> str:
 
     GPUs of one machine whose socket is unknown count as on one socket.
     """
-    if len(_sockets(placement)) == 1:
+    if len(placement.topology.derived(_SocketSets)[placement.gpus]) == 1:
         return "intra-socket"
     machine_of = placement.topology.machine_of
     return "inter-socket" if len({int(machine_of[gpu]) for gpu in placement.gpus}) == 1 else "inter-machine"
-
-
-def _sockets(placement: Placement) -> set[int]:
-    socket_of = placement.topology.derived(_socket_numbers)
-    return {socket_of[gpu] for gpu in placement.gpus}
 
 
 def machine_numbers(topology: Topology) -> list[int]:
@@ -245,7 +239,13 @@ def machine_numbers(topology: Topology) -> list[int]:
     return numbers
 
 
-def _socket_numbers(topology: Topology) -> list[int]:
-    """Return the socket number of each GPU as a list, whose entries are faster to read than those of an array."""
-    numbers: list[int] = topology.socket_of.tolist()
-    return numbers
+class _SocketSets(Memo[tuple[int, ...], frozenset[int]]):
+    """The sockets of a tuple of GPUs, for the tuples asked for so far."""
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__()
+        self._socket_of: list[int] = topology.socket_of.tolist()
+
+    def __missing__(self, gpus: tuple[int, ...]) -> frozenset[int]:
+        self[gpus] = found = frozenset([self._socket_of[gpu] for gpu in gpus])
+        return found
