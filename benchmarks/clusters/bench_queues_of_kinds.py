@@ -6,16 +6,6 @@ submission, and of the end of a job after which another one starts.
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import pytest
-
-import topoplace as tp
-from topoplace.engine.queues.live_queue import live_queue
-
 MACHINES = 1_000
 KINDS = 20
 LENGTHS = (100, 1_000, 10_000, 100_000)

@@ -57,6 +57,7 @@ class Cluster:
     """
 
     __slots__ = ("_classes", "_hosts", "_jobs", "_state", "_topology", "_views")
+    _views: _Views
 
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None, *, classes: bool = True) -> None:
         """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
@@ -325,7 +326,7 @@ class Cluster:
         self._topology, self._state, self._classes = topology, state, True
         self._hosts = Hosts(topology.machine_names, resources, state)
         self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
-        self._views: _Views = {}
+        self._views = {}
 
     def _without_views(self) -> _Views:
         """Take the views away and return them, for `_tell` after the change.

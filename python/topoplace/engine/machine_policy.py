@@ -215,7 +215,7 @@ class MachinePolicy(ABC):
     def search_for(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return what `search` returns, for a job with this request if at least as many GPUs are free as it has tasks."""
+        """Return what `search` returns, for a job with this request; there must be a free GPU for each of its tasks."""
         if not request.anti_affine:
             options = self._machine_options(request, view)
             if found := options.best(least_utility):

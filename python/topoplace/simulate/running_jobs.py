@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
@@ -160,9 +160,8 @@ class InteractingJobs:
         """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
         if not self._disturbed:
             return
-        near = {job: None for machine in self._disturbed for job in self._on[machine]}
-        self._disturbed.clear()
-        for job in near:
+        disturbed, self._disturbed = self._disturbed, set()
+        for job in self._near(disturbed):
             slowdown = self._slowdown(job)
             if slowdown != job.slowdown:
                 job.left = max(job.left - (now - job.since) / job.slowdown, 0.0)
@@ -172,6 +171,13 @@ class InteractingJobs:
                 record.run_time = record.end - record.start
                 job.stamp += 1
                 self._push(job)
+
+    def _near(self, machines: Collection[int]) -> Iterable[_Job]:
+        """Return the jobs on these machines, each once."""
+        on = self._on
+        if len(machines) == 1:
+            return on[next(iter(machines))]
+        return {job: None for machine in machines for job in on[machine]}
 
     def _used(self, placement: Placement) -> tuple[int, ...]:
         """Return the machines of the job's GPUs and processes, ascending."""

@@ -155,15 +155,19 @@ class ProfiledTime:
     def __init__(self, profile: PerformanceProfile) -> None:
         _checks.instance(profile, PerformanceProfile, "profile", ValueError)
         self.profile = profile
+        self._times: dict[tuple[str, int, str], tuple[float | None, float | None]] = {}
+        self._slowdowns: dict[tuple[str, int, str, int], float] = {}
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the base time (seconds) times the measured time of the placement's class over that of the best class.
 
         For a job that was not measured, return the base time.
         """
-        name, size = job.job.profile or "", job.job.num_tasks
-        ideal = self.profile.ideal_time(name, size)
-        alone = self.profile.solo_time(name, size, placement_class(placement))
+        key = job.job.profile or "", job.job.num_tasks, placement_class(placement)
+        known = self._times.get(key)
+        if known is None:
+            known = self._times[key] = self.profile.solo_time(*key), self.profile.ideal_time(*key[:2])
+        alone, ideal = known
         return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
@@ -171,15 +175,22 @@ class ProfiledTime:
 
         It is 1 if the job has no profile, or no neighbour with a profile is on a shared socket.
         """
-        name, size = job.job.profile or "", job.job.num_tasks
-        if not name or not neighbours:
+        graph = job.job
+        name = graph.profile
+        if not neighbours or not name:
             return 1.0
+        size, known = graph.num_tasks, self._slowdowns
         sockets = placement.topology.derived(_SocketSets)
         mine, worst = sockets[placement.gpus], 0.0
         for other, where in neighbours:
-            profile = other.job.profile
-            if profile and not mine.isdisjoint(sockets[where.gpus]):
-                worst = max(worst, self.profile.slowdown(name, size, profile, other.job.num_tasks))
+            beside = other.job
+            if beside.profile and not mine.isdisjoint(sockets[where.gpus]):
+                pair = name, size, beside.profile, beside.num_tasks
+                slowdown = known.get(pair)
+                if slowdown is None:
+                    slowdown = known[pair] = self.profile.slowdown(*pair)
+                if slowdown > worst:
+                    worst = slowdown
         return worst or 1.0
 
 
