@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from topoplace import _checks
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
+_NO_SCORES: Mapping[str, float] = MappingProxyType({})
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
@@ -79,7 +81,7 @@ def _number(value: Any, name: str, error: _checks.Error) -> float:
     return float(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Placement:
     """The GPUs of a job in task order: task i runs on `gpus[i]`. A job that needs only host resources has none.
 
@@ -106,29 +108,44 @@ class Placement:
     drives: tuple[int, ...] = ()
     """For each storage drive of the job, the number of the drive's machine."""
 
-    def __post_init__(self) -> None:
-        gpus = self.gpus if type(self.gpus) is tuple else _checks.ordered(self.gpus, "gpus", AllocationError)
-        _checks.instance(self.topology, Topology, "topology", AllocationError)
-        last = self.topology.num_gpus - 1
-        if set(map(type, gpus)) != _INTEGERS or min(gpus) < 0 or max(gpus) > last:
-            gpus = tuple(
+    def __init__(
+        self,
+        gpus: tuple[int, ...],
+        *,
+        topology: Topology,
+        scores: Mapping[str, float] = _NO_SCORES,
+        optimal: bool = False,
+        job: JobGraph | None = None,
+        hosts: tuple[HostShare, ...] = (),
+        remote: tuple[int, ...] = (),
+        drives: tuple[int, ...] = (),
+    ) -> None:
+        # A simulation makes millions: written by hand, it sets every field once.
+        given = gpus if type(gpus) is tuple else _checks.ordered(gpus, "gpus", AllocationError)
+        _checks.instance(topology, Topology, "topology", AllocationError)
+        last = topology.num_gpus - 1
+        if set(map(type, given)) != _INTEGERS or min(given) < 0 or max(given) > last:
+            given = tuple(
                 _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
-                for i, gpu in enumerate(gpus)
+                for i, gpu in enumerate(given)
             )
-        if not gpus and self.hosts is _NOTHING:
-            raise AllocationError(f"gpus = {gpus} is empty")
-        if len(set(gpus)) != len(gpus):
-            twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
-            raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
-        if gpus is not self.gpus:
-            object.__setattr__(self, "gpus", gpus)
-        if type(self.scores) is not Scores:
-            object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
-        if self.optimal is not False:
-            _checks.flag(self.optimal, "optimal", AllocationError)
-        if self.job is not None and type(self.job) is not JobGraph:
-            _checks.instance(self.job, JobGraph, "job", AllocationError)
-        if not (self.hosts is _NOTHING and self.remote is _NOTHING and self.drives is _NOTHING):
+        if not given and hosts is _NOTHING:
+            raise AllocationError(f"gpus = {given} is empty")
+        if len(set(given)) != len(given):
+            twice = next(a for a, b in pairwise(sorted(given)) if a == b)
+            raise AllocationError(f"gpus = {given} lists GPU {twice} twice")
+        set_gpus, set_topology, set_scores, set_optimal, set_job, set_hosts, set_remote, set_drives = _setters
+        set_gpus(self, given)
+        set_topology(self, topology)
+        set_scores(self, scores if type(scores) is Scores else checked_scores(scores, AllocationError))
+        set_optimal(self, optimal if optimal is False else _checks.flag(optimal, "optimal", AllocationError))
+        if job is not None and type(job) is not JobGraph:
+            _checks.instance(job, JobGraph, "job", AllocationError)
+        set_job(self, job)
+        set_hosts(self, hosts)
+        set_remote(self, remote)
+        set_drives(self, drives)
+        if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
 
     @property
@@ -223,6 +240,11 @@ class Placement:
         if len(set(remote)) != len(remote):
             raise AllocationError(f"remote = {remote} lists a GPU twice")
         return remote
+
+
+_setters: tuple[Callable[[Placement, object], None], ...] = tuple(
+    [vars(Placement)[one.name].__set__ for one in fields(Placement)]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -361,10 +361,10 @@ class _Planning:
     def begin(self) -> None:
         """Begin a walk along the queue."""
         self._num_free = self._cluster.num_free
-        version = self._cluster.native.num_changes
-        self._before = self._fresh if version == self._version else {}
-        self._failed, self._fresh = {}, {}
-        self._version = version
+        if self._failed or self._before:
+            same = self._version == self._cluster.native.num_changes
+            self._before = self._fresh if same else {}
+            self._failed, self._fresh = {}, {}
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
@@ -381,12 +381,16 @@ class _Planning:
             enough = 0 < job.num_tasks <= self._num_free
             placement = policy.search_for(job, request, view, least) if enough else None
             if placement is not None:
-                self._start(entry.job_id, placement)
+                self._cluster.allocate(entry.job_id, placement)
+                self._num_free -= job.num_tasks
+                if self._failed or self._before:
+                    self._before, self._fresh = {}, {}
                 return placement
             if refusal := policy.why_never(job, view):
                 return refusal
             known = _Failure(least, policy.refused_utility(job, view, least))
             self._failed[request] = self._fresh[request] = known
+            self._version = self._cluster.native.num_changes
         return None if known.utility is None else _too_low(job, known.utility)
 
     def can_defer(self, job: JobGraph) -> bool:
@@ -410,12 +414,6 @@ class _Planning:
             self._fresh[request] = before
             known = self._failed[request] = _Failure(least_utility, before.utility)
         return known
-
-    def _start(self, job_id: str, placement: Placement) -> None:
-        self._cluster.allocate(job_id, placement)
-        self._num_free -= len(placement.gpus)
-        self._version = self._cluster.native.num_changes
-        self._before, self._fresh = {}, {}
 
 
 class _Failure(NamedTuple):

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
@@ -75,29 +77,27 @@ class _Run:
         self.performance = performance
         self.random = seeded(seed)
         self.records = [JobRecord(entry) for entry in workload]
-        order = sorted(
-            self.records, key=lambda record: (record.submitted.submit_time, record.submitted.index)
-        )
-        self.arrivals = order[::-1]
+        rows: list[int] = np.argsort(workload.submit_time, kind="stable")[::-1].tolist()
+        self.arrivals = [self.records[row] for row in rows]  # the last first; at equal times, the last row
+        self.arrival_times: list[float] = [math.inf, *workload.submit_time[rows].tolist()]
         self.queue = queue_of(policy, cluster)
         self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
-        arrivals, running, queue = self.arrivals, self.running, self.queue
-        arrival = arrivals[-1].submitted.submit_time if arrivals else math.inf
-        end = running.next_end()
-        now = arrival if arrival < end else end
+        running, queue, times = self.running, self.queue, self.arrival_times
+        end, arrival = running.next_end(), times[-1]
+        now = min(end, arrival)
         if now == math.inf:
             return False
         if end == now:
             for record in running.ended(now):
                 self.cluster.release(record.submitted.job_id)
                 self.num_done += 1
-        while arrival == now:
-            queue.submit(arrivals.pop())
-            arrival = arrivals[-1].submitted.submit_time if arrivals else math.inf
+        while times[-1] == now:
+            times.pop()
+            queue.submit(self.arrivals.pop())
         if queue.num_waiting:
             self._schedule(now)
         running.update(now)

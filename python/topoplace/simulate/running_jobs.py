@@ -34,8 +34,8 @@ class Running(Protocol):
         """Add a job that starts at `now`; its record must contain its placement, and run time and end at full speed."""
         ...
 
-    def ended(self, now: float) -> Iterator[JobRecord]:
-        """Remove the jobs that end at `now`, and yield their records."""
+    def ended(self, now: float) -> Iterable[JobRecord]:
+        """Remove the jobs that end at `now`, and return their records."""
         ...
 
     def update(self, now: float) -> None:
@@ -65,13 +65,18 @@ class IndependentJobs:
 
     def start(self, record: JobRecord, now: float) -> None:
         """Add a job that starts at `now`; its record must contain its end."""
-        heapq.heappush(self._ends, (_checked_end(record), record.submitted.index, record))
+        end = record.end
+        if not end <= MAX_NUMBER:
+            raise _too_late(record)
+        heapq.heappush(self._ends, (end, record.submitted.index, record))
 
-    def ended(self, now: float) -> Iterator[JobRecord]:
-        """Remove the jobs that end at `now`, and yield their records."""
+    def ended(self, now: float) -> Iterable[JobRecord]:
+        """Remove the jobs that end at `now`, and return their records."""
         ends = self._ends
+        found: list[JobRecord] = []
         while ends and ends[0][0] == now:
-            yield heapq.heappop(ends)[2]
+            found.append(heapq.heappop(ends)[2])
+        return found
 
     def update(self, now: float) -> None:
         """Do nothing: no speed changes."""
@@ -218,13 +223,12 @@ class InteractingJobs:
         return [(other.submitted, other.placement) for other in beside]
 
     def _push(self, job: _Job) -> None:
-        heapq.heappush(self._ends, (_checked_end(job.record), job.index, job.stamp, job))
+        end = job.record.end
+        if not end <= MAX_NUMBER:
+            raise _too_late(job.record)
+        heapq.heappush(self._ends, (end, job.index, job.stamp, job))
 
 
-def _checked_end(record: JobRecord) -> float:
-    """Return the end of a job; ValueError if it is later than any time."""
-    if not record.end <= MAX_NUMBER:
-        raise ValueError(
-            f"performance: an end at {record.end:g} s for {record.submitted.job_id!r}, later than {MAX_NUMBER:g} s"
-        )
-    return record.end
+def _too_late(record: JobRecord) -> ValueError:
+    end = f"an end at {record.end:g} s for {record.submitted.job_id!r}"
+    return ValueError(f"performance: {end}, later than {MAX_NUMBER:g} s")

@@ -126,10 +126,6 @@ class StartedQueue(LiveQueue[JobRecord]):
         self._policy = policy
         self._cluster = cluster
 
-    def decide(self, now: float) -> Decided[JobRecord]:
-        """Start the jobs that the policy starts now."""
-        return self.start()
-
     def force_head(self, now: float) -> Decided[JobRecord]:
         """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
         record = self.take_head()

@@ -65,7 +65,7 @@ class LiveQueue(Generic[Job]):
     """The waiting jobs of one cluster under one rule, in order of submission, grouped by kind.
 
     A walk along the queue asks about each kind until a job of it waits. So its cost grows with the number of kinds, and
-    with that of the jobs that start, but not with that of all waiting jobs. After an exception in `start`, neither the
+    with that of the jobs that start, but not with that of all waiting jobs. After an exception in `decide`, neither the
     queue nor the cluster can be used any more.
     """
 
@@ -96,8 +96,11 @@ class LiveQueue(Generic[Job]):
         """Remove and return the oldest job."""
         return self._take(0)[1]
 
-    def start(self) -> Decided[Job]:
-        """Start every job that the rule starts now, and return these jobs and the rejected ones; both are removed."""
+    def decide(self, now: float) -> Decided[Job]:
+        """Start every job that the rule starts now, and return these jobs and the rejected ones; both are removed.
+
+        now: the time, which no rule looks at.
+        """
         rule, kinds = self._rule, self._kinds
         decided: Decided[Job] = Decided([], [])
         open_kinds: list[WaitingKind[Job]] = []
