@@ -121,19 +121,10 @@ class Placement:
         drives: tuple[int, ...] = (),
     ) -> None:
         # A simulation makes millions: written by hand, it sets every field once.
-        given = gpus if type(gpus) is tuple else _checks.ordered(gpus, "gpus", AllocationError)
         _checks.instance(topology, Topology, "topology", AllocationError)
-        last = topology.num_gpus - 1
-        if set(map(type, given)) != _INTEGERS or min(given) < 0 or max(given) > last:
-            given = tuple(
-                _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
-                for i, gpu in enumerate(given)
-            )
+        given = _checked_gpus(gpus, topology)
         if not given and hosts is _NOTHING:
             raise AllocationError(f"gpus = {given} is empty")
-        if len(set(given)) != len(given):
-            twice = next(a for a, b in pairwise(sorted(given)) if a == b)
-            raise AllocationError(f"gpus = {given} lists GPU {twice} twice")
         set_gpus, set_topology, set_scores, set_optimal, set_job, set_hosts, set_remote, set_drives = _setters
         set_gpus(self, given)
         set_topology(self, topology)
@@ -240,6 +231,20 @@ class Placement:
         if len(set(remote)) != len(remote):
             raise AllocationError(f"remote = {remote} lists a GPU twice")
         return remote
+
+
+def _checked_gpus(gpus: Any, topology: Topology) -> tuple[int, ...]:
+    given: tuple[Any, ...] = _checks.ordered(gpus, "gpus", AllocationError)
+    last = topology.num_gpus - 1
+    if set(map(type, given)) != _INTEGERS or min(given) < 0 or max(given) > last:
+        given = tuple(
+            _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
+            for i, gpu in enumerate(given)
+        )
+    if len(set(given)) != len(given):
+        twice = next(a for a, b in pairwise(sorted(given)) if a == b)
+        raise AllocationError(f"gpus = {given} lists GPU {twice} twice")
+    return given
 
 
 _setters: tuple[Callable[[Placement, object], None], ...] = tuple(
