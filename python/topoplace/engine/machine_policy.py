@@ -21,7 +21,7 @@ from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
+from topoplace.engine.requirements import BY_LEVEL, always_honoured, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal, Scores
@@ -341,6 +341,7 @@ class _Planning:
         self._cluster = cluster
         self._num_gpus = cluster.topology.num_gpus
         self._view = cluster.view(ClusterView)
+        self._always_honoured = always_honoured(cluster, policy.all_honoured)
         self._asks_all_alike = type(policy).least_utility is MachinePolicy.least_utility
         self._num_free = cluster.num_free
         self._version = -1
@@ -369,7 +370,7 @@ class _Planning:
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
         job, policy, view = entry.job, self._policy, self._view
-        if job.requirements and (refusal := self._refusal(job)):
+        if refusal := self._refusal(job):
             return refusal
         if self._num_free < job.num_tasks <= self._num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.
@@ -402,6 +403,8 @@ class _Planning:
         return self._num_free <= 0
 
     def _refusal(self, job: JobGraph) -> Refusal | None:
+        if self._always_honoured.issuperset(job.requirements):
+            return None
         return cannot_honour(job, self._cluster, self._policy.name, self._policy.all_honoured)
 
     def _failure(self, request: JobRequest, least_utility: float) -> _Failure | None:

@@ -13,6 +13,7 @@ from topoplace.engine.gangs.assignments import communication_range
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of
 from topoplace.engine.machines.machine_options import Option
+from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
@@ -42,6 +43,7 @@ class Costing:
         self.profile = profile
         self.memory_bandwidth = memory_bandwidth
         self._worst: dict[JobKind, float] = {}
+        self._ratios: Memo[tuple[str, int, str, tuple[JobKind, ...]], tuple[float, float]] = Memo()
 
     def on_machine(
         self,
@@ -140,8 +142,12 @@ class Costing:
         """
         if self.profile is None:
             return 1.0, 1.0
-        others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
-        return interference_ratios(self.profile, (request.profile, request.size), where, others)
+        others = tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
+        key = request.profile, request.size, where, others
+        known = self._ratios.get(key)
+        if known is None:
+            known = self._ratios[key] = interference_ratios(self.profile, key[:2], where, others)
+        return known
 
 
 class UtilityPolicy(MachinePolicy):
