@@ -63,7 +63,8 @@ def simulate(
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
     with Progress(len(workload), enabled=progress) as shown:
         while run.step():
-            shown.update(run.num_done)
+            if progress:
+                shown.update(run.num_done)
     return Result(topology, policy.name, tuple(run.records))
 
 

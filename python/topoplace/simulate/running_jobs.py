@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
@@ -151,9 +151,12 @@ class InteractingJobs:
         self._disturb(job, 1)
 
     def ended(self, now: float) -> Iterator[JobRecord]:
-        """Remove the jobs that end at `now`, and yield their records."""
-        while self.next_end() == now:
-            job = heapq.heappop(self._ends)[3]
+        """Remove the jobs that end at `now`, and yield their records; call it for the time that `next_end` returns."""
+        ends = self._ends
+        while ends and ends[0][0] == now:
+            _, _, stamp, job = heapq.heappop(ends)
+            if stamp != job.stamp:
+                continue
             job.stamp = -1
             self._num_jobs -= 1
             for machine in job.machines:
@@ -163,10 +166,15 @@ class InteractingJobs:
 
     def update(self, now: float) -> None:
         """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
-        if not self._disturbed:
+        disturbed = self._disturbed
+        if not disturbed:
             return
-        disturbed, self._disturbed = self._disturbed, set()
-        for job in self._near(disturbed):
+        if len(disturbed) == 1:
+            near: Iterable[_Job] = self._on[disturbed.pop()]
+        else:
+            near = {job: None for machine in disturbed for job in self._on[machine]}
+            disturbed.clear()
+        for job in near:
             slowdown = self._slowdown(job)
             if slowdown != job.slowdown:
                 job.left = max(job.left - (now - job.since) / job.slowdown, 0.0)
@@ -176,13 +184,6 @@ class InteractingJobs:
                 record.run_time = record.end - record.start
                 job.stamp += 1
                 self._push(job)
-
-    def _near(self, machines: Collection[int]) -> Iterable[_Job]:
-        """Return the jobs on these machines, each once."""
-        on = self._on
-        if len(machines) == 1:
-            return on[next(iter(machines))]
-        return {job: None for machine in machines for job in on[machine]}
 
     def _used(self, placement: Placement) -> tuple[int, ...]:
         """Return the machines of the job's GPUs and processes, ascending."""
