@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from topoplace import _checks
 from topoplace.engine.admission import why_no_memory_bandwidth
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from topoplace.placement import Refusal
 
 _ROUNDING = 1e-9
+_MAX_KNOWN = 1 << 12
+"""Maximum number of choices and options that are kept per request."""
 
 
 class Costing:
@@ -49,18 +52,19 @@ class Costing:
         self,
         request: JobRequest,
         machine_class: MachineClass,
-        state: MachineState,
         gpus: tuple[int, ...],
         left: Mask,
+        others: tuple[JobKind, ...],
     ) -> Costs:
-        """Return the costs of running task i on `gpus[i]` of one machine in the given state.
+        """Return the costs of running task i on `gpus[i]` of one machine.
 
-        gpus: local GPU numbers. left: the machine's GPUs that stay free afterwards.
+        gpus: local GPU numbers. left: the machine's GPUs that stay free afterwards. others: the jobs with which this
+        one shares a socket; see `neighbours`.
         """
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
-        ratios = self._interference(request, sockets, state, where)
+        ratios = self._interference(request, others, where)
         least, most = request.communication_range
         return Costs(
             *(request.size, communication, least, most, *ratios, self._worst_of(request)),
@@ -85,7 +89,7 @@ class Costing:
         for machine, mask in view.classes.by_machine(gpus).items():
             machine_class, state = view.classes.of(machine), view.state(machine)
             sockets = machine_class.touched(mask)
-            ratios.append(self._interference(request, sockets, state, "inter-machine"))
+            ratios.append(self._interference(request, self.neighbours(state, sockets), "inter-machine"))
             fragments.append(machine_class.fragmentation(state.free & ~mask))
         return Costs(
             num_gpus=request.size,
@@ -133,21 +137,35 @@ class Costing:
             self._worst[job] = worst_ratio(self.profile, job)
         return self._worst[job]
 
-    def _interference(
-        self, request: JobRequest, sockets: Mask, state: MachineState, where: str
-    ) -> tuple[float, float]:
-        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and neighbours.
+    def neighbours(self, state: MachineState, sockets: Mask) -> tuple[JobKind, ...]:
+        """Return the name and size of each job that has GPUs on one of `sockets`; () if none of them interferes."""
+        if self.profile is None:
+            return ()
+        return tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
 
-        The mean is SC'17's eq. 4. Neighbours are jobs that share one of `sockets`. where: placement class of the job.
+    def _interference(
+        self, request: JobRequest, others: tuple[JobKind, ...], where: str
+    ) -> tuple[float, float]:
+        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and `others`.
+
+        The mean is SC'17's eq. 4. others: jobs with which it shares a socket. where: placement class of the job.
         """
         if self.profile is None:
             return 1.0, 1.0
-        others = tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
         key = request.profile, request.size, where, others
         known = self._ratios.get(key)
         if known is None:
             known = self._ratios[key] = interference_ratios(self.profile, key[:2], where, others)
         return known
+
+
+class _Options(NamedTuple):
+    """What a policy computed for one request."""
+
+    mappings: Memo[tuple[MachineClass, Mask], tuple[tuple[int, ...], ...]]
+    """The candidate GPU choices by class of machines and free GPUs."""
+    options: Memo[tuple[MachineClass, tuple[int, ...], Mask, tuple[JobKind, ...]], Option | None]
+    """The option of a choice, by class, GPUs, GPUs that stay free, and neighbours; None if tasks have no path."""
 
 
 class UtilityPolicy(MachinePolicy):
@@ -191,12 +209,33 @@ class UtilityPolicy(MachinePolicy):
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterator[Option]:
         """Yield an option for each of `mappings` in which all communicating tasks have a path between their GPUs."""
-        for gpus in self.mappings(request, machine_class, free):
-            left = state.free & ~mask_of(gpus)
-            costs = self.costing.on_machine(request, machine_class, state, gpus, left)
-            if costs.communication < math.inf:
-                order = self.order(machine_class, left, gpus, costs)
-                yield Option(order, gpus, self.utility.job(costs), costs)
+        known = request.table((self, _Options), lambda: _Options(Memo(_MAX_KNOWN), Memo(_MAX_KNOWN)))
+        mappings = known.mappings.get((machine_class, free))
+        if mappings is None:
+            mappings = tuple(self.mappings(request, machine_class, free))
+            known.mappings[machine_class, free] = mappings
+        for gpus in mappings:
+            taken = mask_of(gpus)
+            others = self.costing.neighbours(state, machine_class.touched(taken))
+            key = machine_class, gpus, state.free & ~taken, others
+            option = known.options.get_or_build(key, partial(self._option, request, *key))
+            if option is not None:
+                yield option
+
+    def _option(
+        self,
+        request: JobRequest,
+        machine_class: MachineClass,
+        gpus: tuple[int, ...],
+        left: Mask,
+        others: tuple[JobKind, ...],
+    ) -> Option | None:
+        costs = self.costing.on_machine(request, machine_class, gpus, left, others)
+        if costs.communication == math.inf:
+            return None
+        return Option(
+            self.order(machine_class, left, gpus, costs), gpus, self.utility.job(costs), costs
+        ).checked()
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the utility and the costs of running task i on `gpus[i]`, on several machines.
