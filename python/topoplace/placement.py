@@ -233,18 +233,20 @@ class Placement:
         return remote
 
 
-def _checked_gpus(gpus: Any, topology: Topology) -> tuple[int, ...]:
-    given: tuple[Any, ...] = _checks.ordered(gpus, "gpus", AllocationError)
+def _checked_gpus(given: Any, topology: Topology) -> tuple[int, ...]:
+    gpus: tuple[Any, ...] = given
+    if type(given) is not tuple:
+        gpus = _checks.ordered(given, "gpus", AllocationError)
     last = topology.num_gpus - 1
-    if set(map(type, given)) != _INTEGERS or min(given) < 0 or max(given) > last:
-        given = tuple(
+    if set(map(type, gpus)) != _INTEGERS or min(gpus) < 0 or max(gpus) > last:
+        gpus = tuple(
             _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
-            for i, gpu in enumerate(given)
+            for i, gpu in enumerate(gpus)
         )
-    if len(set(given)) != len(given):
-        twice = next(a for a, b in pairwise(sorted(given)) if a == b)
-        raise AllocationError(f"gpus = {given} lists GPU {twice} twice")
-    return given
+    if len(set(gpus)) != len(gpus):
+        twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
+        raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
+    return gpus
 
 
 _setters: tuple[Callable[[Placement, object], None], ...] = tuple(

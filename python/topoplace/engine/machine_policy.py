@@ -370,7 +370,7 @@ class _Planning:
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
         job, policy, view = entry.job, self._policy, self._view
-        if refusal := self._refusal(job):
+        if job.requirements and (refusal := self._refusal(job)):
             return refusal
         if self._num_free < job.num_tasks <= self._num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.
