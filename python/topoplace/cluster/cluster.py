@@ -181,8 +181,11 @@ class Cluster:
         """
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
-        held = _host_allocation(placement)
-        graph = placement.job if job is None and isinstance(placement, Placement) else job
+        held, graph = None, job
+        if isinstance(placement, Placement):
+            graph = placement.job if job is None else job
+            if placement.hosts or placement.drives:
+                held = HostAllocation(placement.hosts, placement.drives, placement.remote)
         if graph is not None:
             if type(graph) is not JobGraph:
                 _checks.instance(graph, JobGraph, "job", AllocationError)
@@ -342,16 +345,19 @@ class Cluster:
         """Notify the views of the last change and keep them; drop one that raises an exception, with a warning."""
         if views:
             gpus = self._state.touched()
-            for build, view in list(views.items()):
+            failed: list[Callable[[Cluster], Any]] = []
+            for build, view in views.items():
                 try:
                     view.changed(gpus)
                 except Exception as error:
-                    del views[build]
+                    failed.append(build)
                     warnings.warn(
                         f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
                         RuntimeWarning,
                         stacklevel=3,
                     )
+            for build in failed:
+                del views[build]
         self._views = views
 
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
@@ -413,10 +419,3 @@ def _checked_job(job_id: object) -> str:
     if type(job_id) is str and job_id and job_id.isascii():
         return job_id
     return _checks.text(job_id, "job_id", AllocationError)
-
-
-def _host_allocation(placement: Placement | Sequence[int]) -> HostAllocation | None:
-    """Return the host resources that `placement` gives to its job; None if it gives none."""
-    if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):
-        return None
-    return HostAllocation(placement.hosts, placement.drives, placement.remote)

@@ -94,7 +94,7 @@ class LiveQueue(Generic[Job]):
 
     def take_head(self) -> Job:
         """Remove and return the oldest job."""
-        return self._take(0)[1]
+        return self._take(0)
 
     def decide(self, now: float) -> Decided[Job]:
         """Start every job that the rule starts now, and return these jobs and the rejected ones; both are removed.
@@ -108,14 +108,17 @@ class LiveQueue(Generic[Job]):
         at = 0
         while at < len(kinds):
             kind = kinds[at]
-            outcome = rule.decide(kind.oldest())
+            number, job = kind.jobs[0]
+            job.postponed = kind.postponed
+            outcome = rule.decide(job)
             if isinstance(outcome, Placement):
-                number, job = self._take(at)
+                self._take(at)
                 decided.start.append((job, outcome))
                 if open_kinds:
                     open_kinds = self._still_open(open_kinds, number)
             elif outcome is not None and outcome.permanent:
-                decided.reject.append((self._take(at)[1], outcome))
+                self._take(at)
+                decided.reject.append((job, outcome))
                 continue
             else:
                 if outcome is not None:
@@ -153,12 +156,12 @@ class LiveQueue(Generic[Job]):
                 kind.defer(started)
         return still
 
-    def _take(self, at: int) -> tuple[int, Job]:
-        """Remove and return the oldest job of a kind, with its number, and move the kind to its new place."""
+    def _take(self, at: int) -> Job:
+        """Remove and return the oldest job of a kind, and move the kind to its new place."""
         self.num_waiting -= 1
         kinds = self._kinds
         kind = kinds[at]
-        taken = kind.take()
+        job = kind.take()
         if not kind.jobs:
             del kinds[at]
             if len(self._by_key) > _MAX_KINDS:
@@ -166,7 +169,7 @@ class LiveQueue(Generic[Job]):
         elif len(kinds) > 1:
             del kinds[at]
             insort(kinds, kind, lo=at, key=_first)
-        return taken
+        return job
 
 
 @runtime_checkable

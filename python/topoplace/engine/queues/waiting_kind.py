@@ -41,12 +41,12 @@ class WaitingKind(Generic[Job]):
     that was deferred is enough. To defer any number of jobs takes constant time, or logarithmic time if not all are.
     """
 
-    __slots__ = ("_postponed", "_up_to", "_youngest", "jobs", "key")
+    __slots__ = ("_up_to", "_youngest", "jobs", "key", "postponed")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.jobs: deque[tuple[int, Job]] = deque()
-        self._postponed = 0
+        self.postponed = 0
         """How often the oldest job was deferred."""
         self._youngest: dict[int, int] = {}
         """By number of a job: how often it was the youngest one that was deferred."""
@@ -58,19 +58,13 @@ class WaitingKind(Generic[Job]):
         """The number of the oldest job."""
         return self.jobs[0][0]
 
-    def oldest(self) -> Job:
-        """Return the oldest job, which stays in the queue."""
-        job = self.jobs[0][1]
-        job.postponed = self._postponed
-        return job
-
-    def take(self) -> tuple[int, Job]:
-        """Remove and return the oldest job, with its number."""
-        taken = self.jobs.popleft()
-        taken[1].postponed = self._postponed
+    def take(self) -> Job:
+        """Remove and return the oldest job."""
+        number, job = self.jobs.popleft()
+        job.postponed = self.postponed
         if self._youngest:
-            self._postponed -= self._youngest.pop(taken[0], 0)
-        return taken
+            self.postponed -= self._youngest.pop(number, 0)
+        return job
 
     def defer(self, below: int) -> None:
         """Defer the jobs with a number under `below`, at the present time: `count` adds one for each of them."""
@@ -85,4 +79,4 @@ class WaitingKind(Generic[Job]):
         if youngest >= up_to:
             youngest = self.jobs[bisect_left(self.jobs, up_to, key=_number) - 1][0]
         self._youngest[youngest] = self._youngest.get(youngest, 0) + 1
-        self._postponed += 1
+        self.postponed += 1
