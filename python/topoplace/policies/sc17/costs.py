@@ -64,7 +64,7 @@ class Costing:
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
-        ratios = self._interference(request, others, where)
+        ratios = self._beside(request, others, where)
         least, most = request.communication_range
         return Costs(
             *(request.size, communication, least, most, *ratios, self._worst_of(request)),
@@ -89,7 +89,7 @@ class Costing:
         for machine, mask in view.classes.by_machine(gpus).items():
             machine_class, state = view.classes.of(machine), view.state(machine)
             sockets = machine_class.touched(mask)
-            ratios.append(self._interference(request, self.neighbours(state, sockets), "inter-machine"))
+            ratios.append(self._interference(request, sockets, state, "inter-machine"))
             fragments.append(machine_class.fragmentation(state.free & ~mask))
         return Costs(
             num_gpus=request.size,
@@ -144,8 +144,12 @@ class Costing:
         return tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
 
     def _interference(
-        self, request: JobRequest, others: tuple[JobKind, ...], where: str
+        self, request: JobRequest, sockets: Mask, state: MachineState, where: str
     ) -> tuple[float, float]:
+        """Return what `_beside` returns, for a job on `sockets` of a machine in the given state."""
+        return self._beside(request, self.neighbours(state, sockets), where)
+
+    def _beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> tuple[float, float]:
         """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and `others`.
 
         The mean is SC'17's eq. 4. others: jobs with which it shares a socket. where: placement class of the job.
