@@ -36,6 +36,8 @@ std::int32_t known(const ClusterState& state, std::int32_t gpu) {
     return gpu;
 }
 
+std::uint64_t num_changes(const ClusterState& state) { return state.changes().end(); }
+
 std::optional<std::string> owner(const ClusterState& state, std::int32_t gpu) {
     const ClusterState::Job* job = state.owner(known(state, gpu));
     return job == nullptr ? std::nullopt : std::optional(job->first);
@@ -217,6 +219,7 @@ void register_cluster(py::module_& module) {
              "first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.")
         .def_property_readonly("num_gpus", &ClusterState::num_gpus)
         .def_property_readonly("num_free", &ClusterState::num_free)
+        .def_property_readonly("num_changes", &num_changes, "Rises with every change, also when it is undone.")
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
         .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
         .def("owner", &owner, py::arg("gpu"), "The job that holds the GPU, or None.")

@@ -258,6 +258,11 @@ class ClusterState:
         (machines, 3) CPUs, MB and drives; a view.
         """
     @property
+    def num_changes(self) -> int:
+        """
+        Rises with every change, also when it is undone.
+        """
+    @property
     def num_free(self) -> int:
         ...
     @property

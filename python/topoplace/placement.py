@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from topoplace import _checks
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
-_PLAIN, _TEXT = {float, int}, {str}
+_PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
+_NO_SCORES: Mapping[str, float] = MappingProxyType({})
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
@@ -83,7 +85,7 @@ def _number(value: Any, name: str, error: _checks.Error) -> float:
     return float(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Placement:
     """The GPUs of a job in task order: task i runs on `gpus[i]`. A job that needs only host resources has none.
 
@@ -110,26 +112,35 @@ class Placement:
     drives: tuple[int, ...] = ()
     """For each storage drive of the job, the number of the drive's machine."""
 
-    def __post_init__(self) -> None:
-        gpus = _checks.ordered(self.gpus, "gpus", AllocationError)
-        _checks.instance(self.topology, Topology, "topology", AllocationError)
-        last = self.topology.num_gpus - 1
-        if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) > last:
-            gpus = tuple(
-                _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
-                for i, gpu in enumerate(gpus)
-            )
-        if not gpus and self.hosts is _NOTHING:
-            raise AllocationError(f"gpus = {gpus} is empty")
-        if len(set(gpus)) != len(gpus):
-            twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
-            raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
-        object.__setattr__(self, "gpus", gpus)
-        object.__setattr__(self, "scores", checked_scores(self.scores, AllocationError))
-        _checks.flag(self.optimal, "optimal", AllocationError)
-        if self.job is not None and type(self.job) is not JobGraph:
-            _checks.instance(self.job, JobGraph, "job", AllocationError)
-        if not (self.hosts is _NOTHING and self.remote is _NOTHING and self.drives is _NOTHING):
+    def __init__(
+        self,
+        gpus: tuple[int, ...],
+        *,
+        topology: Topology,
+        scores: Mapping[str, float] = _NO_SCORES,
+        optimal: bool = False,
+        job: JobGraph | None = None,
+        hosts: tuple[HostShare, ...] = (),
+        remote: tuple[int, ...] = (),
+        drives: tuple[int, ...] = (),
+    ) -> None:
+        # A simulation makes millions: written by hand, it sets every field once.
+        _checks.instance(topology, Topology, "topology", AllocationError)
+        given = _checked_gpus(gpus, topology)
+        if not given and hosts is _NOTHING:
+            raise AllocationError(f"gpus = {given} is empty")
+        set_gpus, set_topology, set_scores, set_optimal, set_job, set_hosts, set_remote, set_drives = _setters
+        set_gpus(self, given)
+        set_topology(self, topology)
+        set_scores(self, scores if type(scores) is Scores else checked_scores(scores, AllocationError))
+        set_optimal(self, optimal if optimal is False else _checks.flag(optimal, "optimal", AllocationError))
+        if job is not None and type(job) is not JobGraph:
+            _checks.instance(job, JobGraph, "job", AllocationError)
+        set_job(self, job)
+        set_hosts(self, hosts)
+        set_remote(self, remote)
+        set_drives(self, drives)
+        if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
 
     @property
@@ -228,6 +239,27 @@ class Placement:
         if len(set(remote)) != len(remote):
             raise AllocationError(f"remote = {remote} lists a GPU twice")
         return remote
+
+
+def _checked_gpus(given: Any, topology: Topology) -> tuple[int, ...]:
+    gpus: tuple[Any, ...] = given
+    if type(given) is not tuple:
+        gpus = _checks.ordered(given, "gpus", AllocationError)
+    last = topology.num_gpus - 1
+    if set(map(type, gpus)) != _INTEGERS or min(gpus) < 0 or max(gpus) > last:
+        gpus = tuple(
+            _checks.integer(gpu, f"gpus[{i}]", AllocationError, low=0, high=last)
+            for i, gpu in enumerate(gpus)
+        )
+    if len(set(gpus)) != len(gpus):
+        twice = next(a for a, b in pairwise(sorted(gpus)) if a == b)
+        raise AllocationError(f"gpus = {gpus} lists GPU {twice} twice")
+    return gpus
+
+
+_setters: tuple[Callable[[Placement, object], None], ...] = tuple(
+    [vars(Placement)[one.name].__set__ for one in fields(Placement)]
+)
 
 
 @dataclass(frozen=True, slots=True)

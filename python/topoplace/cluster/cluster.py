@@ -57,6 +57,7 @@ class Cluster:
     """
 
     __slots__ = ("_classes", "_hosts", "_jobs", "_state", "_topology", "_views")
+    _views: _Views
 
     def __init__(self, topology: Topology, hosts: GivenHosts | None = None, *, classes: bool = True) -> None:
         """Start with no job, all GPUs of `topology` free, and its unhealthy GPUs drained.
@@ -180,13 +181,17 @@ class Cluster:
         """
         job_id = _checked_job(job_id)
         gpus = self._checked_gpus(placement)
-        held = _host_allocation(placement)
-        graph = placement.job if job is None and isinstance(placement, Placement) else job
+        held, graph = None, job
+        if isinstance(placement, Placement):
+            graph = placement.job if job is None else job
+            if placement.hosts or placement.drives:
+                held = HostAllocation(placement.hosts, placement.drives, placement.remote)
         if graph is not None:
-            _checks.instance(graph, JobGraph, "job", AllocationError)
+            if type(graph) is not JobGraph:
+                _checks.instance(graph, JobGraph, "job", AllocationError)
             if graph.num_tasks != len(gpus) and (gpus or held):
                 raise AllocationError(f"gpus = {gpus!r}: {len(gpus)} for a job of {graph.num_tasks} tasks")
-        processes, drives = held.amounts() if held else ((), ())
+        processes, drives = held.amounts() if held else _NOTHING
         views = self._without_views()
         status, position = self._state.allocate(
             job_id, gpus, processes, drives, (graph, held), number_of(graph)
@@ -324,7 +329,7 @@ class Cluster:
         self._topology, self._state, self._classes = topology, state, True
         self._hosts = Hosts(topology.machine_names, resources, state)
         self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
-        self._views = _Views()
+        self._views = {}
 
     def _without_views(self) -> _Views:
         """Take the views away and return them, for `_tell` after the change.
@@ -332,22 +337,27 @@ class Cluster:
         If an interrupt comes between the change and the end of `_tell`, the cluster is left without views, and the
         next use of one builds it from the state as it is then.
         """
-        views, self._views = self._views, _Views()
+        views = self._views
+        self._views = {}
         return views
 
     def _tell(self, views: _Views) -> None:
         """Notify the views of the last change and keep them; drop one that raises an exception, with a warning."""
-        gpus = self._state.touched() if views else ()
-        for build, view in list(views.items()):
-            try:
-                view.changed(gpus)
-            except Exception as error:
+        if views:
+            gpus = self._state.touched()
+            failed: list[Callable[[Cluster], Any]] = []
+            for build, view in views.items():
+                try:
+                    view.changed(gpus)
+                except Exception as error:
+                    failed.append(build)
+                    warnings.warn(
+                        f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
+                        RuntimeWarning,
+                        stacklevel=3,
+                    )
+            for build in failed:
                 del views[build]
-                warnings.warn(
-                    f"{type(view).__name__}.changed() raised {error!r}: the view is dropped",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
         self._views = views
 
     def _set_drained(self, target: int | str, *, drained: bool) -> None:
@@ -402,12 +412,10 @@ class Cluster:
         return f"{where} is drained" if status == "drained_gpu" else f"{where} is there twice"
 
 
+_NOTHING: tuple[tuple[()], tuple[()]] = (), ()
+
+
 def _checked_job(job_id: object) -> str:
+    if type(job_id) is str and job_id and job_id.isascii():
+        return job_id
     return _checks.text(job_id, "job_id", AllocationError)
-
-
-def _host_allocation(placement: Placement | Sequence[int]) -> HostAllocation | None:
-    """Return the host resources that `placement` gives to its job; None if it gives none."""
-    if not (isinstance(placement, Placement) and (placement.hosts or placement.drives)):
-        return None
-    return HostAllocation(placement.hosts, placement.drives, placement.remote)

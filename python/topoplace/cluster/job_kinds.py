@@ -20,7 +20,7 @@ class JobKind(NamedTuple):
     """GB/s of host memory bandwidth that all tasks together use."""
 
 
-_numbers: Final[dict[JobKind, int]] = {}
+_numbers: Final[dict[tuple[str, int, float], int]] = {}
 _kinds: Final[dict[int, JobKind]] = {0: JobKind("", 0, 0.0)}
 _next: Final = count(1)
 
@@ -29,11 +29,15 @@ def number_of(job: JobGraph | None) -> int:
     """Return the number of a job's kind, which is the same in all clusters of this process; 0 for None."""
     if job is None:
         return 0
-    kind = JobKind(job.profile or "", job.num_tasks, job.memory_bandwidth or 0.0)
+    kind = (
+        job.profile or "",
+        job.num_tasks,
+        job.memory_bandwidth or 0.0,
+    )  # equals the `JobKind`, and is made faster
     number = _numbers.get(kind)
     if number is None:
         number = next(_next)
-        _kinds[number] = kind  # before the number is known to others
+        _kinds[number] = JobKind(*kind)  # before the number is known to others
         number = _numbers.setdefault(kind, number)
     return number
 

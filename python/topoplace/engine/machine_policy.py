@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -21,7 +21,7 @@ from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
 from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
+from topoplace.engine.requirements import BY_LEVEL, always_honoured, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal, Scores
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from topoplace.engine.gangs.offers import MachineOffer
     from topoplace.engine.gangs.splits import MachineSplit
+    from topoplace.engine.queues.live_queue import LiveRule
+    from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.engine.request import JobRequest
     from topoplace.topology.topology import Topology
 
@@ -113,7 +115,7 @@ class MachinePolicy(ABC):
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Return the utility below which the job waits instead of starting; by default no job waits.
 
-        postponed: how often the job was deferred before.
+        postponed: how often the job was deferred before; the more often, the lower the utility, or the same.
         """
         return -math.inf
 
@@ -175,13 +177,12 @@ class MachinePolicy(ABC):
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
-            planning = _Planning(self, state)
-            return walk(
-                entries,
-                planning.decide,
-                head_blocks=not self.out_of_order,
-                exhausted=lambda: planning.num_free <= 0,
-            )
+            rule = self.live_rule(state)
+            return walk(entries, rule.decide, head_blocks=rule.head_blocks, exhausted=rule.exhausted)
+
+    def live_rule(self, cluster: Cluster) -> LiveRule:
+        """Return the rule by which `plan` decides job after job; it allocates those that start."""
+        return _Planning(self, cluster)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -209,7 +210,12 @@ class MachinePolicy(ABC):
         """
         if not 0 < job.num_tasks <= view.cluster.num_free:
             return None
-        request = view.request(job)
+        return self.search_for(job, view.request(job), view, least_utility)
+
+    def search_for(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> Placement | None:
+        """Return what `search` returns, for a job with this request; there must be a free GPU for each of its tasks."""
         if not request.anti_affine:
             options = self._machine_options(request, view)
             if found := options.best(least_utility):
@@ -283,17 +289,17 @@ class MachinePolicy(ABC):
                 yield placement
 
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
+        return view.table((self, request), partial(self._new_options, request, view))
+
+    def _new_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
             return self._options(request, machine_class, state)
 
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
             return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})
 
-        def build() -> MachineOptions:
-            conditions = view.conditions(sees_jobs=self.sees_jobs)
-            return MachineOptions(conditions, request.whole_job, evaluate, scores)
-
-        return view.table((self, request), build)
+        conditions = view.conditions(sees_jobs=self.sees_jobs)
+        return MachineOptions(conditions, request.whole_job, evaluate, scores)
 
     def _options(self, request: JobRequest, machine_class: MachineClass, state: MachineState) -> Options:
         """Return the ways to place the whole job on a machine of this class in this state, best first."""
@@ -320,44 +326,105 @@ class MachinePolicy(ABC):
     def _placement(
         self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
     ) -> Placement:
-        numbers = view.classes.gpus_of[machine]
+        numbers, topology = view.classes.gpus_of[machine], view.cluster.topology
         gpus = tuple([numbers[local] for local in choice.option.gpus])
-        return _placed(job, gpus, view.cluster.topology, choice.scores)
+        hosts = host_shares(job, gpus, topology) if request.needs_hosts else ()
+        return Placement(gpus, scores=choice.scores, topology=topology, job=job, hosts=hosts)
 
 
 class _Planning:
-    """Decides the jobs in one walk along a queue; allocates those that start on a cluster that is rolled back later."""
+    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster."""
 
-    def __init__(self, policy: MachinePolicy, state: Cluster) -> None:
-        self.num_free = state.num_free
+    def __init__(self, policy: MachinePolicy, cluster: Cluster) -> None:
+        self.head_blocks = not policy.out_of_order
         self._policy = policy
-        self._state = state
-        self._view = state.view(ClusterView)
-        self._failed: dict[JobRequest, tuple[float, float | None]] = {}
+        self._cluster = cluster
+        self._num_gpus = cluster.topology.num_gpus
+        self._view = cluster.view(ClusterView)
+        self._always_honoured = always_honoured(cluster, policy.all_honoured)
+        self._asks_all_alike = type(policy).least_utility is MachinePolicy.least_utility
+        self._num_free = cluster.num_free
+        self._version = -1
+        self._failed: dict[JobRequest, _Failure] = {}
+        """The requests that failed in this walk; jobs that started since make no room for them."""
+        self._fresh: dict[JobRequest, _Failure] = {}
+        """Those of them that would fail again, as no job has started since."""
+        self._before: dict[JobRequest, _Failure] = {}
+        """What was fresh at the end of the last walk, if the cluster has not changed since."""
 
-    def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
-        job, policy = entry.job, self._policy
-        if job.requirements and (
-            refusal := cannot_honour(job, self._state, policy.name, policy.all_honoured)
-        ):
+    def kind_of(self, job: JobGraph) -> Hashable:
+        """Return the job's kind; a job with a requirement that cannot be honoured is not of the kind of others."""
+        request, refused = self._view.request(job), self._refusal(job) is not None
+        if self._asks_all_alike:
+            return request, refused
+        return request, refused, job.name, job.bandwidth_sensitive, job.min_utility, job.gpu_fraction
+
+    def begin(self) -> None:
+        """Begin a walk along the queue."""
+        self._num_free = self._cluster.num_free
+        if self._failed or self._before:
+            same = self._version == self._cluster.native.num_changes
+            self._before = self._fresh if same else {}
+            self._failed, self._fresh = {}, {}
+
+    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
+        """Return the outcome of a job; if it starts, allocate its placement."""
+        job, policy, view = entry.job, self._policy, self._view
+        if job.requirements and (refusal := self._refusal(job)):
             return refusal
-        if self.num_free < job.num_tasks <= self._state.topology.num_gpus:
+        if self._num_free < job.num_tasks <= self._num_gpus:
             # Only a head that blocks the queue needs to know whether it can ever run.
-            return None if policy.out_of_order else policy.why_never(job, self._view)
-        request = self._view.request(job)
-        least = policy.least_utility(job, entry.postponed)
-        known = self._failed.get(request)
-        if known is None or least < known[0]:  # jobs started since make no room for this request
-            placement = policy.search(job, self._view, least)
+            return policy.why_never(job, view) if self.head_blocks else None
+        request = view.request(job)
+        least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
+        known = self._failure(request, least) if self._failed or self._before else None
+        if known is None:
+            enough = 0 < job.num_tasks <= self._num_free
+            placement = policy.search_for(job, request, view, least) if enough else None
             if placement is not None:
-                self._state.allocate(entry.job_id, placement)
-                self.num_free -= job.num_tasks
+                self._cluster.allocate(entry.job_id, placement)
+                self._num_free -= job.num_tasks
+                if self._failed or self._before:
+                    self._before, self._fresh = {}, {}
                 return placement
-            if refusal := policy.why_never(job, self._view):
+            if refusal := policy.why_never(job, view):
                 return refusal
-            known = self._failed[request] = (least, policy.refused_utility(job, self._view, least))
-        return None if known[1] is None else _too_low(job, known[1])
+            known = _Failure(least, policy.refused_utility(job, view, least))
+            self._failed[request] = self._fresh[request] = known
+            self._version = self._cluster.native.num_changes
+        return None if known.utility is None else _too_low(job, known.utility)
+
+    def can_defer(self, job: JobGraph) -> bool:
+        """Return False if fewer GPUs are free than the job has tasks, although the cluster has enough."""
+        return not self._num_free < job.num_tasks <= self._num_gpus
+
+    def exhausted(self) -> bool:
+        """Return True if no GPU is free."""
+        return self._num_free <= 0
+
+    def _refusal(self, job: JobGraph) -> Refusal | None:
+        if self._always_honoured.issuperset(job.requirements):
+            return None
+        return cannot_honour(job, self._cluster, self._policy.name, self._policy.all_honoured)
+
+    def _failure(self, request: JobRequest, least_utility: float) -> _Failure | None:
+        """Return how the request failed in this walk, or would have, for jobs that ask for no more utility; or None."""
+        known = self._failed.get(request)
+        if known is None or least_utility < known.least_utility:
+            before = self._before.get(request)
+            if before is None or least_utility < before.least_utility:
+                return None
+            self._fresh[request] = before
+            known = self._failed[request] = _Failure(least_utility, before.utility)
+        return known
+
+
+class _Failure(NamedTuple):
+    """A request without a placement of enough utility."""
+
+    least_utility: float
+    utility: float | None
+    """The utility of its best placement; None if it has none, or if any utility would have been enough."""
 
 
 def _placed(

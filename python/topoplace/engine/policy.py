@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count, islice
@@ -34,9 +34,12 @@ from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honou
 from topoplace.errors import warn_deprecated
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
+from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
-    from topoplace.placement import Placement, Refusal
+    from topoplace.engine.queues.live_queue import LiveRule
+    from topoplace.engine.queues.waiting_kind import WaitingJob
+    from topoplace.placement import Placement
 
 
 @runtime_checkable
@@ -141,7 +144,7 @@ class SearchPolicy(ABC):
         """
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
-        require_honoured(job, cluster, self.name, self._honoured(cluster))
+        require_honoured(job, cluster, self.name, self.honoured_on(cluster))
         simple = not (job.requirements or cluster_search.is_split(cluster.topology))
         where = candidate_gpu_sets(job, cluster) if simple else []
         placement = None
@@ -161,7 +164,7 @@ class SearchPolicy(ABC):
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         _check_size(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
-        if refusal := cannot_honour(job, cluster, self.name, self._honoured(cluster)):
+        if refusal := cannot_honour(job, cluster, self.name, self.honoured_on(cluster)):
             return Explanation(self.name, (), refusal)
         effort = Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
         candidates = tuple(islice(self._candidates(job, cluster, effort), top))
@@ -180,24 +183,17 @@ class SearchPolicy(ABC):
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
+            return walk(entries, self.live_rule(state).decide, head_blocks=True)
 
-            def decide(entry: QueuedJob) -> Outcome:
-                if refusal := cannot_honour(entry.job, cluster, self.name, self._honoured(cluster)):
-                    return refusal
-                chosen = self.place(entry.job, state)
-                if chosen is not None:
-                    state.allocate(entry.job_id, chosen)
-                    return chosen
-                if refusal := cluster_search.why_never(entry.job, cluster):
-                    return refusal
-                return cluster_search.why_not_now(entry.job, state) if enough_suit(entry.job, state) else None
-
-            return walk(entries, decide, head_blocks=True)
+    def live_rule(self, cluster: Cluster) -> LiveRule:
+        """Return the rule by which `plan` decides job after job; it allocates those that start."""
+        return _Deciding(self, cluster)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def _honoured(self, cluster: Cluster) -> frozenset[str]:
+    def honoured_on(self, cluster: Cluster) -> frozenset[str]:
+        """Return the requirements that the policy honours on this cluster, beside those of every policy."""
         by_machines = cluster.topology.num_machines == 1 or cluster_search.is_split(cluster.topology)
         return self.honours | BY_LEVEL if by_machines else self.honours
 
@@ -265,6 +261,56 @@ class SearchPolicy(ABC):
                 if gpu not in required:
                     effort.extend(partial(solve, free - {gpu}, kept))
                     kept |= {gpu}
+
+
+class _Deciding:
+    """Decides the jobs of a queue, of which the oldest blocks it, and allocates those that start on the cluster."""
+
+    head_blocks = True
+
+    def __init__(self, policy: SearchPolicy, cluster: Cluster) -> None:
+        self._policy = policy
+        self._cluster = cluster
+        self._last: tuple[JobGraph, int, Outcome] | None = None
+        """The last job that waited, the number of the cluster's changes by then, and the reason."""
+
+    def kind_of(self, job: JobGraph) -> Hashable:
+        """Return the same kind for all jobs."""
+        return None
+
+    def begin(self) -> None:
+        """Begin a walk along the queue."""
+
+    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
+        """Return the outcome of a job; if it starts, allocate its placement."""
+        job, last = entry.job, self._last
+        changes = self._cluster.native.num_changes
+        if last is not None and last[0] is job and last[1] == changes:
+            return last[2]
+        outcome = self._decided(entry)
+        if outcome is None or (isinstance(outcome, Refusal) and not outcome.permanent):
+            self._last = (job, changes, outcome)
+        return outcome
+
+    def can_defer(self, job: JobGraph) -> bool:
+        """Return True: only the oldest job is ever deferred."""
+        return True
+
+    def exhausted(self) -> bool:
+        """Return False: even if no GPU is free, the next job may have to be rejected."""
+        return False
+
+    def _decided(self, entry: QueuedJob | WaitingJob) -> Outcome:
+        job, policy, cluster = entry.job, self._policy, self._cluster
+        if refusal := cannot_honour(job, cluster, policy.name, policy.honoured_on(cluster)):
+            return refusal
+        chosen = policy.place(job, cluster)
+        if chosen is not None:
+            cluster.allocate(entry.job_id, chosen, job)
+            return chosen
+        if refusal := cluster_search.why_never(job, cluster):
+            return refusal
+        return cluster_search.why_not_now(job, cluster) if enough_suit(job, cluster) else None
 
 
 def _with_hosts(placement: Placement, job: JobGraph, cluster: Cluster) -> Placement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from topoplace import kernels
@@ -25,17 +26,28 @@ _EXACT_GPUS = 8
 """Up to this many free GPUs the mapping is found by exact search, which takes microseconds; above it by bisection."""
 
 
+_resources = attrgetter(
+    *(
+        "num_tasks",
+        "processes",
+        "cpus",
+        "memory_gb",
+        "drives",
+        "gpu_model",
+        "gpu_memory_gb",
+        "single_machine",
+    ),
+    *("anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
+)
+
+
 def resource_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
 
     It contains the numbers of tasks, processes, CPUs and drives, the host memory, the GPU model and memory,
     `single_machine`, `anti_affinity`, and the requirements on the machines that share the job.
     """
-    return (
-        *(job.num_tasks, job.processes, job.cpus, job.memory_gb, job.drives),
-        *(job.gpu_model, job.gpu_memory_gb, job.single_machine, job.anti_affinity),
-        *(job.within, job.prefer, job.spread, job.max_machines, job.same_gpus),
-    )
+    return _resources(job)
 
 
 def request_key(job: JobGraph) -> Hashable:
@@ -46,7 +58,7 @@ def request_key(job: JobGraph) -> Hashable:
     object. The caller must keep this object alive, as the key contains its id.
     """
     graph = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
-    return (resource_key(job), graph, job.profile, job.memory_bandwidth)
+    return (*_resources(job), graph, job.profile, job.memory_bandwidth)
 
 
 def exact_request_key(job: JobGraph) -> Hashable:

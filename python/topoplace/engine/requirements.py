@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
@@ -48,6 +49,20 @@ def cannot_honour(
         if name in _LEVELS and (lack := _no_level(getattr(job, name), cluster)):
             return _refusal(job, name, lack)
     return None
+
+
+def always_honoured(cluster: Cluster, honours: frozenset[str]) -> frozenset[str]:
+    """Return the names of the requirements that are honoured on this cluster whatever their value.
+
+    honours: as for `cannot_honour`.
+    """
+    lacking = {name for name in _LACK_OF_POLICY if name not in honours}
+    return (
+        frozenset(REQUIREMENTS)
+        - lacking
+        - _LEVELS
+        - (frozenset() if cluster.hosts.resources else _NEED_HOSTS)
+    )
 
 
 def require_honoured(

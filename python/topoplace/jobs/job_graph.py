@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -235,8 +236,8 @@ class JobGraph:
 
         Zero CPUs do not count. The fields `name`, `bandwidth_sensitive` and `profile` are not requirements.
         """
-        stated = (name for name in REQUIREMENTS if getattr(self, name))
-        return tuple(name for name in stated if getattr(self, name) != getattr(type(self), name))
+        stated = zip(REQUIREMENTS, _required(self), _DEFAULTS, strict=True)
+        return tuple([name for name, value, default in stated if value and value != default])
 
     @property
     def gpu_models(self) -> tuple[str, ...]:
@@ -278,6 +279,9 @@ class JobGraph:
 def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
     return cls._trusted(math.prod(sizes), edges_of(name, sizes), name)
 
+
+_required = attrgetter(*REQUIREMENTS)
+_DEFAULTS: tuple[Any, ...] = _required(JobGraph)
 
 _MAX_KEPT_TASKS = 256
 _kept_pattern = lru_cache(maxsize=1024)(_made_pattern)  # job graphs are immutable, so callers can share one

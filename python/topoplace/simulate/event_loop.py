@@ -10,31 +10,28 @@ performance models, a running job's speed changes whenever a neighbour starts or
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.engine.policy import Policy
-from topoplace.placement import Refusal
 from topoplace.simulate.metrics import JobRecord, Result
 from topoplace.simulate.performance.models import FixedTime, PerformanceModel
 from topoplace.simulate.progress import Progress
-from topoplace.simulate.running_jobs import Running
+from topoplace.simulate.running_jobs import running_jobs
+from topoplace.simulate.scheduling import queue_of
 from topoplace.simulate.workloads.generators import seeded
 from topoplace.simulate.workloads.workload import Workload
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts
+    from topoplace.engine.queues.live_queue import Decided
     from topoplace.placement import Placement
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
-
-
-_FOR_EVER = 1 << 30
-"""A number of postponements above any policy's limit."""
 
 
 def simulate(
@@ -66,7 +63,8 @@ def simulate(
     run = _Run(Cluster(topology, hosts), workload, policy, model, seed)
     with Progress(len(workload), enabled=progress) as shown:
         while run.step():
-            shown.update(run.num_done)
+            if progress:
+                shown.update(run.num_done)
     return Result(topology, policy.name, tuple(run.records))
 
 
@@ -77,101 +75,59 @@ class _Run:
         self, cluster: Cluster, workload: Workload, policy: Policy, performance: PerformanceModel, seed: int
     ) -> None:
         self.cluster = cluster
-        self.policy = policy
         self.performance = performance
         self.random = seeded(seed)
         self.records = [JobRecord(entry) for entry in workload]
-        self.by_id = {record.submitted.job_id: record for record in self.records}
-        order = sorted(
-            self.records, key=lambda record: (record.submitted.submit_time, record.submitted.index)
-        )
-        self.arrivals = [record.submitted for record in reversed(order)]
-        self.queue: dict[str, QueuedJob] = {}
-        self.running = Running(cluster.topology, performance)
+        rows: list[int] = np.argsort(workload.submit_time, kind="stable")[::-1].tolist()
+        self.arrivals = [self.records[row] for row in rows]  # the last first; at equal times, the last row
+        self.arrival_times: list[float] = [math.inf, *workload.submit_time[rows].tolist()]
+        self.queue = queue_of(policy, cluster)
+        self.running = running_jobs(cluster.topology, performance)
         self.num_done = 0
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
-        now = min(self.running.next_end(), self.arrivals[-1].submit_time if self.arrivals else math.inf)
+        running, queue, times = self.running, self.queue, self.arrival_times
+        end, arrival = running.next_end(), times[-1]
+        now = min(end, arrival)
         if now == math.inf:
             return False
-        for record in self.running.ended(now):
-            self.cluster.release(record.submitted.job_id)
-            self.num_done += 1
-        while self.arrivals and self.arrivals[-1].submit_time == now:
-            entry = self.arrivals.pop()
-            self.queue[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
-        self._schedule(now)
-        self.running.update(now)
+        if end == now:
+            for record in running.ended(now):
+                self.cluster.release(record.submitted.job_id)
+                self.num_done += 1
+        while times[-1] == now:
+            times.pop()
+            queue.submit(self.arrivals.pop())
+        if queue.num_waiting:
+            self._schedule(now)
+        running.update(now)
         return True
 
     def _schedule(self, now: float) -> None:
-        postponed: set[str] = set()
-        while self.queue:
-            plan = self.policy.plan(tuple(self.queue.values()), self.cluster, now)
-            self._follow(plan, now)
-            postponed |= {job_id for job_id, _ in plan.defer}
-            if self.running or not self.queue:
+        queue = self.queue
+        while queue.num_waiting:
+            decided = queue.decide(now)
+            self._follow(decided, now)
+            if self.running or not queue.num_waiting:
                 break
-            if not plan.start and not plan.reject:
-                self._force_head(now)
-        for job_id in sorted(postponed & self.queue.keys()):
-            self._postpone(job_id)
+            if not decided.start and not decided.reject:
+                self._follow(queue.force_head(now), now)
+        queue.count_deferred()
 
-    def _follow(self, plan: Plan, now: float) -> None:
-        for job_id, placement in plan.start:
-            self._start(self._take_from_queue(job_id), placement, now)
-        for job_id, reason in plan.reject:
-            self._reject(self._take_from_queue(job_id), reason)
-        for job_id, _ in plan.defer:
-            self._check_waits(job_id)
-
-    def _force_head(self, now: float) -> None:
-        """Start the first waiting job on an idle cluster; if the policy still does not start it, reject it.
-
-        The queue entry states that the job was already deferred more often than any limit, so that the policy does not
-        defer it for a better placement.
-        """
-        head = next(iter(self.queue.values()))
-        plan = self.policy.plan((replace(head, postponed=_FOR_EVER),), self.cluster, now)
-        self._follow(plan, now)
-        if head.job_id in self.queue:
-            why = self.policy.explain(head.job, self.cluster, top=1).refusal
-            self._reject(self._take_from_queue(head.job_id), why or Refusal("refused on an idle cluster"))
-
-    def _take_from_queue(self, job_id: str) -> JobRecord:
-        """Remove a job from the queue and return its record; raise ValueError if it is not in the queue."""
-        self._check_waits(job_id)
-        del self.queue[job_id]
-        return self.by_id[job_id]
-
-    def _postpone(self, job_id: str) -> None:
-        entry = self.queue[job_id]
-        self.queue[job_id] = replace(entry, postponed=entry.postponed + 1)
-        self.by_id[job_id].postponed += 1
-
-    def _check_waits(self, job_id: str) -> None:
-        if job_id not in self.queue:
-            raise ValueError(f"policy {self.policy.name!r}: {job_id!r} in its plan is not a waiting job")
-
-    def _start(self, record: JobRecord, placement: Placement, now: float) -> None:
-        entry = record.submitted
-        if len(placement.gpus) != entry.job.num_tasks:
-            raise ValueError(
-                f"policy {self.policy.name!r}: {len(placement.gpus)} GPUs for {entry.job_id!r}, "
-                f"which has {entry.job.num_tasks} tasks"
-            )
-        self.cluster.allocate(entry.job_id, placement, entry.job)
-        record.placement, record.start = placement, now
-        record.run_time = self._run_time(entry, placement)
-        record.end = now + record.run_time
-        self.running.start(record, now)
+    def _follow(self, decided: Decided[JobRecord], now: float) -> None:
+        for record, placement in decided.start:
+            run_time = self._run_time(record.submitted, placement)
+            record.placement, record.start = placement, now
+            record.run_time, record.end = run_time, now + run_time
+            self.running.start(record, now)
+        for record, reason in decided.reject:
+            record.rejected = reason.reason
+            self.num_done += 1
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
         seconds = self.performance.run_time(entry, placement, self.random)
+        if type(seconds) is float and 0.0 < seconds <= MAX_NUMBER:
+            return seconds
         what = f"performance: run time of {entry.job_id!r}"
         return _checks.real(seconds, what, ValueError, high=MAX_NUMBER)
-
-    def _reject(self, record: JobRecord, reason: Refusal) -> None:
-        record.rejected = reason.reason
-        self.num_done += 1

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
@@ -44,6 +45,16 @@ class JobRecord:
     run_time: float = float("nan")
     postponed: int = 0
     rejected: str = ""
+
+    @property
+    def job_id(self) -> str:
+        """Return the job's id."""
+        return self.submitted.job_id
+
+    @property
+    def job(self) -> JobGraph:
+        """Return the job graph."""
+        return self.submitted.job
 
 
 @dataclass(frozen=True)

@@ -5,97 +5,176 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
 
 from topoplace import _checks
 from topoplace.simulate.performance.models import ColocationModel, LinkModel
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
+    from topoplace.placement import Placement
     from topoplace.simulate.metrics import JobRecord
     from topoplace.simulate.performance.models import PerformanceModel, Traffic
+    from topoplace.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.topology.topology import Topology
 
 
-@dataclass(slots=True, eq=False)
+class Running(Protocol):
+    """The running jobs of a simulation. Call `update` after all jobs that start or end at one time have done so."""
+
+    def __len__(self) -> int: ...
+
+    def next_end(self) -> float:
+        """Return the time in seconds at which the next job ends; infinite if no job runs."""
+        ...
+
+    def start(self, record: JobRecord, now: float) -> None:
+        """Add a job that starts at `now`; its record must contain its placement, and run time and end at full speed."""
+        ...
+
+    def ended(self, now: float) -> Iterable[JobRecord]:
+        """Remove the jobs that end at `now`, and return their records."""
+        ...
+
+    def update(self, now: float) -> None:
+        """Recompute the speed and the end time of each job beside which jobs have started or ended."""
+        ...
+
+
+def running_jobs(topology: Topology, performance: PerformanceModel) -> Running:
+    """Return a simulation's running jobs, none yet; they slow each other down if the model says so."""
+    if isinstance(performance, LinkModel | ColocationModel):
+        return InteractingJobs(topology, performance)
+    return IndependentJobs()
+
+
+class IndependentJobs:
+    """Running jobs that do not slow each other down."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[float, int, JobRecord]] = []
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def next_end(self) -> float:
+        """Return the time in seconds at which the next job ends; infinite if no job runs."""
+        return self._ends[0][0] if self._ends else math.inf
+
+    def start(self, record: JobRecord, now: float) -> None:
+        """Add a job that starts at `now`; its record must contain its end."""
+        end = record.end
+        if not end <= MAX_NUMBER:
+            raise _too_late(record)
+        heapq.heappush(self._ends, (end, record.submitted.index, record))
+
+    def ended(self, now: float) -> Iterable[JobRecord]:
+        """Remove the jobs that end at `now`, and return their records."""
+        ends = self._ends
+        found: list[JobRecord] = []
+        while ends and ends[0][0] == now:
+            found.append(heapq.heappop(ends)[2])
+        return found
+
+    def update(self, now: float) -> None:
+        """Do nothing: no speed changes."""
+
+
 class _Job:
-    record: JobRecord
-    machines: tuple[int, ...]
-    """Machines whose other jobs can slow this one down: all it uses, or under a `LinkModel` those its flows cross."""
-    left: float
-    """Seconds of work left at the time `since`, measured at full speed."""
-    since: float
-    slowdown: float = 1.0
-    """Current run time relative to full speed."""
-    traffic: Traffic | None = None
-    """The job's flows under a `LinkModel`."""
-    alone: float = 0.0
-    """Run time in seconds without other flows."""
-    stamp: int = 0
-    """Number of changes of the job's end time; entries of the heap of ends with an older stamp are obsolete."""
+    """A running job that others can slow down."""
+
+    __slots__ = (
+        *("alone", "index", "left", "machines", "placement", "record", "since", "slowdown", "stamp"),
+        *("submitted", "traffic"),
+    )
+
+    def __init__(self, record: JobRecord, placement: Placement, now: float) -> None:
+        self.record = record
+        self.submitted = record.submitted
+        self.index = record.submitted.index
+        self.placement = placement
+        self.machines: tuple[int, ...] = ()
+        """Machines whose other jobs can slow this one down: all it uses; under a `LinkModel`, those its flows cross."""
+        self.left = self.alone = record.run_time
+        """Seconds of work left at the time `since`, and of all work, measured at full speed, without other flows."""
+        self.since = now
+        self.slowdown = 1.0
+        """Current run time relative to full speed."""
+        self.traffic: Traffic | None = None
+        """The job's flows under a `LinkModel`."""
+        self.stamp = 0
+        """Number of changes of the job's end time, -1 once it has ended; ends with another stamp are obsolete."""
 
 
-class Running:
-    """The running jobs of a simulation, which can slow each other down.
+_index = attrgetter("index")
 
-    Call `update` after all jobs that start or end at one point in time have done so.
-    """
 
-    def __init__(self, topology: Topology, performance: PerformanceModel) -> None:
+class InteractingJobs:
+    """Running jobs that can slow each other down, on the same machines or network links."""
+
+    def __init__(self, topology: Topology, performance: LinkModel | ColocationModel) -> None:
         self._model = performance if isinstance(performance, ColocationModel) else None
         self._links = performance if isinstance(performance, LinkModel) else None
         self._flows: Counter[int] = Counter()
         self._machine_of: list[int] = topology.machine_of.tolist()
-        self._jobs: dict[str, _Job] = {}
-        self._on: dict[int, dict[str, _Job]] = {}
-        self._ends: list[tuple[float, int, int, str]] = []
+        self._num_jobs = 0
+        self._on: dict[int, dict[_Job, None]] = {}
+        self._ends: list[tuple[float, int, int, _Job]] = []
         self._disturbed: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return self._num_jobs
 
     def next_end(self) -> float:
         """Return the time in seconds at which the next job ends; infinite if no job runs."""
-        while self._ends and self._is_old(self._ends[0]):
-            heapq.heappop(self._ends)
-        return self._ends[0][0] if self._ends else math.inf
+        ends = self._ends
+        while ends and ends[0][3].stamp != ends[0][2]:
+            heapq.heappop(ends)
+        return ends[0][0] if ends else math.inf
 
     def start(self, record: JobRecord, now: float) -> None:
-        """Add a job that starts at `now`; its record must contain its placement and its run time at full speed."""
+        """Add a job that starts at `now`; its record must contain its placement, and run time and end at full speed."""
         placement = record.placement
         assert placement is not None
-        job = _Job(record, (), record.run_time, now, alone=record.run_time)
+        job = _Job(record, placement, now)
         if self._links:
             job.traffic = self._links.traffic(record.submitted, placement)
             job.machines = tuple(job.traffic.flows)
-        elif self._model:
-            used = {self._machine_of[gpu] for gpu in placement.gpus}
-            used.update(share.machine for share in placement.hosts)
-            job.machines = tuple(sorted(used))
-        self._jobs[record.submitted.job_id] = job
+        else:
+            job.machines = self._used(placement)
+        self._num_jobs += 1
         self._push(job)
         for machine in job.machines:
-            self._on.setdefault(machine, {})[record.submitted.job_id] = job
+            self._on.setdefault(machine, {})[job] = None
         self._disturb(job, 1)
 
     def ended(self, now: float) -> Iterator[JobRecord]:
-        """Remove the jobs that end at `now`, and yield their records."""
-        while self.next_end() == now:
-            job = self._jobs.pop(heapq.heappop(self._ends)[3])
+        """Remove the jobs that end at `now`, and yield their records; call it for the time that `next_end` returns."""
+        ends = self._ends
+        while ends and ends[0][0] == now:
+            _, _, stamp, job = heapq.heappop(ends)
+            if stamp != job.stamp:
+                continue
+            job.stamp = -1
+            self._num_jobs -= 1
             for machine in job.machines:
-                del self._on[machine][job.record.submitted.job_id]
+                del self._on[machine][job]
             self._disturb(job, -1)
             yield job.record
 
     def update(self, now: float) -> None:
         """Recompute the speed and the end time of each job on a machine or link where jobs have started or ended."""
-        if not self._disturbed:
+        disturbed = self._disturbed
+        if not disturbed:
             return
-        near = {job_id: job for machine in self._disturbed for job_id, job in self._on[machine].items()}
-        self._disturbed.clear()
-        for job in near.values():
+        if len(disturbed) == 1:
+            near: Iterable[_Job] = self._on[disturbed.pop()]
+        else:
+            near = {job: None for machine in disturbed for job in self._on[machine]}
+            disturbed.clear()
+        for job in near:
             slowdown = self._slowdown(job)
             if slowdown != job.slowdown:
                 job.left = max(job.left - (now - job.since) / job.slowdown, 0.0)
@@ -106,43 +185,51 @@ class Running:
                 job.stamp += 1
                 self._push(job)
 
+    def _used(self, placement: Placement) -> tuple[int, ...]:
+        """Return the machines of the job's GPUs and processes, ascending."""
+        machine_of = self._machine_of
+        used = {machine_of[gpu] for gpu in placement.gpus}
+        if placement.hosts:
+            used.update(share.machine for share in placement.hosts)
+        return tuple(sorted(used)) if len(used) > 1 else tuple(used)
+
     def _disturb(self, job: _Job, sign: int) -> None:
         """Mark the machines of a job that starts (sign 1) or ends (-1) for `update`, and add or remove its flows."""
         self._disturbed.update(job.machines)
-        for machine, flows in job.traffic.flows.items() if job.traffic else ():
-            self._flows[machine] += sign * flows
+        if job.traffic:
+            for machine, flows in job.traffic.flows.items():
+                self._flows[machine] += sign * flows
 
     def _slowdown(self, job: _Job) -> float:
         if job.traffic:
             factor = job.traffic.seconds(self._flows) / job.alone if job.alone else 1.0
         else:
-            factor = self._slowdown_by_neighbours(job)
-        what = f"performance: slowdown for {job.record.submitted.job_id!r}"
-        return _checks.positive(factor, what, ValueError)
+            assert self._model is not None
+            factor = self._model.slowdown(job.submitted, job.placement, self._neighbours(job))
+        if type(factor) is float and 0.0 < factor < math.inf:
+            return factor
+        return _checks.positive(factor, f"performance: slowdown for {job.submitted.job_id!r}", ValueError)
 
-    def _slowdown_by_neighbours(self, job: _Job) -> float:
-        """Return the job's run time beside the jobs on its machines, divided by its run time without them."""
-        assert self._model is not None
-        assert job.record.placement is not None
-        beside = {
-            other.record.submitted.index: other.record
-            for machine in job.machines
-            for other in self._on[machine].values()
-            if other is not job
-        }
-        neighbours = [
-            (record.submitted, record.placement) for _, record in sorted(beside.items()) if record.placement
-        ]
-        return self._model.slowdown(job.record.submitted, job.record.placement, neighbours)
+    def _neighbours(self, job: _Job) -> list[tuple[SubmittedJob, Placement]]:
+        """Return the other jobs on the job's machines with their placements, in the order of the workload."""
+        machines = job.machines
+        if len(machines) == 1:
+            beside = [other for other in self._on[machines[0]] if other is not job]
+        else:
+            beside = list(
+                {other: None for machine in machines for other in self._on[machine] if other is not job}
+            )
+        if len(beside) > 1:
+            beside.sort(key=_index)
+        return [(other.submitted, other.placement) for other in beside]
 
     def _push(self, job: _Job) -> None:
-        submitted, end = job.record.submitted, job.record.end
+        end = job.record.end
         if not end <= MAX_NUMBER:
-            raise ValueError(
-                f"performance: an end at {end:g} s for {submitted.job_id!r}, later than {MAX_NUMBER:g} s"
-            )
-        heapq.heappush(self._ends, (end, submitted.index, job.stamp, submitted.job_id))
+            raise _too_late(job.record)
+        heapq.heappush(self._ends, (end, job.index, job.stamp, job))
 
-    def _is_old(self, entry: tuple[float, int, int, str]) -> bool:
-        job = self._jobs.get(entry[3])
-        return job is None or job.stamp != entry[2]
+
+def _too_late(record: JobRecord) -> ValueError:
+    end = f"an end at {record.end:g} s for {record.submitted.job_id!r}"
+    return ValueError(f"performance: {end}, later than {MAX_NUMBER:g} s")

@@ -244,8 +244,10 @@ class ClusterTopology(Topology):
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
         """Return True if one job may get `gpus`: of a machine with partitions, none or exactly one partition."""
+        if not self.partitioned_gpus:
+            return True
         by_machine: dict[int, list[int]] = {}
-        for gpu in gpus if any(template.partitions for template in self._templates) else ():
+        for gpu in gpus:
             by_machine.setdefault(self._machine_at(gpu), []).append(gpu)
         return all(
             self._templates[self._template_of[machine]].is_legal(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topoplace import kernels
+from topoplace.engine.memo import Memo
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
 from topoplace.topology.cluster_topology import ClusterTopology
@@ -137,13 +138,27 @@ class MachineClass:
 
         It is the mean over the machine's sockets of the share of free GPUs; entirely free sockets count as 0.
         """
-        return fragmentation_from(
-            [((free & socket).bit_count(), socket.bit_count()) for socket in self.sockets]
-        )
+        known = self._fragmentations.get(free)
+        if known is None:
+            shares = [((free & socket).bit_count(), socket.bit_count()) for socket in self.sockets]
+            known = self._fragmentations[free] = fragmentation_from(shares)
+        return known
 
     def touched(self, gpus: Mask) -> Mask:
         """Return the set of sockets, as a bit mask over socket numbers, that contain any of `gpus`."""
-        return mask_of([number for number, socket in enumerate(self.sockets) if socket & gpus])
+        known = self._touched.get(gpus)
+        if known is None:
+            touched = [number for number, socket in enumerate(self.sockets) if socket & gpus]
+            known = self._touched[gpus] = mask_of(touched)
+        return known
+
+    @cached_property
+    def _fragmentations(self) -> Memo[Mask, float]:
+        return Memo()
+
+    @cached_property
+    def _touched(self) -> Memo[Mask, Mask]:
+        return Memo()
 
 
 class MachineClasses:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from topoplace import _checks
 from topoplace.engine.admission import why_no_memory_bandwidth
@@ -13,6 +14,7 @@ from topoplace.engine.gangs.assignments import communication_range
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of
 from topoplace.engine.machines.machine_options import Option
+from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from topoplace.placement import Refusal
 
 _ROUNDING = 1e-9
+_MAX_KNOWN = 1 << 12
+"""Maximum number of choices and options that are kept per request."""
 
 
 class Costing:
@@ -42,23 +46,25 @@ class Costing:
         self.profile = profile
         self.memory_bandwidth = memory_bandwidth
         self._worst: dict[JobKind, float] = {}
+        self._ratios: Memo[tuple[str, int, str, tuple[JobKind, ...]], tuple[float, float]] = Memo()
 
     def on_machine(
         self,
         request: JobRequest,
         machine_class: MachineClass,
-        state: MachineState,
         gpus: tuple[int, ...],
         left: Mask,
+        others: tuple[JobKind, ...],
     ) -> Costs:
-        """Return the costs of running task i on `gpus[i]` of one machine in the given state.
+        """Return the costs of running task i on `gpus[i]` of one machine.
 
-        gpus: local GPU numbers. left: the machine's GPUs that stay free afterwards.
+        gpus: local GPU numbers. left: the machine's GPUs that stay free afterwards. others: the jobs with which this
+        one shares a socket; see `neighbours`.
         """
         communication = request.communication(machine_class, gpus)
         sockets = machine_class.touched(mask_of(gpus))
         where = "intra-socket" if sockets.bit_count() == 1 else "inter-socket"
-        ratios = self._interference(request, sockets, state, where)
+        ratios = self._beside(request, others, where)
         least, most = request.communication_range
         return Costs(
             *(request.size, communication, least, most, *ratios, self._worst_of(request)),
@@ -131,17 +137,39 @@ class Costing:
             self._worst[job] = worst_ratio(self.profile, job)
         return self._worst[job]
 
+    def neighbours(self, state: MachineState, sockets: Mask) -> tuple[JobKind, ...]:
+        """Return the name and size of each job that has GPUs on one of `sockets`; () if none of them interferes."""
+        if self.profile is None:
+            return ()
+        return tuple([(name, size) for name, size, theirs in state.neighbours if theirs & sockets])
+
     def _interference(
         self, request: JobRequest, sockets: Mask, state: MachineState, where: str
     ) -> tuple[float, float]:
-        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and neighbours.
+        """Return what `_beside` returns, for a job on `sockets` of a machine in the given state."""
+        return self._beside(request, self.neighbours(state, sockets), where)
 
-        The mean is SC'17's eq. 4. Neighbours are jobs that share one of `sockets`. where: placement class of the job.
+    def _beside(self, request: JobRequest, others: tuple[JobKind, ...], where: str) -> tuple[float, float]:
+        """Return two ratios of 0..1, where 1 means no interference: the job's own, and the mean over it and `others`.
+
+        The mean is SC'17's eq. 4. others: jobs with which it shares a socket. where: placement class of the job.
         """
         if self.profile is None:
             return 1.0, 1.0
-        others = [(name, size) for name, size, theirs in state.neighbours if theirs & sockets]
-        return interference_ratios(self.profile, (request.profile, request.size), where, others)
+        key = request.profile, request.size, where, others
+        known = self._ratios.get(key)
+        if known is None:
+            known = self._ratios[key] = interference_ratios(self.profile, key[:2], where, others)
+        return known
+
+
+class _Options(NamedTuple):
+    """What a policy computed for one request."""
+
+    mappings: Memo[tuple[MachineClass, Mask], tuple[tuple[int, ...], ...]]
+    """The candidate GPU choices by class of machines and free GPUs."""
+    options: Memo[tuple[MachineClass, tuple[int, ...], Mask, tuple[JobKind, ...]], Option | None]
+    """The option of a choice, by class, GPUs, GPUs that stay free, and neighbours; None if tasks have no path."""
 
 
 class UtilityPolicy(MachinePolicy):
@@ -185,12 +213,33 @@ class UtilityPolicy(MachinePolicy):
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterator[Option]:
         """Yield an option for each of `mappings` in which all communicating tasks have a path between their GPUs."""
-        for gpus in self.mappings(request, machine_class, free):
-            left = state.free & ~mask_of(gpus)
-            costs = self.costing.on_machine(request, machine_class, state, gpus, left)
-            if costs.communication < math.inf:
-                order = self.order(machine_class, left, gpus, costs)
-                yield Option(order, gpus, self.utility.job(costs), costs)
+        known = request.table((self, _Options), lambda: _Options(Memo(_MAX_KNOWN), Memo(_MAX_KNOWN)))
+        mappings = known.mappings.get((machine_class, free))
+        if mappings is None:
+            mappings = tuple(self.mappings(request, machine_class, free))
+            known.mappings[machine_class, free] = mappings
+        for gpus in mappings:
+            taken = mask_of(gpus)
+            others = self.costing.neighbours(state, machine_class.touched(taken))
+            key = machine_class, gpus, state.free & ~taken, others
+            option = known.options.get_or_build(key, partial(self._option, request, *key))
+            if option is not None:
+                yield option
+
+    def _option(
+        self,
+        request: JobRequest,
+        machine_class: MachineClass,
+        gpus: tuple[int, ...],
+        left: Mask,
+        others: tuple[JobKind, ...],
+    ) -> Option | None:
+        costs = self.costing.on_machine(request, machine_class, gpus, left, others)
+        if costs.communication == math.inf:
+            return None
+        return Option(
+            self.order(machine_class, left, gpus, costs), gpus, self.utility.job(costs), costs
+        ).checked()
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the utility and the costs of running task i on `gpus[i]`, on several machines.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from topoplace import _checks
+from topoplace.engine.memo import Memo
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile, traffic
 from topoplace.jobs.performance_profile import PerformanceProfile
 
@@ -154,15 +155,19 @@ class ProfiledTime:
     def __init__(self, profile: PerformanceProfile) -> None:
         _checks.instance(profile, PerformanceProfile, "profile", ValueError)
         self.profile = profile
+        self._times: dict[tuple[str, int, str], tuple[float | None, float | None]] = {}
+        self._slowdowns: dict[tuple[str, int, str, int], float] = {}
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
         """Return the base time (seconds) times the measured time of the placement's class over that of the best class.
 
         For a job that was not measured, return the base time.
         """
-        name, size = job.job.profile or "", job.job.num_tasks
-        ideal = self.profile.ideal_time(name, size)
-        alone = self.profile.solo_time(name, size, placement_class(placement))
+        key = job.job.profile or "", job.job.num_tasks, placement_class(placement)
+        known = self._times.get(key)
+        if known is None:
+            known = self._times[key] = self.profile.solo_time(*key), self.profile.ideal_time(*key[:2])
+        alone, ideal = known
         return job.base_time * alone / ideal if alone and ideal else job.base_time
 
     def slowdown(self, job: SubmittedJob, placement: Placement, neighbours: Neighbours) -> float:
@@ -170,18 +175,23 @@ class ProfiledTime:
 
         It is 1 if the job has no profile, or no neighbour with a profile is on a shared socket.
         """
-        name, size = job.job.profile or "", job.job.num_tasks
-        if not name or not neighbours:
+        graph = job.job
+        name = graph.profile
+        if not neighbours or not name:
             return 1.0
-        mine = _sockets(placement)
-        return max(
-            (
-                self.profile.slowdown(name, size, other.job.profile, other.job.num_tasks)
-                for other, where in neighbours
-                if other.job.profile and not mine.isdisjoint(_sockets(where))
-            ),
-            default=1.0,
-        )
+        size, known = graph.num_tasks, self._slowdowns
+        sockets = placement.topology.derived(_SocketSets)
+        mine, worst = sockets[placement.gpus], 0.0
+        for other, where in neighbours:
+            beside = other.job
+            if beside.profile and not mine.isdisjoint(sockets[where.gpus]):
+                pair = name, size, beside.profile, beside.num_tasks
+                slowdown = known.get(pair)
+                if slowdown is None:
+                    slowdown = known[pair] = self.profile.slowdown(*pair)
+                if slowdown > worst:
+                    worst = slowdown
+        return worst or 1.0
 
 
 class NetworkContention:
@@ -228,15 +238,10 @@ def placement_class(placement: Placement) -> str:
 
     GPUs of one machine whose socket is unknown count as on one socket.
     """
-    if len(_sockets(placement)) == 1:
+    if len(placement.topology.derived(_SocketSets)[placement.gpus]) == 1:
         return "intra-socket"
     machine_of = placement.topology.machine_of
     return "inter-socket" if len({int(machine_of[gpu]) for gpu in placement.gpus}) == 1 else "inter-machine"
-
-
-def _sockets(placement: Placement) -> set[int]:
-    socket_of = placement.topology.derived(_socket_numbers)
-    return {socket_of[gpu] for gpu in placement.gpus}
 
 
 def machine_numbers(topology: Topology) -> list[int]:
@@ -245,7 +250,13 @@ def machine_numbers(topology: Topology) -> list[int]:
     return numbers
 
 
-def _socket_numbers(topology: Topology) -> list[int]:
-    """Return the socket number of each GPU as a list, whose entries are faster to read than those of an array."""
-    numbers: list[int] = topology.socket_of.tolist()
-    return numbers
+class _SocketSets(Memo[tuple[int, ...], frozenset[int]]):
+    """The sockets of a tuple of GPUs, for the tuples asked for so far."""
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__()
+        self._socket_of: list[int] = topology.socket_of.tolist()
+
+    def __missing__(self, gpus: tuple[int, ...]) -> frozenset[int]:
+        self[gpus] = found = frozenset([self._socket_of[gpu] for gpu in gpus])
+        return found

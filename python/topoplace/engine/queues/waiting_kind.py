@@ -1,0 +1,82 @@
+"""Waiting jobs of one kind: jobs that get the same answer at the same time, unless one of them starts in between."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from operator import itemgetter
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from topoplace.jobs.job_graph import JobGraph
+
+
+class WaitingJob(Protocol):
+    """A job in a queue, as far as a rule and the queue look at it."""
+
+    postponed: int
+    """Number of points in time at which the job was deferred; current when the job is decided, and when it leaves."""
+
+    @property
+    def job_id(self) -> str:
+        """Return the job's id."""
+        ...
+
+    @property
+    def job(self) -> JobGraph:
+        """Return the job graph."""
+        ...
+
+
+Job = TypeVar("Job", bound=WaitingJob)
+_number = itemgetter(0)
+
+
+class WaitingKind(Generic[Job]):
+    """The waiting jobs of one kind, oldest first; each has a number, which is higher for younger jobs.
+
+    Only the oldest job leaves, and if a job is deferred, all older ones are too. So one count for each youngest job
+    that was deferred is enough. To defer any number of jobs takes constant time, or logarithmic time if not all are.
+    """
+
+    __slots__ = ("_up_to", "_youngest", "jobs", "key", "postponed")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.jobs: deque[tuple[int, Job]] = deque()
+        self.postponed = 0
+        """How often the oldest job was deferred."""
+        self._youngest: dict[int, int] = {}
+        """By number of a job: how often it was the youngest one that was deferred."""
+        self._up_to = -1
+        """Jobs with numbers below this one are deferred at the present time."""
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest job."""
+        return self.jobs[0][0]
+
+    def take(self) -> Job:
+        """Remove and return the oldest job."""
+        number, job = self.jobs.popleft()
+        job.postponed = self.postponed
+        if self._youngest:
+            self.postponed -= self._youngest.pop(number, 0)
+        return job
+
+    def defer(self, below: int) -> None:
+        """Defer the jobs with a number under `below`, at the present time: `count` adds one for each of them."""
+        self._up_to = max(self._up_to, below)
+
+    def count(self) -> None:
+        """Count the deferrals since the last call as one."""
+        up_to, self._up_to = self._up_to, -1
+        if not self.jobs or self.first >= up_to:
+            return
+        youngest = self.jobs[-1][0]
+        if youngest >= up_to:
+            youngest = self.jobs[bisect_left(self.jobs, up_to, key=_number) - 1][0]
+        self._youngest[youngest] = self._youngest.get(youngest, 0) + 1
+        self.postponed += 1

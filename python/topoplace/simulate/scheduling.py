@@ -1,0 +1,157 @@
+"""The queues of a simulation: one follows a policy's plans, in the other jobs start as they are decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from topoplace.engine.plan import Plan, QueuedJob
+from topoplace.engine.queues.live_queue import Decided, LiveQueue, live_rule
+from topoplace.placement import Placement, Refusal
+from topoplace.simulate.metrics import JobRecord
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
+    from topoplace.engine.queues.live_queue import LiveRule
+
+_FOR_EVER = 1 << 30
+"""A number of postponements above any policy's limit."""
+
+
+class Queue(Protocol):
+    """The jobs that wait in a simulation, and the policy that decides about them."""
+
+    num_waiting: int
+
+    def submit(self, job: JobRecord) -> None:
+        """Add a job behind all others."""
+        ...
+
+    def decide(self, now: float) -> Decided[JobRecord]:
+        """Ask the policy about all jobs at time `now` (seconds); remove and return those that start or are rejected."""
+        ...
+
+    def force_head(self, now: float) -> Decided[JobRecord]:
+        """Start the first job on an idle cluster at time `now` (seconds); if the policy still does not, reject it.
+
+        The policy gets the job as one that was already deferred more often than any limit, so that it does not defer it
+        for a better placement.
+        """
+        ...
+
+    def count_deferred(self) -> None:
+        """Count one postponement for each job that was deferred since the last call and still waits."""
+        ...
+
+
+def queue_of(policy: Policy, cluster: Cluster) -> Queue:
+    """Return an empty queue; the policies of the engine start jobs at once, others are asked for plans."""
+    rule = live_rule(policy, cluster)
+    return PlannedQueue(policy, cluster) if rule is None else StartedQueue(rule, policy, cluster)
+
+
+class PlannedQueue:
+    """A queue that follows the plans of any policy."""
+
+    def __init__(self, policy: Policy, cluster: Cluster) -> None:
+        self.num_waiting = 0
+        self._policy = policy
+        self._cluster = cluster
+        self._jobs: dict[str, QueuedJob] = {}
+        self._records: dict[str, JobRecord] = {}
+        self._deferred: set[str] = set()
+
+    def submit(self, job: JobRecord) -> None:
+        """Add a job behind all others."""
+        entry = job.submitted
+        self._jobs[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
+        self._records[entry.job_id] = job
+        self.num_waiting += 1
+
+    def decide(self, now: float) -> Decided[JobRecord]:
+        """Follow the policy's plan for all jobs at time `now`, in seconds.
+
+        ValueError if it names a job that is not waiting, or gives a job a wrong number of GPUs.
+        """
+        plan = self._policy.plan(tuple(self._jobs.values()), self._cluster, now)
+        decided = self._follow(plan)
+        self._deferred |= {job_id for job_id, _ in plan.defer}
+        return decided
+
+    def force_head(self, now: float) -> Decided[JobRecord]:
+        """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
+        head = next(iter(self._jobs.values()))
+        decided = self._follow(_forced(head, self._policy, self._cluster, now))
+        if head.job_id in self._jobs:
+            decided.reject.append((self._take(head.job_id), _why_not(head, self._policy, self._cluster)))
+        return decided
+
+    def count_deferred(self) -> None:
+        """Count one postponement for each job that was deferred since the last call and still waits."""
+        for job_id in self._deferred & self._jobs.keys():
+            entry = self._jobs[job_id]
+            self._jobs[job_id] = replace(entry, postponed=entry.postponed + 1)
+            self._records[job_id].postponed += 1
+        self._deferred.clear()
+
+    def _follow(self, plan: Plan) -> Decided[JobRecord]:
+        decided: Decided[JobRecord] = Decided([], [])
+        for job_id, placement in plan.start:
+            record = self._take(job_id)
+            _allocate(record, placement, self._policy, self._cluster)
+            decided.start.append((record, placement))
+        decided.reject.extend((self._take(job_id), reason) for job_id, reason in plan.reject)
+        for job_id, _ in plan.defer:
+            self._check_waits(job_id)
+        return decided
+
+    def _take(self, job_id: str) -> JobRecord:
+        """Remove a job and return its record; raise ValueError if it does not wait."""
+        self._check_waits(job_id)
+        del self._jobs[job_id]
+        self.num_waiting -= 1
+        return self._records.pop(job_id)
+
+    def _check_waits(self, job_id: str) -> None:
+        if job_id not in self._jobs:
+            raise ValueError(f"policy {self._policy.name!r}: {job_id!r} in its plan is not a waiting job")
+
+
+class StartedQueue(LiveQueue[JobRecord]):
+    """A queue whose jobs start as a policy of the engine decides them; it decides the same as `PlannedQueue`."""
+
+    def __init__(self, rule: LiveRule, policy: Policy, cluster: Cluster) -> None:
+        super().__init__(rule)
+        self._policy = policy
+        self._cluster = cluster
+
+    def force_head(self, now: float) -> Decided[JobRecord]:
+        """Start the first job on an idle cluster at time `now`, in seconds, or reject it."""
+        record = self.take_head()
+        head = QueuedJob(record.job_id, record.job, record.submitted.submit_time)
+        plan = _forced(head, self._policy, self._cluster, now)
+        for _, placement in plan.start:
+            _allocate(record, placement, self._policy, self._cluster)
+            return Decided([(record, placement)], [])
+        reason = plan.reject[0][1] if plan.reject else _why_not(head, self._policy, self._cluster)
+        return Decided([], [(record, reason)])
+
+
+def _forced(head: QueuedJob, policy: Policy, cluster: Cluster, now: float) -> Plan:
+    return policy.plan((replace(head, postponed=_FOR_EVER),), cluster, now)
+
+
+def _why_not(head: QueuedJob, policy: Policy, cluster: Cluster) -> Refusal:
+    return policy.explain(head.job, cluster, top=1).refusal or Refusal("refused on an idle cluster")
+
+
+def _allocate(record: JobRecord, placement: Placement, policy: Policy, cluster: Cluster) -> None:
+    """Allocate a placement of a plan; ValueError if it does not have one GPU per task."""
+    entry = record.submitted
+    if len(placement.gpus) != entry.job.num_tasks:
+        raise ValueError(
+            f"policy {policy.name!r}: {len(placement.gpus)} GPUs for {entry.job_id!r}, "
+            f"which has {entry.job.num_tasks} tasks"
+        )
+    cluster.allocate(entry.job_id, placement, entry.job)
