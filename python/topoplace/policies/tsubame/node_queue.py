@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from topoplace.engine.admission import never, why_never, why_not_now
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import Explanation, Plan, QueuedJob, different_gpu_sets
 from topoplace.engine.queueing import Outcome, checked_queue, walk
-from topoplace.engine.requirements import cannot_honour, require_honoured
+from topoplace.engine.requirements import always_honoured, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.links import link_scores
 from topoplace.placement import Placement, Refusal, Scores
@@ -23,6 +23,8 @@ from topoplace.policies.tsubame.node_machines import NodeGpus, NodeMachines, Nod
 from topoplace.policies.tsubame.node_needs import NodeNeeds, Refused
 
 if TYPE_CHECKING:
+    from topoplace.engine.queues.live_queue import LiveRule
+    from topoplace.engine.queues.waiting_kind import WaitingJob
     from topoplace.engine.request import JobRequest
 
 _NO_MACHINES: frozenset[int] = frozenset()
@@ -84,7 +86,11 @@ class NodeQueue(ABC):
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
-            return walk(entries, _Walk(self, state).decide, head_blocks=False)
+            return walk(entries, self.live_rule(state).decide, head_blocks=False)
+
+    def live_rule(self, cluster: Cluster) -> LiveRule:
+        """Return the rule by which `plan` decides job after job; it allocates those that start."""
+        return _Walks(self, cluster)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -151,31 +157,59 @@ class NodeQueue(ABC):
         )
 
 
-class _Walk:
-    """Decides the jobs in one walk along a queue; allocates those that start on a cluster that is rolled back later."""
+class _Walks:
+    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster."""
 
-    def __init__(self, policy: NodeQueue, state: Cluster) -> None:
+    head_blocks = False
+
+    def __init__(self, policy: NodeQueue, cluster: Cluster) -> None:
         self._policy = policy
-        self._state = state
-        self._view = state.view(ClusterView)
+        self._cluster = cluster
+        self._view = cluster.view(ClusterView)
+        self._always_honoured = always_honoured(cluster, frozenset())
         self._refused = Refused()
+        self._version = -1
 
-    def decide(self, entry: QueuedJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement on the planning cluster."""
-        job, policy = entry.job, self._policy
-        if job.requirements and (refusal := cannot_honour(job, self._state, policy.name)):
+    def kind_of(self, job: JobGraph) -> Hashable:
+        """Return the job's kind: what it needs on its nodes, and whether that can be honoured."""
+        return self._view.request(job).resource_key, self._refusal(job) is not None
+
+    def begin(self) -> None:
+        """Begin a walk along the queue; what was refused is, until something besides its own starts has changed."""
+        if self._version != self._cluster.native.num_changes:
+            self._refused = Refused()
+
+    def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
+        """Return the outcome of a job; if it starts, allocate its placement."""
+        job, policy, refused = entry.job, self._policy, self._refused
+        if job.requirements and (refusal := self._refusal(job)):
             return refusal
         needs = _needs(self._view.request(job), self._view)
-        if needs in self._refused.known:
+        if needs in refused.known:
             return None
-        placement = None if self._refused.covers(needs) else policy.search(job, needs, self._view)
+        placement = None if refused.covers(needs) else policy.search(job, needs, self._view)
         if placement is not None:
-            self._state.allocate(entry.job_id, placement)
+            self._cluster.allocate(entry.job_id, placement)
+            self._version = self._cluster.native.num_changes
             return placement
         if refusal := policy.why_never(needs, self._view):
             return refusal
-        self._refused.add(needs)
+        refused.add(needs)
+        self._version = self._cluster.native.num_changes
         return None
+
+    def can_defer(self, job: JobGraph) -> bool:
+        """Return True; jobs wait without a reason."""
+        return True
+
+    def exhausted(self) -> bool:
+        """Return False: jobs without GPUs may start if none is free."""
+        return False
+
+    def _refusal(self, job: JobGraph) -> Refusal | None:
+        if self._always_honoured.issuperset(job.requirements):
+            return None
+        return cannot_honour(job, self._cluster, self._policy.name)
 
 
 def _needs(request: JobRequest, view: ClusterView) -> NodeNeeds:
