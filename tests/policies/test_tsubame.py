@@ -463,3 +463,26 @@ def test_explain_ranks_other_machines_next() -> None:
 def test_bad_queues_are_refused() -> None:
     with pytest.raises(ValueError, match=r"queue\[1\] = 3 is not a QueuedJob"):
         tp.policies.get("g-queue").plan([QueuedJob("a", job_of(1, 1)), 3], cluster_of(1), 0.0)
+
+
+def test_a_single_node_with_gpus_of_its_pool_only() -> None:
+    machine = tp.Topology.from_links(2, [(0, 1, 50.0)], 12.0)
+    hosts = [tp.HostResources(8, 64.0, pool="p"), tp.HostResources(0, 64.0, pool="p")]
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=2, network=10.0), hosts)
+    cluster.allocate("held", (0, 1))
+    placement = tp.policies.get("r-queue").place(tp.JobGraph.ring(2).with_(cpus=4), cluster)
+    assert placement is not None
+    assert (placement.gpus, placement.remote) == ((2, 3), ())
+    assert placement.scores["aggregated_bandwidth"] == 50.0
+
+
+def test_gpus_that_the_jobs_own_machines_leave_are_lent_first() -> None:
+    machine = tp.Topology.from_links(3, [], 12.0)
+    hosts = [tp.HostResources(8 if i < 2 else 0, 64.0) for i in range(6)]
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=6, network=10.0), hosts)
+    for first in (3, 6, 9, 12, 15):  # a job on every machine but the first; two GPUs are left on each
+        cluster.allocate(f"held-{first}", (first,))
+    cluster.allocate("more", (4,))
+    placement = tp.policies.get("r-queue").place(tp.JobGraph.ring(4).with_(cpus=4, processes=2), cluster)
+    assert placement is not None
+    assert (placement.gpus, placement.remote) == ((0, 1, 5, 2), (2,))

@@ -131,12 +131,15 @@ class NodeMachines:
         """
         using = dict(nodes)
         found = self._lenders.now().in_order(count + len(nodes), ANY_GPUS)
-        lenders: list[tuple[bool, int, list[int]]] = []
-        for machine, condition in found:
-            node = self._of(condition)
-            is_own = machine in using
-            gpus = list(members(node.lendable))[len(node.own) if is_own else 0 :]
-            lenders.append((not (node.is_used or is_own), machine, gpus))
+        lenders = [
+            (not node.is_used, machine, list(members(node.lendable)))
+            for machine, node in ((machine, self._of(condition)) for machine, condition in found)
+            if machine not in using
+        ]
+        # The job's own machines have a job now, so that they come sooner than the ranking tells.
+        lenders += [
+            (False, machine, list(members(node.lendable))[len(node.own) :]) for machine, node in nodes
+        ]
         lenders.sort(key=lambda entry: (entry[0], len(entry[2]), entry[1]))
         return [(machine, gpus) for _, machine, gpus in lenders]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from topoplace.cluster.hosts import megabytes
@@ -89,21 +89,14 @@ class Refused:
 
     def covers(self, needs: NodeNeeds) -> bool:
         """Return True if a recorded request has the same GPU requirements and no larger amounts than `needs`."""
-        return any(_covers(needs.amounts, least) for least in self._least.get(needs.flavour, ()))
+        nodes, gpus, cpus, memory = needs.amounts
+        for least in self._least.get(needs.flavour, ()):
+            if least[0] <= nodes and least[1] <= gpus and least[2] <= cpus and least[3] <= memory:
+                return True
+        return False
 
-    def add(self, needs: NodeNeeds) -> None:
-        """Record needs that were found not to fit and are not covered by recorded ones."""
+    def add(self, needs: NodeNeeds, *, is_covered: bool) -> None:
+        """Record needs that were found not to fit. is_covered: True if `covers` said so."""
         self.known.add(needs)
-        self._least[needs.flavour] = [needs.amounts, *self._others(needs)]
-
-    def _others(self, needs: NodeNeeds) -> Iterator[Amounts]:
-        return (least for least in self._least.get(needs.flavour, ()) if not _covers(least, needs.amounts))
-
-
-def _covers(amounts: Amounts, least: Amounts) -> bool:
-    return (
-        amounts[0] >= least[0]
-        and amounts[1] >= least[1]
-        and amounts[2] >= least[2]
-        and amounts[3] >= least[3]
-    )
+        if not is_covered:
+            self._least.setdefault(needs.flavour, []).append(needs.amounts)

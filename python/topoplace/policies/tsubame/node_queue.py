@@ -142,7 +142,7 @@ class NodeQueue(ABC):
         hosts = [machine for machine, _ in nodes]
         cpus = needs.cpus_on(hosts, view.cluster.hosts)
         gpus, remote = gpus_of_nodes(needs, machines, nodes)
-        if len(nodes) == 1 and not remote:
+        if len(nodes) == 1 and len(nodes[0][1].own) == len(gpus):
             scores = _scores_on_one(needs.request, nodes[0][1])
         else:
             links = link_scores(job.edges, gpus, view.cluster.topology)
@@ -187,16 +187,16 @@ class _Walks:
         needs = _needs(self._view.request(job), self._view)
         if needs in refused.known:
             return None
-        placement = None if refused.covers(needs) else policy.search(job, needs, self._view)
+        is_covered = refused.covers(needs)
+        placement = None if is_covered else policy.search(job, needs, self._view)
         if placement is not None:
             self._cluster.allocate(entry.job_id, placement)
-            self._version = self._cluster.native.num_changes
-            return placement
-        if refusal := policy.why_never(needs, self._view):
+        elif refusal := policy.why_never(needs, self._view):
             return refusal
-        refused.add(needs)
+        else:
+            refused.add(needs, is_covered=is_covered)
         self._version = self._cluster.native.num_changes
-        return None
+        return placement
 
     def can_defer(self, job: JobGraph) -> bool:
         """Return True; jobs wait without a reason."""
