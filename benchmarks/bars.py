@@ -25,7 +25,7 @@ import bench_sc17
 import bench_simulate
 import bench_topology
 import topoplace as tp
-from clusters import bench_decisions
+from clusters import bench_decisions, bench_fifo, bench_waiting_jobs
 from instances.flow_instances import FAMILIES, LOADS
 from instances.partition_graphs import CLUSTERS, OTHERS
 from libraries import flow_libraries
@@ -106,6 +106,18 @@ def systems() -> Iterator[Bar]:
         name = f"SC'17's scenario 2, {machines:,} machines: slowest of {len(costs)} policies"
         yield Bar(f"{name}, one decision", 100, max(cost.decision for cost in costs), "us")
         yield Bar("... all 10,000 jobs", 5, max(cost.seconds for cost in costs), "s")
+    fifo = bench_fifo.cost(bench_fifo.JOBS // 10)
+    yield Bar(
+        "first come, first served on 1,000 machines: a job",
+        45,
+        1e6 * fifo.seconds / (bench_fifo.JOBS // 10),
+        "us",
+    )
+    for policy in bench_waiting_jobs.POLICIES:
+        few, many = (bench_waiting_jobs.cost(policy, length) for length in (1_000, 100_000))
+        yield Bar(
+            f"{policy}, end of a job while 100,000 of 20 kinds wait, over 1,000", 2, many.end / few.end, "x"
+        )
     statements = ("python", "topoplace", "topoplace --help")
     bare, package, usage = (
         1e3 * statistics.median(bench_import.cpu_seconds(bench_import.CASES[name]) for _ in range(9))

@@ -219,7 +219,8 @@ void register_cluster(py::module_& module) {
              "first_gpu: a GPU of each machine; capacity: its CPUs, MB and drives, or none for no limits.")
         .def_property_readonly("num_gpus", &ClusterState::num_gpus)
         .def_property_readonly("num_free", &ClusterState::num_free)
-        .def_property_readonly("num_changes", &num_changes, "Rises with every change, also when it is undone.")
+        .def_property_readonly("num_changes", &num_changes,
+                               "Rises with every change, also when it is undone.")
         .def("free_gpus", [](const ClusterState& state) { return as_tuple(state.free_gpus()); })
         .def("drained_gpus", [](const ClusterState& state) { return as_tuple(state.drained_gpus()); })
         .def("owner", &owner, py::arg("gpu"), "The job that holds the GPU, or None.")

@@ -342,7 +342,8 @@ class _Planning:
         self._num_gpus = cluster.topology.num_gpus
         self._view = cluster.view(ClusterView)
         self._always_honoured = always_honoured(cluster, policy.all_honoured)
-        self._asks_all_alike = type(policy).least_utility is MachinePolicy.least_utility
+        own = getattr(policy.least_utility, "__func__", None)
+        self._asks_all_alike = own is MachinePolicy.least_utility
         self._num_free = cluster.num_free
         self._version = -1
         self._failed: dict[JobRequest, _Failure] = {}
