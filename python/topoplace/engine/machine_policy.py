@@ -23,7 +23,7 @@ from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.objectives.links import link_scores
+from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal, Scores
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class MachinePolicy(ABC):
         for limit in request.memory_limits:
             for gpus, found in self._evaluated(request, view, limit):
                 if found.utility >= least_utility:
-                    links = link_scores(job.edges, gpus, topology)
+                    links = job_link_scores(job, gpus, topology)
                     return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
         return None
 

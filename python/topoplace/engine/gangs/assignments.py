@@ -21,7 +21,7 @@ from topoplace.engine.machines.machine_class import finite, members
 from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
-from topoplace.objectives.utility import communication_cost
+from topoplace.objectives.utility import job_communication_cost
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -118,7 +118,7 @@ def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterV
         return _least_communication(request, gpus, view)
     topology = view.cluster.topology
     orders = (_least_communication(request, one, view) for one in one_per_machine(sorted(gpus), topology))
-    return min(orders, key=lambda order: communication_cost(request.job, order, topology))
+    return min(orders, key=lambda order: job_communication_cost(request.job, order, topology))
 
 
 def lowest_gpus(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
@@ -155,14 +155,11 @@ def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tupl
     of the first 16 is one. The high end charges every edge the distance from the first
     machine to the farthest one.
     """
-    classes, topology = view.classes, view.cluster.topology
+    topology = view.cluster.topology
     assigned = islice(_assigned(rule, request, view, idle_offers(rule.max_tasks, request, view)), MAX_SPLITS)
-    costs = (communication_cost(request.job, gpus, topology) for gpus in assigned)
+    costs = (job_communication_cost(request.job, gpus, topology) for gpus in assigned)
     least = next(filter(math.isfinite, costs), 0.0)
-    firsts = [numbers[0] for numbers in classes.gpus_of]
-    distances = (topology.distance(firsts[0], other) for other in firsts[1:])
-    farthest = max((distance for distance in distances if distance < float("inf")), default=0.0)
-    return least, max(least, request.weight * farthest)
+    return least, max(least, request.weight * view.classes.farthest_machine(topology))
 
 
 def _assigned(

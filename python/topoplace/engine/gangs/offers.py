@@ -67,12 +67,17 @@ class Offers(Sequence[MachineOffer]):
     """
 
     def __init__(
-        self, machines: Ints, kind_of: Ints, kinds: Sequence[MachineOffer], hosted: Ints | None
+        self,
+        machines: Ints,
+        kind_of: Ints,
+        kinds: Sequence[MachineOffer],
+        hosted: Ints | None,
+        sizes: Ints | None = None,
     ) -> None:
         """Take offers of `machines` by their kinds; the machine numbers of kinds mean nothing.
 
         kind_of: the kind of each of `machines`. hosted: for how many tasks the CPUs and memory of each suffice; None if
-        the job needs none.
+        the job needs none. sizes: the sizes of the offers, where they are known.
         """
         self._kinds = kinds
         self._kind_of = kind_of
@@ -81,7 +86,7 @@ class Offers(Sequence[MachineOffer]):
         """(offers,) the number of each offer's machine."""
         self.is_simple = not any(kind.partitions for kind in kinds)
         """True if no machine allocates its GPUs in fixed partitions only."""
-        self.sizes = self._all_sizes()
+        self.sizes = self._all_sizes() if sizes is None else sizes
         """(offers,) the largest number of GPUs of each offer at once: its `size`."""
 
     def __len__(self) -> int:
@@ -101,7 +106,8 @@ class Offers(Sequence[MachineOffer]):
     def at(self, positions: NDArray[np.integer]) -> Offers:
         """Return the offers at these positions, in this order."""
         hosted = None if self._hosted is None else self._hosted[positions]
-        return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted)
+        sizes = self.sizes[positions]
+        return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted, sizes)
 
     def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
         """Yield each kind of offer, with the machine number of none, and how many machines make it."""

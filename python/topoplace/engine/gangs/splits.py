@@ -53,6 +53,13 @@ def in_order(
         yield split
 
 
+def smallest_first(offers: Sequence[MachineOffer]) -> Sequence[MachineOffer]:
+    """Return the offers by size, ties by machine."""
+    if isinstance(offers, Offers):
+        return offers.smallest_first()
+    return sorted(offers, key=lambda offer: (offer.size, offer.machine))
+
+
 def nearest(
     offers: Sequence[MachineOffer], size: int, fabric: Fabric | None, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:

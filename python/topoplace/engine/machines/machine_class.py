@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from topoplace import kernels
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
+from topoplace.objectives.pair_links import PairLinks
 from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
@@ -163,6 +165,7 @@ class MachineClasses:
             self.classes, self.class_of = _distinct([_class(topology, gpus) for gpus in self.gpus_of])
         self.machine_of: list[int] = topology.machine_of.tolist()
         self.local_of = topology.local_index
+        self._farthest_machine: float | None = None
 
     @property
     def num_machines(self) -> int:
@@ -201,6 +204,19 @@ class MachineClasses:
             own = self.of(one).distance
             matrix[np.ix_(inside, inside)] = own[np.ix_(local[inside], local[inside])]
         return matrix
+
+    def farthest_machine(self, topology: Topology) -> float:
+        """Return the largest finite distance of the first machine to another one, both by their first GPUs; else 0."""
+        if self._farthest_machine is None:
+            firsts = [numbers[0] for numbers in self.gpus_of]
+            others = np.array(firsts[1:], dtype=np.int64)
+            if PairLinks.serves(topology, len(others)):
+                pairs = topology.derived(PairLinks).of(np.full_like(others, firsts[0]), others)
+                distances = pairs.distances
+            else:
+                distances = [topology.distance(firsts[0], other) for other in firsts[1:]]
+            self._farthest_machine = max(filter(math.isfinite, distances), default=0.0)
+        return self._farthest_machine
 
     def _between(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
         """Return the distance matrix of GPUs of different machines.
