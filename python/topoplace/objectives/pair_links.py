@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,8 @@ Ints = NDArray[np.int64]
 FEW_PAIRS = 3
 """Up to this number of pairs, asking the topology one by one is faster."""
 _MAX_LEVELS = 16
+_FEW_KINDS = 1 << 12
+"""Up to this number of possible kinds of pairs, a table of all of them is faster than sorting."""
 
 
 class Pairs(NamedTuple):
@@ -27,7 +30,7 @@ class Pairs(NamedTuple):
     distances: list[float]
     """The distance of the pairs of each of `links`."""
     number: Ints
-    """(m,) the place of each pair's link in `links`."""
+    """The place of each pair's link in `links`."""
 
 
 class _LinksInside:
@@ -72,18 +75,25 @@ class PairLinks:
 
     def of(self, u: Ints, v: Ints) -> Pairs:
         """Return the links and distances of the pairs of GPUs `u[i]` and `v[i]`."""
+        levels = self._topology.fabric.levels
         machine = self._topology.machine_of
         i, j = machine[u], machine[v]
         apart = i != j
         shared = apart.astype(np.int64)
-        for number, level in enumerate(self._topology.fabric.levels):
+        for number, level in enumerate(levels):
             one = level.codes[i]
             shared += (apart & (one == level.codes[j]) & (one >= 0)) * (2 << number)
         kind = (shared * self._num_ports + self._port[u]) * self._num_ports + self._port[v]
-        kinds, where, number_of = np.unique(kind, return_index=True, return_inverse=True)
-        pairs = zip(kinds.tolist(), u[where].tolist(), v[where].tolist(), strict=True)
+        where, number_of = _different(kind, (2 << len(levels)) * self._num_ports**2)
+        pairs = zip(kind[where].tolist(), u[where].tolist(), v[where].tolist(), strict=True)
         found = [self._of_kind(kind, one, other) for kind, one, other in pairs]
-        return Pairs([link for link, _ in found], [distance for _, distance in found], number_of.ravel())
+        return Pairs([link for link, _ in found], [distance for _, distance in found], number_of)
+
+    def among(self, gpus: Sequence[int]) -> Pairs:
+        """Return the links and distances of all pairs of `gpus`, as `of` does, with (k, k) numbers."""
+        numbers = np.array(gpus, dtype=np.int64)
+        links, distances, number = self.of(np.repeat(numbers, len(gpus)), np.tile(numbers, len(gpus)))
+        return Pairs(links, distances, number.reshape(len(gpus), len(gpus)))
 
     def _of_kind(self, kind: int, u: int, v: int) -> tuple[Link, float]:
         known = self._known.get(kind)
@@ -99,3 +109,16 @@ class PairLinks:
         inside = topology.templates[topology.template_of[machine]].derived(_LinksInside)
         link = inside.of(topology.local_index[u], topology.local_index[v])
         return link, topology.distances.of(link)
+
+
+def _different(kind: Ints, num_kinds: int) -> tuple[Ints, Ints]:
+    """Return where each different value of `kind` occurs first or later, and for each entry the place of its value."""
+    if num_kinds > max(_FEW_KINDS, 4 * len(kind)):
+        _, where, number = np.unique(kind, return_index=True, return_inverse=True)
+        return where, number
+    at = np.full(num_kinds, -1, dtype=np.int64)
+    at[kind] = np.arange(len(kind))
+    present = np.flatnonzero(at >= 0)
+    where = at[present]
+    at[present] = np.arange(len(present))
+    return where, at[kind]
