@@ -59,12 +59,13 @@ MapParams to_params(const Target& target, const std::optional<Array<double>>& ta
 
 MaybeAnswer map_graph(const GraphHandle& source, const Target& target, const std::string& method,
                       const std::optional<Array<double>>& target_cost, const std::optional<Vertices>& free,
-                      const std::vector<Vertices>& regions, std::int32_t kicks, std::uint64_t proof_nodes,
-                      std::uint64_t seed, std::optional<double> timeout,
+                      const std::vector<Vertices>& regions, const Vertices& start, std::int32_t kicks,
+                      std::uint64_t proof_nodes, std::uint64_t seed, std::optional<double> timeout,
                       std::optional<std::uint64_t> max_nodes) {
     MapParams params = to_params(target, target_cost, free);
     params.method = to_method(method);
     params.regions = regions;
+    params.start = start;
     params.kicks = kicks;
     params.proof_nodes = proof_nodes;
     params.seed = seed;
@@ -113,8 +114,9 @@ void register_mapping(py::module_& module) {
         .def(py::init(&target_distance), py::arg("distance").noconvert())
         .def_property_readonly("num_vertices", &Target::num_vertices, "The number of vertices.");
     module.def("map_graph", &map_graph, py::arg("source"), py::arg("target"), py::arg("method"),
-               py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("kicks"),
-               py::arg("proof_nodes"), py::arg("seed"), py::arg("timeout"), py::arg("max_nodes"));
+               py::arg("target_cost").noconvert(), py::arg("free"), py::arg("regions"), py::arg("start"),
+               py::arg("kicks"), py::arg("proof_nodes"), py::arg("seed"), py::arg("timeout"),
+               py::arg("max_nodes"));
     module.def("verify_task_mapping", &verify_task_mapping, py::call_guard<py::gil_scoped_release>(),
                py::arg("source"), py::arg("target"), py::arg("target_of"), py::arg("cost"),
                py::arg("target_cost").noconvert(), py::arg("free"),

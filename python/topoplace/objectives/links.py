@@ -185,6 +185,8 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     """
     taken = set(different_gpus(gpus, topology, "gpus"))
     free = different_gpus(free, topology, "free")
+    if taken.issuperset(free):
+        return 0.0
     tables = topology.derived(LinkTables)
     if len(free) > _MAX_SUMMED_GPUS:
         return tables.remaining(free, sorted(taken.intersection(free)))
@@ -226,8 +228,9 @@ def scores_of(
     one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
+    _check_model(model)
     return {
-        **link_scores(job.edges, gpus, topology, model),
+        **job_link_scores(job, gpus, topology, model),
         "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
         "preserved_bandwidth": preserved_bandwidth(gpus, topology, free_beside(gpus, topology, free)),
     }
