@@ -143,8 +143,8 @@ def test_the_reason_names_the_domain_with_the_most_free_gpus() -> None:
         assert refusal is not None
         assert not refusal.permanent
         assert (
-            "no machines have 8 GPUs free within one rack; the most are 7 in 'rack1', on 2 of its 2"
-            in refusal.reason
+            "no machines have 8 GPUs free within one rack; the most are in rack 'rack1': 2 of its 2 machines have 7 "
+            "GPUs for it; 4 of all 4 machines have 12 GPUs for it" in refusal.reason
         )
 
 

@@ -105,8 +105,7 @@ def why_not_now(job: JobGraph, cluster: Cluster) -> Refusal:
     view = cluster.view(ClusterView)
     request = view.request(job)
     offers = _offers(request, view)
-    lack = rules.why_not_now(request, view, offers) or _too_large(request, offers, view)
-    return admission.why_not_now(job, cluster, lack)
+    return rules.why_not_now(request, view, offers, _too_large(request, offers, view))
 
 
 def _too_large(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:

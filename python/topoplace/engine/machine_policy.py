@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
-from topoplace.engine.admission import why_never, why_not_now
+from topoplace.engine.admission import why_never
 from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
@@ -161,8 +161,7 @@ class MachinePolicy(ABC):
         if refusal is None:
             request = view.request(job)
             offers = offers_of(self.max_tasks, request, view, sees_jobs=self.sees_jobs)
-            lack = rules.why_not_now(request, view, offers) or self.lack(job)
-            refusal = why_not_now(job, cluster, lack)
+            refusal = rules.why_not_now(request, view, offers, self.lack(job))
         return Explanation(self.name, (), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:

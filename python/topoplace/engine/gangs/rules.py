@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from topoplace.engine import admission
 from topoplace.engine.admission import needs_of, never
+from topoplace.engine.gangs.machine_counts import counted, standings
 from topoplace.engine.gangs.offers import Offers, idle_offers
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, by_domain, nearest
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
+from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
-    from topoplace.engine.gangs.offers import MaxTasks
+    from topoplace.engine.gangs.offers import Ints, MaxTasks
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
-    from topoplace.placement import Refusal
     from topoplace.topology.fabric import Fabric, Level
 
 Splits = Callable[[Offers], Iterable[MachineSplit]]
@@ -93,24 +95,35 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
 
-def why_not_now(request: JobRequest, view: ClusterView, offers: Offers) -> str | None:
-    """Return what the fabric lacks now for a job with requirements on its machines; None for other jobs.
+def why_not_now(request: JobRequest, view: ClusterView, offers: Offers, lack: str | None) -> Refusal:
+    """Return why a job, which could run on an idle cluster, cannot start now.
 
-    offers: what the machines offer now.
+    For a job with requirements on its machines, the reason counts the machines by what they have for it: all machines
+    of the cluster, and those of the domain with the most GPUs. offers: what the machines offer now. lack: the reason
+    for other jobs if enough suitable GPUs are free.
     """
+    job, cluster = request.job, view.cluster
     if not request.limits_machines:
-        return None
-    reason = f"no machines have {request.size} GPUs free {_wishes(request)}"
-    if request.job.within:
-        level = _level(view.cluster.topology.fabric, request.job.within)
-        inside = level.codes[offers.machines]
-        rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
-        if rooms.size and rooms.max() < request.size:
-            best = int(rooms.argmax())
-            name = level.domains[int(np.argmax(level.codes == best))]
-            count, total = int((inside == best).sum()), int((level.codes == best).sum())
-            reason += f"; the most are {int(rooms[best])} in {name!r}, on {count} of its {total} machines"
-    return reason
+        return admission.why_not_now(job, cluster, lack)
+    wishes = f"no machines have {request.size} GPUs free {_wishes(request)}"
+    reason = admission.why_not_now(job, cluster, wishes).reason
+    found = standings(request, view, offers)
+    if job.within:
+        reason += _best_domain(request, _level(cluster.topology.fabric, job.within), offers, found)
+    whole = counted(found, int(offers.sizes.sum()), f"all {len(found)} machines")
+    return Refusal(f"{reason}; {whole}")
+
+
+def _best_domain(request: JobRequest, level: Level, offers: Offers, found: Ints) -> str:
+    """Return the counts of the machines in the domain with the most GPUs, if those are too few for the job, else ""."""
+    inside = level.codes[offers.machines]
+    rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
+    if not rooms.size or rooms.max() >= request.size:
+        return ""
+    best = int(rooms.argmax())
+    machines = np.flatnonzero(level.codes == best)
+    counts = counted(found[machines], int(rooms[best]), f"its {len(machines)} machines")
+    return f"; the most are in {level.name} {level.domains[int(machines[0])]!r}: {counts}"
 
 
 def _wishes(request: JobRequest) -> str:
