@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, islice
 from math import comb
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -181,7 +182,7 @@ def _domains(offers: Offers, levels: Sequence[Level], request: JobRequest) -> li
     return [
         _Domain(
             (int(counts[number]), int(rooms[number]), int(lowest[number])),
-            lambda its=order[first[number] : first[number + 1]]: inside.at(its),
+            partial(inside.at, order[first[number] : first[number + 1]]),
         )
         for number in ranked
     ]
