@@ -41,6 +41,7 @@ class Costing:
             _checks.positive(memory_bandwidth, "memory_bandwidth", ValueError)
         self.profile = profile
         self.memory_bandwidth = memory_bandwidth
+        self.sees_jobs = profile is not None or memory_bandwidth is not None
         self._worst: dict[JobKind, float] = {}
 
     def on_machine(
@@ -99,7 +100,7 @@ class Costing:
 
         They are computed once for machines in one condition that give the same GPUs.
         """
-        conditions = view.conditions(sees_jobs=self.profile is not None)
+        conditions = view.conditions(sees_jobs=self.sees_jobs)
         known: dict[tuple[int, Mask], tuple[tuple[float, float], float]] = {}
         parts: list[tuple[tuple[float, float], float]] = []
         for machine, mask in view.classes.by_machine(gpus).items():
@@ -178,7 +179,7 @@ class UtilityPolicy(MachinePolicy):
     ) -> None:
         self.costing = Costing(profile, memory_bandwidth)
         self.honours = frozenset(("min_utility", *(("memory_bandwidth",) if memory_bandwidth else ())))
-        self.sees_jobs = profile is not None or memory_bandwidth is not None
+        self.sees_jobs = self.costing.sees_jobs
         self.utility = _formula(utility)
 
     @abstractmethod
