@@ -147,6 +147,20 @@ TEST(regions_of_the_caller_are_tried) {
     CHECK(found.optimal);
 }
 
+TEST(a_start_is_refined_and_nothing_else_is_tried) {
+    const mapping::Target target(64, nested(64, {{16, 50}, {4, 1}}, 100));
+    std::vector<std::int32_t> start(64);
+    for (std::int32_t a = 0; a < 64; ++a) start[std::size_t(a)] = a ^ 1;
+    mapping::MapParams params;
+    params.start = start;
+    params.kicks = 0;
+    const auto found = mapping::map_graph(mapping::Source(ring(64)), target, params);
+    CHECK_EQ(found.descents, 0);
+    CHECK_EQ(found.cost, 48 + 12 * 50 + 4 * 100.0);
+    params.kicks = 5;
+    CHECK(mapping::map_graph(mapping::Source(ring(64)), target, params).cost <= found.cost);
+}
+
 TEST(equal_vertices_cost_no_search) {
     const mapping::Target target(40, nested(40, {}, 1));
     mapping::MapParams params;
@@ -236,6 +250,12 @@ TEST(what_is_out_of_range_is_refused_by_name) {
     const std::vector<std::vector<std::int32_t>> regions{{1, 1}};
     params.regions = regions;
     CHECK_EQ(refusal(source, params), "regions[0][1] = 1 is there twice");
+    params = {};
+    const std::array<std::int32_t, 3> start{0, 1, 0};
+    params.start = start;
+    CHECK_EQ(refusal(source, params), "start[2] = 0 is there twice");
+    params.start = std::span(start).first(2);
+    CHECK(refusal(source, params).starts_with("start has 2 entries; the source has "));
     params = {};
     params.kicks = -1;
     CHECK_EQ(refusal(source, params), "kicks = -1 is not at least 0");

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ClusterState', 'FlowAnswer', 'FlowNetwork', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'TargetDistance', 'Transaction', 'best_remainder', 'best_subgraph', 'bipartition', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'list_nodes', 'map_graph', 'min_cost_flow', 'price_nodes', 'result_fields', 'search_capacity', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_infeasible', 'verify_task_mapping', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -360,11 +360,13 @@ def count_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool,
     ...
 def count_vectors(num_edges: typing.SupportsInt | typing.SupportsIndex, num_classes: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
     ...
+def distribute(source: Graph, room: numpy.typing.NDArray[numpy.int32], distance: numpy.typing.NDArray[numpy.float64], starts: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int] | None:
+    ...
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
 def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
     ...
-def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
+def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...
 def min_cost_flow(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: numpy.typing.NDArray[numpy.int32], head: numpy.typing.NDArray[numpy.int32], lower: numpy.typing.NDArray[numpy.int64] | None, capacity: numpy.typing.NDArray[numpy.int64], cost: numpy.typing.NDArray[numpy.int64], supply: numpy.typing.NDArray[numpy.int64], algorithm: str, structure: bool, start_flow: numpy.typing.NDArray[numpy.int64] | None, start_potential: numpy.typing.NDArray[numpy.int64] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
     ...
@@ -381,6 +383,10 @@ def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut
 def verify_capacity(gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64], nodes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cost: typing.SupportsFloat | typing.SupportsIndex) -> str | None:
     """
     None where the plan is right, else the reason why it is not.
+    """
+def verify_distribution(source: Graph, room: numpy.typing.NDArray[numpy.int32], distance: numpy.typing.NDArray[numpy.float64], block_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], cost: typing.SupportsFloat | typing.SupportsIndex) -> str | None:
+    """
+    None where the distribution is right, else the reason why it is not.
     """
 def verify_embedding(pattern: Graph, target: Graph, vertices: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex) -> str | None:
     """

@@ -7,11 +7,17 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.engine.gangs import rules
+from topoplace.engine.gangs.offers import Offers, offers_of
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.request import JobRequest
+from topoplace.policies import FirstComeFirstServed, TopoAware
 from topoplace.testing.placements import check_placement
 from topoplace.topology.fabric import Fabric, Level, numbered
 
@@ -137,9 +143,48 @@ def test_the_reason_names_the_domain_with_the_most_free_gpus() -> None:
         assert refusal is not None
         assert not refusal.permanent
         assert (
-            "no machines have 8 GPUs free within one rack; the most are 7 in 'rack1', on 2 of its 2"
-            in refusal.reason
+            "no machines have 8 GPUs free within one rack; the most are in rack 'rack1': 2 of its 2 machines have 7 "
+            "GPUs for it; 4 of all 4 machines have 12 GPUs for it" in refusal.reason
         )
+
+
+def plain_splits(request: JobRequest, offers: Offers, view: ClusterView, splits_of: Any) -> Iterator[Any]:
+    """The splits of `allowed_splits`, each domain looked into, and then sorted."""
+    job, fabric = request.job, view.cluster.topology.fabric
+    seen: list[set[int]] = []
+    assert fabric is not None
+    for names in ([job.within, job.prefer], [job.within]) if job.prefer else ([job.within],):
+        levels = [next(level for level in fabric.levels if level.name == name) for name in names if name]
+        groups: dict[tuple[str | None, ...], list[int]] = {}
+        for i, offer in enumerate(offers):
+            groups.setdefault(tuple(level.domains[offer.machine] for level in levels), []).append(i)
+        ranked = []
+        for domains, places in groups.items():
+            inside = offers.at(np.array(places))
+            room = len(inside) if request.anti_affine else int(inside.sizes.sum())
+            if None not in domains and (room >= request.size or not levels):
+                split = next(rules._splits_inside(request, inside, view, splits_of), None)
+                if split is not None:
+                    ranked.append((len(split), int(inside.sizes.sum()), split[0][0], split))
+        for *_, split in sorted(ranked):
+            if {machine for machine, _ in split} not in seen:
+                seen.append({machine for machine, _ in split})
+                yield split
+
+
+@given(clusters(), jobs())
+def test_domains_are_looked_into_only_as_needed(cluster: tp.Cluster, job: tp.JobGraph) -> None:
+    view = cluster.view(ClusterView)
+    request = view.request(job)
+    assume(request.limits_machines or job.prefer)
+    offers = offers_of(lambda request, _: request.size, request, view)
+    for policy in (FirstComeFirstServed(), TopoAware()):
+
+        def splits_of(some: Offers, policy: Any = policy) -> Any:
+            return policy.splits(request, some, view)
+
+        found = list(rules.allowed_splits(request, offers, view, splits_of))
+        assert found == list(plain_splits(request, offers, view, splits_of))
 
 
 def test_machines_of_too_many_gpus_are_no_error() -> None:

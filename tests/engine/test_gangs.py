@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.engine.gangs.assignments import communication_range
-from topoplace.engine.gangs.offers import MachineOffer, Offers
+from topoplace.engine.gangs.offers import MachineOffer, Offers, offers_of
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import MachineClasses
+from topoplace.engine.machines.machine_conditions import MachineState
+from topoplace.engine.request import JobRequest
 from topoplace.policies import FirstComeFirstServed, TopoAware
 from topoplace.testing.strategies import cluster_topologies
 from topoplace.topology.fabric import Fabric, Level, numbered
@@ -133,3 +136,27 @@ def test_distances_between_machines_are_those_of_the_topology(
         same = ends[0] == ends[1]
         expected = topology.distance(*((gpus[u], gpus[v]) if same else (first[one] for one in ends)))
         assert distance == expected
+
+
+@pytest.mark.parametrize("sees_jobs", [True, False])
+def test_offers_that_are_kept_are_those_made_anew(sees_jobs: bool) -> None:
+    random = Random(1)
+    fabric = tp.Fabric.regular(12, {"rack": 4})
+    machines = [tp.machines.get(random.choice(("minsky", "dgx1-v100"))) for _ in range(12)]
+    cluster = tp.Cluster(tp.Topology.cluster(machines, fabric=fabric))
+    view = cluster.view(ClusterView)
+    request = view.request(tp.JobGraph.ring(30))
+
+    def max_tasks(request: JobRequest, state: MachineState) -> int:
+        return request.size if sees_jobs and state.neighbours else 3
+
+    for step in range(60):
+        gpus = random.sample(cluster.free_gpus(), min(3, cluster.num_free))
+        if random.random() < 0.4 and cluster.allocations:
+            cluster.release(random.choice(list(cluster.allocations)))
+        elif gpus:
+            cluster.allocate(f"job-{step}", tuple(gpus))
+        kept = offers_of(max_tasks, request, view, sees_jobs=sees_jobs)
+        anew = offers_of(lambda *given: max_tasks(*given), request, view, sees_jobs=sees_jobs)
+        assert list(kept) == list(anew)
+        assert kept.sizes.tolist() == anew.sizes.tolist() == [offer.size for offer in kept]

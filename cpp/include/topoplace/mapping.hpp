@@ -63,9 +63,10 @@ struct MapParams {
     std::span<const double> target_cost{};                 // price of each target vertex; empty: 0
     std::optional<std::span<const std::int32_t>> free{};   // vertices that may be used; none: all
     std::span<const std::vector<std::int32_t>> regions{};  // vertex sets to try besides our own
-    std::int32_t kicks = 30;                               // seeded perturbations after refinement
-    std::uint64_t proof_nodes = 100;  // drb: steps of branch and bound where refinement leaves a gap
-    std::uint64_t seed = 0;           // what the kicks are drawn from
+    std::span<const std::int32_t> start{};  // drb: the vertex of each task, to be refined; empty: regions
+    std::int32_t kicks = 30;                // seeded perturbations after refinement
+    std::uint64_t proof_nodes = 100;        // drb: steps of branch and bound where refinement leaves a gap
+    std::uint64_t seed = 0;                 // what the kicks are drawn from
     StopCondition stop{};
 };
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int32_t kExact = 16;  // tasks up to which the least cut between the halves is proven
 
-// As many tasks to each half as there is room for, at most. That is no less than its rounded share.
+}  // namespace
+
 void set_limits(const std::array<std::int32_t, 2>& room, std::int32_t tasks,
                 partition::BipartitionParams& params) {
     TOPOPLACE_ASSERT(room[0] > 0 && room[1] > 0 && room[0] + room[1] >= tasks);
@@ -26,8 +27,6 @@ void set_limits(const std::array<std::int32_t, 2>& room, std::int32_t tasks,
     const double slack_of_one = one / std::ceil((1 - params.fraction) * tasks - 1e-9);
     params.imbalance = std::max(0.0, std::min(slack_of_zero, slack_of_one) - 1);
 }
-
-}  // namespace
 
 double mean_distance(const Problem& problem, std::span<const std::int32_t> some,
                      std::span<const std::int32_t> others) {

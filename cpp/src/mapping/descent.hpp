@@ -36,6 +36,10 @@ class TreeOrder {
     std::vector<std::int32_t> vertices_;  // on these leaves
 };
 
+// As many tasks to each half as there is room for, at most. That is no less than its rounded share.
+void set_limits(const std::array<std::int32_t, 2>& room, std::int32_t tasks,
+                partition::BipartitionParams& params);
+
 // How more than a few tasks are divided between two halves.
 enum class Dividing {
     cut,         // all at once, where little crosses

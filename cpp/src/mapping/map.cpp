@@ -84,11 +84,28 @@ void check_prices(std::span<const double> prices, std::int32_t size) {
     }
 }
 
+void check_start(const Source::Impl& source, const MapParams& params, std::int32_t size) {
+    if (params.start.empty()) return;
+    check_vertices(params.start, "start", size);
+    if (std::ssize(params.start) != source.size()) {
+        throw std::invalid_argument("start has " + std::to_string(params.start.size()) +
+                                    " entries; the source has " + std::to_string(source.size()));
+    }
+    if (!params.free) return;
+    for (std::size_t i = 0; i < params.start.size(); ++i) {
+        if (std::find(params.free->begin(), params.free->end(), params.start[i]) != params.free->end())
+            continue;
+        throw std::invalid_argument("start[" + std::to_string(i) + "] = " + std::to_string(params.start[i]) +
+                                    " is not free");
+    }
+}
+
 void check(const Source::Impl& source, const Target::Impl& target, const MapParams& params) {
     check_prices(params.target_cost, target.size());
     if (params.free) check_vertices(*params.free, "free", target.size());
     for (std::size_t i = 0; i < params.regions.size(); ++i)
         check_vertices(params.regions[i], "regions[" + std::to_string(i) + "]", target.size());
+    check_start(source, params, target.size());
     if (params.kicks < 0)
         throw std::invalid_argument("kicks = " + std::to_string(params.kicks) + " is not at least 0");
     if (!(dearest(source, target, params.target_cost) <= 1e300))
@@ -204,6 +221,13 @@ class Heuristic {
         descend(whole);
         if (index(problem_.source.size()) > Descent::kFew) descend(whole, Dividing::one_by_one);
         refine();
+        return best_so_far();
+    }
+
+    Attempt refined(std::span<const std::int32_t> start) {
+        const Places places = numbered(Region(start.begin(), start.end()));
+        try_out(places);
+        improve(places);
         return best_so_far();
     }
 
@@ -361,7 +385,9 @@ Outcome search(const Problem& problem, const Target::Impl& target, Scope scope, 
         return attempt.complete && problem.cost(attempt.places) > attempt.bound + problem.tolerance;
     };
     Attempt best = heuristic.first_fit();
-    if (open(best)) {
+    if (!params.start.empty()) {
+        best = heuristic.refined(params.start);
+    } else if (open(best)) {
         WorkMeter meter(params.stop);
         if (scope == Scope::all_free)
             regions = choose_regions(problem.source, target, params, problem.vertices, meter);
@@ -411,7 +437,7 @@ MapResult map_graph(const Source& the_source, const Target& the_target, const Ma
     const Region free = free_vertices(target, params);
     if (index(source.size()) > free.size()) return {};
     if (source.size() == 0) return {.found = true, .optimal = true};
-    const bool whole = free.size() <= kWhole || params.method == Method::exact;
+    const bool whole = free.size() <= kWhole || params.method == Method::exact || !params.start.empty();
     const Scope scope = whole ? Scope::all_free : Scope::regions;
     std::vector<Region> regions;
     WorkMeter meter(params.stop);

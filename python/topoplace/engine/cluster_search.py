@@ -105,8 +105,7 @@ def why_not_now(job: JobGraph, cluster: Cluster) -> Refusal:
     view = cluster.view(ClusterView)
     request = view.request(job)
     offers = _offers(request, view)
-    lack = rules.why_not_now(request, view, offers) or _too_large(request, offers, view)
-    return admission.why_not_now(job, cluster, lack)
+    return rules.why_not_now(request, view, offers, _too_large(request, offers, view))
 
 
 def _too_large(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
@@ -229,7 +228,8 @@ def _over_machines(
     If the job has no placement there, try all machines together, provided that they are few enough to search. An
     anti-affine job, which needs as many machines anyway, gets the best placement of all if these are few enough.
     """
-    everywhere = _searched_whole(request, view)
+    offers = _offers(request, view)
+    everywhere = _searched_whole(request, offers)
     if request.anti_affine and everywhere:
         yield from _over(rule, request, everywhere, view, effort)
         return
@@ -246,7 +246,8 @@ def _over_machines(
 
     used: set[int] = set()
     for most_memory_gb in request.memory_limits:
-        for machines in _disjoint(request, _offers(request, view, most_memory_gb), view, used):
+        within = offers if most_memory_gb == math.inf else _offers(request, view, most_memory_gb)
+        for machines in _disjoint(request, within, view, used):
             for placement in over(machines):
                 used |= machines
                 yield placement
@@ -258,11 +259,10 @@ def _over_machines(
         raise late[0]
 
 
-def _searched_whole(request: JobRequest, view: ClusterView) -> list[int]:
+def _searched_whole(request: JobRequest, offers: Offers) -> list[int]:
     """Return the machines with GPUs for the job if they are few enough to be searched together; else none."""
     if request.limits_machines:
         return []
-    offers = _offers(request, view)
     machines: list[int] = offers.machines.tolist()
     return machines if request.size <= int(offers.sizes.sum()) <= _MOST_GPUS else []
 
@@ -295,11 +295,10 @@ def _over(
     numbers = [gpu for machine in machines for gpu in view.classes.gpus_of[machine]]
     if len(numbers) > MAX_SEARCHED_GPUS:
         return  # `why_not_now` says so
-    assert isinstance(cluster.topology, ClusterTopology)
     free, _ = cluster.occupants(numbers)
     chosen = set(free)
     small = _with_free(
-        cluster.topology.part(machines),
+        _part(machines, view),
         {i for i, gpu in enumerate(numbers) if gpu in chosen},
         [cluster.hosts.left(machine) for machine in machines] if cluster.hosts.resources else None,
     )
@@ -307,11 +306,25 @@ def _over(
         yield _moved(placement, numbers, view)
 
 
+def _part(machines: Sequence[int], view: ClusterView) -> Topology:
+    """Return the cluster of these machines, or one whose machines are alike and joined alike but have other names."""
+    topology = view.cluster.topology
+    assert isinstance(topology, ClusterTopology)
+    codes = (np.unique(level.codes[machines], return_inverse=True) for level in topology.fabric.levels)
+    joined = tuple((bool(found[0] < 0), place.tobytes()) for found, place in codes)
+    kinds = tuple([topology.template_of[machine] for machine in machines])
+    return view.table((kinds, joined), lambda: topology.part(machines))
+
+
 def _with_free(topology: Topology, free: set[int], hosts: Sequence[HostResources] | None = None) -> Cluster:
     """Return a cluster of this topology in which the GPUs in `free` are free and all others drained."""
     cluster = Cluster(topology, hosts)
+    unhealthy = set(topology.unhealthy_gpus)  # they start drained
     for gpu in range(topology.num_gpus):
-        (cluster.undrain if gpu in free else cluster.drain)(gpu)  # unhealthy GPUs start drained
+        if gpu in free and gpu in unhealthy:
+            cluster.undrain(gpu)
+        elif gpu not in free and gpu not in unhealthy:
+            cluster.drain(gpu)
     return cluster
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares
-from topoplace.engine.admission import why_never, why_not_now
+from topoplace.engine.admission import why_never
 from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
@@ -23,7 +23,7 @@ from topoplace.engine.plan import Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import BY_LEVEL, always_honoured, cannot_honour, require_honoured
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.objectives.links import link_scores
+from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal, Scores
 
 if TYPE_CHECKING:
@@ -163,8 +163,7 @@ class MachinePolicy(ABC):
         if refusal is None:
             request = view.request(job)
             offers = offers_of(self.max_tasks, request, view, sees_jobs=self.sees_jobs)
-            lack = rules.why_not_now(request, view, offers) or self.lack(job)
-            refusal = why_not_now(job, cluster, lack)
+            refusal = rules.why_not_now(request, view, offers, self.lack(job))
         return Explanation(self.name, (), refusal)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -239,7 +238,7 @@ class MachinePolicy(ABC):
         for limit in request.memory_limits:
             for gpus, found in self._evaluated(request, view, limit):
                 if found.utility >= least_utility:
-                    links = link_scores(job.edges, gpus, topology)
+                    links = job_link_scores(job, gpus, topology)
                     return _placed(job, tuple(gpus), topology, {**links, **self.scores(found.details)})
         return None
 

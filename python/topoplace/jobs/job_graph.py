@@ -19,7 +19,7 @@ from topoplace.jobs.requirements import FIELDS, MAX_TASKS, REQUIREMENTS
 
 if TYPE_CHECKING:
     import networkx as nx
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from topoplace.kernels import Graph
 
@@ -249,10 +249,17 @@ class JobGraph:
         """Return the tasks and edges as a graph for the kernels; it is built once and cached."""
         from topoplace import kernels
 
-        return kernels.Graph.from_edges(self.num_tasks, edge_array(self.edges))
+        return kernels.Graph.from_edges(self.num_tasks, self.edge_array)
+
+    @cached_property
+    def edge_array(self) -> NDArray[np.float64]:
+        """Return (m, 3), read-only: a row (a, b, weight) for each edge."""
+        array = edge_array(self.edges)
+        array.setflags(write=False)
+        return array
 
     def __getstate__(self) -> dict[str, Any]:
-        # The cached native graph is left out.
+        # The cached native graph and array are left out.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod

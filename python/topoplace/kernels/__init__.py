@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from topoplace.kernels.distribution import Distribution, distribute, verify_distribution
 from topoplace.kernels.flow_network import FlowNetwork
 from topoplace.kernels.graph import Graph
 from topoplace.kernels.mapping import Mapping, TargetDistance, map_graph, verify_task_mapping
@@ -35,6 +36,7 @@ __all__ = [
     "INFINITE",
     "MAX_EXACT_VERTICES",
     "Bipartition",
+    "Distribution",
     "Embedding",
     "FlowNetwork",
     "FlowSolution",
@@ -48,10 +50,12 @@ __all__ = [
     "best_subgraph",
     "bipartition",
     "count_subgraphs",
+    "distribute",
     "enumerate_subgraphs",
     "map_graph",
     "min_cost_flow",
     "verify_bipartition",
+    "verify_distribution",
     "verify_embedding",
     "verify_flow",
     "verify_task_mapping",

@@ -63,6 +63,7 @@ def map_graph(
     target_cost: ArrayLike | None = None,
     free: Iterable[int] | None = None,
     regions: Iterable[Iterable[int]] = (),
+    start: Iterable[int] | None = None,
     kicks: int = 30,
     proof_nodes: int = 100,
     seed: int = 0,
@@ -78,7 +79,8 @@ def map_graph(
     method="drb" is dual recursive bipartitioning (Amaral et al., SC'17, algorithms 2 and 3). It runs on the whole
     target and on compact regions of it; `regions` adds more sets of target vertices. The result is refined by pairwise
     exchange, by `proof_nodes` steps of branch and bound for up to 16 tasks, and by `kicks` random perturbations from
-    `seed`. Each step runs only while the cost is above the lower bound. The same seed gives the same answer everywhere,
+    `seed`. Each step runs only while the cost is above the lower bound. start: a mapping, the target vertex of each
+    task, that is refined instead of all this bipartitioning. The same seed gives the same answer everywhere,
     unless `timeout` ends the search.
 
     method="exact" continues by branch and bound (Gilmore, J. SIAM 10, 1962; Lawler, Management Science 9, 1963) until
@@ -101,6 +103,7 @@ def map_graph(
         None if target_cost is None else _prices(target_cost, t),
         None if free is None else vertices(free, "free", n),
         [vertices(region, f"regions[{i}]", n) for i, region in enumerate(tried)],
+        [] if start is None else vertices(start, "start", n, ordered=True),
         _checks.integer(kicks, "kicks", ValueError, low=0, high=2**31 - 1),
         _checks.integer(proof_nodes, "proof_nodes", ValueError, low=0, high=INT64_MAX),
         random_seed(seed),

@@ -21,6 +21,7 @@ from topoplace.objectives.arguments import (
     gpus_in_task_order,
 )
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, EffectiveBandwidth
+from topoplace.objectives.pair_links import PairLinks, Pairs
 from topoplace.topology.links.link import NVLINKS, Link, LinkKind
 from topoplace.topology.topology import Topology
 
@@ -184,6 +185,8 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     """
     taken = set(different_gpus(gpus, topology, "gpus"))
     free = different_gpus(free, topology, "free")
+    if taken.issuperset(free):
+        return 0.0
     tables = topology.derived(LinkTables)
     if len(free) > _MAX_SUMMED_GPUS:
         return tables.remaining(free, sorted(taken.intersection(free)))
@@ -225,8 +228,9 @@ def scores_of(
     one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
+    _check_model(model)
     return {
-        **link_scores(job.edges, gpus, topology, model),
+        **job_link_scores(job, gpus, topology, model),
         "effective_bandwidth_extrapolated": float(job.num_tasks not in FITTED_TASKS),
         "preserved_bandwidth": preserved_bandwidth(gpus, topology, free_beside(gpus, topology, free)),
     }
@@ -245,7 +249,28 @@ def link_scores(
     gpus = gpus_in_task_order(gpus, topology)
     edges = edges_between(edges, len(gpus))
     _check_model(model)
+    return _scores_between(edges, np.array([(a, b) for a, b, _ in edges]), gpus, topology, model)
+
+
+def job_link_scores(
+    job: JobGraph, gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None
+) -> dict[str, float]:
+    """Return the `link_scores` of running task i of `job` on `gpus[i]`, without checking the arguments."""
+    return _scores_between(job.edges, job.edge_array[:, :2], gpus, topology, model)
+
+
+def _scores_between(
+    edges: Sequence[tuple[int, int, float]],
+    ends: NDArray[Any],
+    gpus: Sequence[int],
+    topology: Topology,
+    model: EffectiveBandwidth | None,
+) -> dict[str, float]:
+    """Return the link scores of these edges. ends: (m, 2) the tasks of each edge."""
     topology, gpus = _machine_of_all(gpus, topology)
+    if PairLinks.serves(topology, len(edges)):
+        u, v = np.array(gpus, dtype=np.int64)[ends.astype(np.int64).T]
+        return _scores_of_pairs(topology.derived(PairLinks).of(u, v), model)
     if topology.num_gpus <= _MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_in(edges, gpus, tables.bandwidth, tables.classes, model)
@@ -253,6 +278,18 @@ def link_scores(
     bandwidth = {u: {v: link.gb_per_s for v, link in row.items()} for u, row in links.items()}
     classes = {u: {v: class_of(link) for v, link in row.items()} for u, row in links.items()}
     return scores_in(edges, gpus, bandwidth, classes, model)
+
+
+def _scores_of_pairs(pairs: Pairs, model: EffectiveBandwidth | None) -> dict[str, float]:
+    """Return the scores of `scores_in`, added up in the same order."""
+    speeds = np.array([link.gb_per_s for link in pairs.links])[pairs.number]
+    classes = np.array([class_of(link) for link in pairs.links])[pairs.number]
+    counts: list[int] = np.bincount(classes, minlength=NUM_LINK_CLASSES).tolist()
+    return {
+        "aggregated_bandwidth": float(np.add.accumulate(speeds)[-1]),
+        "effective_bandwidth": (model or _DEFAULT_MODEL).of_counts(counts[0], counts[1], counts[2]),
+        "bottleneck_bandwidth": float(speeds.min()),
+    }
 
 
 def _machine_of_all(gpus: Sequence[int], topology: Topology) -> tuple[Topology, Sequence[int]]:

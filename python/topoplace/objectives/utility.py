@@ -31,9 +31,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from topoplace import _checks
 from topoplace.objectives.arguments import gpu_of_each_task
 from topoplace.objectives.links import Rows, rows_under
+from topoplace.objectives.pair_links import PairLinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -142,8 +145,18 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
     tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of
     all GPU pairs. ValueError unless `gpus` are different GPUs, one per task.
     """
-    gpus = gpu_of_each_task(job, gpus, topology)
-    return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
+    return job_communication_cost(job, gpu_of_each_task(job, gpus, topology), topology)
+
+
+def job_communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
+    """Return the `communication_cost` of a job without checking the arguments."""
+    if not PairLinks.serves(topology, len(job.edges)):
+        return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
+    ends, weights = job.edge_array[:, :2].astype(np.int64), job.edge_array[:, 2]
+    u, v = np.array(gpus, dtype=np.int64)[ends.T]
+    pairs = topology.derived(PairLinks).of(u, v)
+    costs: list[float] = (weights * np.array(pairs.distances)[pairs.number]).tolist()
+    return sum(costs)
 
 
 def communication_cost_from(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
+from topoplace.engine.gangs.blocks import Block, in_blocks
+from topoplace.engine.gangs.inner_orders import InnerOrders
 from topoplace.engine.gangs.offers import MachineOffer, Offers, idle_offers
 from topoplace.engine.gangs.rules import allowed_splits
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit
@@ -21,14 +24,17 @@ from topoplace.engine.machines.machine_class import finite, members
 from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
-from topoplace.objectives.utility import communication_cost
+from topoplace.objectives.utility import job_communication_cost
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.request import JobRequest
 
 _MAX_NODES = 200_000
 """Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
+_MAX_MAPPED_MACHINES = 16
+"""Up to so many machines, a gang is also mapped onto all GPUs at once."""
 _MAX_EMBEDDED = 512
 """GPUs among which such a search looks at most, unless the job is larger."""
 
@@ -118,7 +124,7 @@ def least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterV
         return _least_communication(request, gpus, view)
     topology = view.cluster.topology
     orders = (_least_communication(request, one, view) for one in one_per_machine(sorted(gpus), topology))
-    return min(orders, key=lambda order: communication_cost(request.job, order, topology))
+    return min(orders, key=lambda order: job_communication_cost(request.job, order, topology))
 
 
 def lowest_gpus(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
@@ -129,13 +135,49 @@ def lowest_gpus(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> 
 
 
 def _least_communication(request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
+    """Return the GPU of each task: mapped machine by machine, and on few machines at once if that is cheaper."""
     if not request.job.edges:
         return gpus[: request.size]
-    distance = finite(view.classes.distances(gpus, view.cluster.topology))
+    masks = view.classes.by_machine(gpus)
+    by_machine = in_blocks(request.job, *_blocks(masks, view)) if len(masks) > 1 else None
+    topology = view.cluster.topology
+    proven = by_machine is not None and by_machine.is_least and topology.attachments is None
+    if by_machine and (proven or len(masks) > _MAX_MAPPED_MACHINES):
+        return by_machine.gpus
+    distance = finite(view.classes.distances(gpus, topology))
     found = kernels.map_graph(request.job.graph, distance)
     assert found is not None  # `gpus` has at least one GPU per task
     order: list[int] = found.target_of.tolist()
-    return [gpus[i] for i in order]
+    at_once = [gpus[i] for i in order]
+    if by_machine is None:
+        return at_once
+    return min(at_once, by_machine.gpus, key=lambda one: job_communication_cost(request.job, one, topology))
+
+
+def _blocks(masks: Mapping[int, Mask], view: ClusterView) -> tuple[list[Block], NDArray[np.float64]]:
+    """Return the machines of a split, near ones together, and the distances between them.
+
+    masks: by machine, its GPUs that the job may use. The distance between GPUs of two machines is that between the
+    machines' first ones.
+    """
+    classes, topology = view.classes, view.cluster.topology
+    machines = np.array(list(masks), dtype=np.int64)
+    levels = topology.fabric.levels if topology.fabric else ()
+    order = np.lexsort((machines, *(level.codes[machines] for level in levels)))
+    near: list[int] = machines[order].tolist()
+    blocks = [
+        Block(classes.gpus_of[machine], masks[machine], _orders(classes.of(machine), view))
+        for machine in near
+    ]
+    firsts = [block.gpus[next(members(block.usable))] for block in blocks]
+    return blocks, finite(classes.between(firsts, topology))
+
+
+def _orders(machine_class: MachineClass, view: ClusterView) -> InnerOrders:
+    return view.table(
+        (InnerOrders, machine_class),
+        lambda: InnerOrders(finite(machine_class.distance), machine_class.target),
+    )
 
 
 def communication_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tuple[float, float]:
@@ -155,14 +197,11 @@ def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tupl
     of the first 16 is one. The high end charges every edge the distance from the first
     machine to the farthest one.
     """
-    classes, topology = view.classes, view.cluster.topology
+    topology = view.cluster.topology
     assigned = islice(_assigned(rule, request, view, idle_offers(rule.max_tasks, request, view)), MAX_SPLITS)
-    costs = (communication_cost(request.job, gpus, topology) for gpus in assigned)
+    costs = (job_communication_cost(request.job, gpus, topology) for gpus in assigned)
     least = next(filter(math.isfinite, costs), 0.0)
-    firsts = [numbers[0] for numbers in classes.gpus_of]
-    distances = (topology.distance(firsts[0], other) for other in firsts[1:])
-    farthest = max((distance for distance in distances if distance < float("inf")), default=0.0)
-    return least, max(least, request.weight * farthest)
+    return least, max(least, request.weight * view.classes.farthest_machine(topology))
 
 
 def _assigned(

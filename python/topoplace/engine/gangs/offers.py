@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 MaxTasks = Callable[["JobRequest", MachineState], int]
 """Returns the most tasks of a job that a machine in a given state may have."""
+_MIN_KEPT = 256
+"""Conditions without machines whose offers are kept, besides as many as have machines."""
 
 
 class MachineOffer(NamedTuple):
@@ -67,12 +69,17 @@ class Offers(Sequence[MachineOffer]):
     """
 
     def __init__(
-        self, machines: Ints, kind_of: Ints, kinds: Sequence[MachineOffer], hosted: Ints | None
+        self,
+        machines: Ints,
+        kind_of: Ints,
+        kinds: Sequence[MachineOffer],
+        hosted: Ints | None,
+        sizes: Ints | None = None,
     ) -> None:
         """Take offers of `machines` by their kinds; the machine numbers of kinds mean nothing.
 
         kind_of: the kind of each of `machines`. hosted: for how many tasks the CPUs and memory of each suffice; None if
-        the job needs none.
+        the job needs none. sizes: the sizes of the offers, where they are known.
         """
         self._kinds = kinds
         self._kind_of = kind_of
@@ -81,7 +88,7 @@ class Offers(Sequence[MachineOffer]):
         """(offers,) the number of each offer's machine."""
         self.is_simple = not any(kind.partitions for kind in kinds)
         """True if no machine allocates its GPUs in fixed partitions only."""
-        self.sizes = self._all_sizes()
+        self.sizes = self._all_sizes() if sizes is None else sizes
         """(offers,) the largest number of GPUs of each offer at once: its `size`."""
 
     def __len__(self) -> int:
@@ -101,7 +108,8 @@ class Offers(Sequence[MachineOffer]):
     def at(self, positions: NDArray[np.integer]) -> Offers:
         """Return the offers at these positions, in this order."""
         hosted = None if self._hosted is None else self._hosted[positions]
-        return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted)
+        sizes = self.sizes[positions]
+        return Offers(self.machines[positions], self._kind_of[positions], self._kinds, hosted, sizes)
 
     def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
         """Yield each kind of offer, with the machine number of none, and how many machines make it."""
@@ -156,12 +164,36 @@ def offers_of(
     """
     conditions = view.conditions(sees_jobs=sees_jobs)
     kind_of = conditions.native.of_machines().astype(np.int64)
-    numbers = {number: i for i, number in enumerate(conditions.native.present())}
-    states = [conditions.of(number) for number in numbers]
+    numbers = list(conditions.native.present())
+    known = request.table((max_tasks_of, most_memory_gb, sees_jobs), _KnownOffers)
+    kinds = known.of(
+        numbers,
+        conditions.native.generation,
+        lambda number: _offer(max_tasks_of, request, *conditions.of(number), most_memory_gb),
+    )
     places = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
-    places[list(numbers)] = np.arange(len(numbers))
-    hosted = tasks_per_machine(request.job, view.cluster.hosts)
-    return _offers(max_tasks_of, request, states, places[kind_of], most_memory_gb, hosted)
+    places[numbers] = np.arange(len(numbers))
+    return _offers(kinds, places[kind_of], tasks_per_machine(request.job, view.cluster.hosts))
+
+
+class _KnownOffers:
+    """The offers of conditions, each made once; the machine numbers mean nothing."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, MachineOffer] = {}
+        self._generation = -1
+
+    def of(
+        self, conditions: Sequence[int], generation: int, offer_of: Callable[[int], MachineOffer]
+    ) -> list[MachineOffer]:
+        """Return the offer of each of the present conditions. generation: that of the conditions' numbers."""
+        if generation != self._generation or len(self._known) > 2 * len(conditions) + _MIN_KEPT:
+            self._known.clear()
+            self._generation = generation
+        for number in conditions:
+            if number not in self._known:
+                self._known[number] = offer_of(number)
+        return [self._known[number] for number in conditions]
 
 
 def idle_offers(
@@ -169,29 +201,33 @@ def idle_offers(
 ) -> Offers:
     """Return what the machines would offer if the cluster were idle. hosted: limit offers by CPUs and memory."""
     classes = view.classes
-    states = [(one, MachineState(one.healthy, (), 0.0)) for one in classes.classes]
+    kinds = [
+        _offer(max_tasks_of, request, one, MachineState(one.healthy, (), 0.0), math.inf)
+        for one in classes.classes
+    ]
     limits = tasks_per_machine(request.job, view.cluster.hosts, idle=True) if hosted else None
-    return _offers(max_tasks_of, request, states, np.array(classes.class_of, dtype=np.int64), hosted=limits)
+    return _offers(kinds, np.array(classes.class_of, dtype=np.int64), limits)
 
 
-def _offers(
+def _offer(
     max_tasks_of: MaxTasks,
     request: JobRequest,
-    states: Iterable[tuple[MachineClass, MachineState]],
-    state_of: Ints,
-    most_memory_gb: float = math.inf,
-    hosted: Ints | None = None,
-) -> Offers:
-    """Return the offers of machines with these classes and states. state_of: the position of each machine's state."""
-    kinds: list[MachineOffer] = []
-    for machine_class, state in states:
-        usable = state.free & request.suitable(machine_class, most_memory_gb)
-        most = min(max_tasks_of(request, state), usable.bit_count())
-        partitions = tuple(part for part in machine_class.partitions if part & usable == part)
-        offers = most and (partitions or not machine_class.partitions)
-        kinds.append(MachineOffer(-1, usable, partitions, most if offers else 0))
-    has_some = np.array([kind.max_tasks > 0 for kind in kinds], dtype=np.bool_)[state_of]
+    machine_class: MachineClass,
+    state: MachineState,
+    most_memory_gb: float,
+) -> MachineOffer:
+    """Return the offer of a machine in this state, without a machine number; of 0 tasks if it offers none."""
+    usable = state.free & request.suitable(machine_class, most_memory_gb)
+    most = min(max_tasks_of(request, state), usable.bit_count())
+    partitions = tuple(part for part in machine_class.partitions if part & usable == part)
+    offers = most and (partitions or not machine_class.partitions)
+    return MachineOffer(-1, usable, partitions, most if offers else 0)
+
+
+def _offers(kinds: Sequence[MachineOffer], kind_of: Ints, hosted: Ints | None) -> Offers:
+    """Return the offers of machines of these kinds, as far as they have the CPUs and memory for a task."""
+    has_some = np.array([kind.max_tasks > 0 for kind in kinds], dtype=np.bool_)[kind_of]
     if hosted is not None:
         has_some &= hosted > 0
     machines = np.flatnonzero(has_some)
-    return Offers(machines, state_of[machines], kinds, None if hosted is None else hosted[machines])
+    return Offers(machines, kind_of[machines], kinds, None if hosted is None else hosted[machines])

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, islice
 from math import comb
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from topoplace.engine import admission
 from topoplace.engine.admission import needs_of, never
+from topoplace.engine.gangs.machine_counts import counted, standings
 from topoplace.engine.gangs.offers import Offers, idle_offers
-from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, nearest
+from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit, by_domain, nearest
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
+from topoplace.placement import Refusal
 
 if TYPE_CHECKING:
-    from topoplace.engine.gangs.offers import MaxTasks
+    from topoplace.engine.gangs.offers import Ints, MaxTasks
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
-    from topoplace.placement import Refusal
     from topoplace.topology.fabric import Fabric, Level
 
 Splits = Callable[[Offers], Iterable[MachineSplit]]
@@ -51,17 +55,30 @@ def allowed_splits(
         return
     seen: set[frozenset[int]] = set()
     for levels in ([job.within, job.prefer], [job.within]) if job.prefer else ([job.within],):
-        ranked: list[tuple[tuple[int, int, int], MachineSplit]] = []
-        for inside in _domains(offers, [_level(fabric, name) for name in levels if name], request):
-            room = int(inside.sizes.sum())
-            split = next(_splits_inside(request, inside, view, splits_of), None)
-            if split is not None:
-                ranked.append(((len(split), room, split[0][0]), split))
-        for _, split in sorted(ranked):
+        named = [_level(fabric, name) for name in levels if name]
+        for split in _best_first(_domains(offers, named, request), request, view, splits_of):
             machines = frozenset(machine for machine, _ in split)
             if machines not in seen:
                 seen.add(machines)
                 yield split
+
+
+def _best_first(
+    domains: Iterable[_Domain], request: JobRequest, view: ClusterView, splits_of: Splits
+) -> Iterator[MachineSplit]:
+    """Yield the best split of each domain: over the fewest machines first, then by room, then by first machine.
+
+    domains: by `least_rank`. A domain is looked into only when no split found so far is sure to come before its own.
+    """
+    found: list[tuple[_Rank, MachineSplit]] = []
+    for domain in domains:
+        while found and found[0][0] <= domain.least_rank:
+            yield heapq.heappop(found)[1]
+        split = next(_splits_inside(request, domain.offers(), view, splits_of), None)
+        if split is not None:
+            heapq.heappush(found, ((len(split), domain.least_rank[1], split[0][0]), split))
+    while found:
+        yield heapq.heappop(found)[1]
 
 
 def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
@@ -79,24 +96,35 @@ def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) ->
     return never(f"{needs_of(job, hosts=True)} {_wishes(request)}, the idle cluster has no such machines")
 
 
-def why_not_now(request: JobRequest, view: ClusterView, offers: Offers) -> str | None:
-    """Return what the fabric lacks now for a job with requirements on its machines; None for other jobs.
+def why_not_now(request: JobRequest, view: ClusterView, offers: Offers, lack: str | None) -> Refusal:
+    """Return why a job, which could run on an idle cluster, cannot start now.
 
-    offers: what the machines offer now.
+    For a job with requirements on its machines, the reason counts the machines by what they have for it: all machines
+    of the cluster, and those of the domain with the most GPUs. offers: what the machines offer now. lack: the reason
+    for other jobs if enough suitable GPUs are free.
     """
+    job, cluster = request.job, view.cluster
     if not request.limits_machines:
-        return None
-    reason = f"no machines have {request.size} GPUs free {_wishes(request)}"
-    if request.job.within:
-        level = _level(view.cluster.topology.fabric, request.job.within)
-        inside = level.codes[offers.machines]
-        rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
-        if rooms.size and rooms.max() < request.size:
-            best = int(rooms.argmax())
-            name = level.domains[int(np.argmax(level.codes == best))]
-            count, total = int((inside == best).sum()), int((level.codes == best).sum())
-            reason += f"; the most are {int(rooms[best])} in {name!r}, on {count} of its {total} machines"
-    return reason
+        return admission.why_not_now(job, cluster, lack)
+    wishes = f"no machines have {request.size} GPUs free {_wishes(request)}"
+    reason = admission.why_not_now(job, cluster, wishes).reason
+    found = standings(request, view, offers)
+    if job.within:
+        reason += _best_domain(request, _level(cluster.topology.fabric, job.within), offers, found)
+    whole = counted(found, int(offers.sizes.sum()), f"all {len(found)} machines")
+    return Refusal(f"{reason}; {whole}")
+
+
+def _best_domain(request: JobRequest, level: Level, offers: Offers, found: Ints) -> str:
+    """Return the counts of the machines in the domain with the most GPUs, if those are too few for the job, else ""."""
+    inside = level.codes[offers.machines]
+    rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0])
+    if not rooms.size or rooms.max() >= request.size:
+        return ""
+    best = int(rooms.argmax())
+    machines = np.flatnonzero(level.codes == best)
+    counts = counted(found[machines], int(rooms[best]), f"its {len(machines)} machines")
+    return f"; the most are in {level.name} {level.domains[int(machines[0])]!r}: {counts}"
 
 
 def _wishes(request: JobRequest) -> str:
@@ -118,20 +146,46 @@ def _level(fabric: Fabric | None, name: str) -> Level:
 # ---- inside one domain ---------------------------------------------------------------------------------------
 
 
-def _domains(offers: Offers, levels: Sequence[Level], request: JobRequest) -> Iterator[Offers]:
-    """Yield the offers inside each combination of domains that has room for the job; all offers without a level."""
+_Rank = tuple[int, int, int]
+"""Of a split in a domain: its number of machines, the GPUs that the domain's machines offer, and its first machine."""
+
+
+class _Domain(NamedTuple):
+    """A combination of domains that has room for the job."""
+
+    least_rank: _Rank
+    """What the rank of no split of it is below."""
+    offers: Callable[[], Offers]
+
+
+def _domains(offers: Offers, levels: Sequence[Level], request: JobRequest) -> list[_Domain]:
+    """Return the combinations of domains with room for the job, by `least_rank`; without a level, one."""
     if not levels:
-        yield offers
-        return
-    codes = np.stack([level.codes[offers.machines] for level in levels])
-    known = np.flatnonzero((codes >= 0).all(axis=0))
+        return [_Domain((0, int(offers.sizes.sum()), 0), lambda: offers)]
+    codes = [level.codes[offers.machines] for level in levels]
+    known = np.flatnonzero(np.min(codes, axis=0) >= 0)
     if not known.size:
-        return
-    _, domain = np.unique(codes[:, known], axis=1, return_inverse=True)
-    weights = None if request.anti_affine else offers.sizes[known]
-    rooms = np.bincount(domain.ravel(), weights=weights)
-    for number in np.flatnonzero(rooms >= request.size).tolist():
-        yield offers.at(known[domain.ravel() == number])
+        return []
+    combined = codes[0][known]
+    for other in codes[1:]:
+        combined = combined * (int(other.max()) + 1) + other[known]
+    _, domain = np.unique(combined, return_inverse=True)
+    inside = offers.at(known)
+    counts, rooms, lowest = by_domain(inside, domain, request.size)
+    if request.anti_affine:
+        counts = np.full_like(counts, request.size)
+    places = np.bincount(domain) if request.anti_affine else rooms
+    order = np.argsort(domain, kind="stable")
+    first = np.searchsorted(domain[order], np.arange(len(rooms) + 1))
+    possible = np.flatnonzero(places >= request.size)
+    ranked: list[int] = possible[np.lexsort((lowest[possible], rooms[possible], counts[possible]))].tolist()
+    return [
+        _Domain(
+            (int(counts[number]), int(rooms[number]), int(lowest[number])),
+            partial(inside.at, order[first[number] : first[number + 1]]),
+        )
+        for number in ranked
+    ]
 
 
 def _splits_inside(

@@ -53,6 +53,13 @@ def in_order(
         yield split
 
 
+def smallest_first(offers: Sequence[MachineOffer]) -> Sequence[MachineOffer]:
+    """Return the offers by size, ties by machine."""
+    if isinstance(offers, Offers):
+        return offers.smallest_first()
+    return sorted(offers, key=lambda offer: (offer.size, offer.machine))
+
+
 def nearest(
     offers: Sequence[MachineOffer], size: int, fabric: Fabric | None, *, anti_affine: bool = False
 ) -> Iterator[MachineSplit]:
@@ -135,14 +142,14 @@ def _nearest_of_columns(offers: Offers, size: int, fabric: Fabric | None) -> Ite
     """Yield the splits of `nearest` for a job without anti-affinity, on machines without partitions."""
     if offers.sizes.sum() < size:
         return
-    overall, _, _ = _by_domain(offers, np.zeros(len(offers), dtype=np.int64), size)
+    overall, _, _ = by_domain(offers, np.zeros(len(offers), dtype=np.int64), size)
     more: list[tuple[tuple[int, int, int], Ints]] = []
     for level in fabric.levels if fabric else ():
         if level.rail:
             continue
         codes = level.codes[offers.machines]
         inside = np.flatnonzero(codes >= 0)
-        counts, rooms, firsts = _by_domain(offers.at(inside), codes[inside], size)
+        counts, rooms, firsts = by_domain(offers.at(inside), codes[inside], size)
         possible = np.flatnonzero(rooms >= size)
         for domain in possible[np.lexsort((firsts[possible], rooms[possible], counts[possible]))].tolist():
             rank = (int(counts[domain]), int(rooms[domain]), int(firsts[domain]))
@@ -156,7 +163,7 @@ def _nearest_of_columns(offers: Offers, size: int, fabric: Fabric | None) -> Ite
         yield _fewest_of_columns(offers.at(its), size)
 
 
-def _by_domain(offers: Offers, codes: Ints, size: int) -> tuple[Ints, Ints, Ints]:
+def by_domain(offers: Offers, codes: Ints, size: int) -> tuple[Ints, Ints, Ints]:
     """Return by domain the fewest machines that have room for the job, the offered GPUs, and the first machine.
 
     codes: the domain of each offer. The number of machines means nothing if the room is too small.

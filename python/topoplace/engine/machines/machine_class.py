@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from topoplace import kernels
 from topoplace.engine.memo import Memo
 from topoplace.objectives.fragmentation import fragmentation_from
 from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
+from topoplace.objectives.pair_links import PairLinks
 from topoplace.topology.cluster_topology import ClusterTopology
 
 if TYPE_CHECKING:
@@ -178,6 +180,7 @@ class MachineClasses:
             self.classes, self.class_of = _distinct([_class(topology, gpus) for gpus in self.gpus_of])
         self.machine_of: list[int] = topology.machine_of.tolist()
         self.local_of = topology.local_index
+        self._farthest_machine: float | None = None
 
     @property
     def num_machines(self) -> int:
@@ -209,7 +212,7 @@ class MachineClasses:
         chosen: list[int] = sorted(set(machine.tolist()))
         number = np.searchsorted(chosen, machine)
         first = [gpus[int(np.argmax(machine == one))] for one in chosen]
-        between = self._between(first, topology)
+        between = self.between(first, topology)
         matrix = between[number[:, None], number]
         for i, one in enumerate(chosen):
             inside = np.flatnonzero(number == i)
@@ -217,40 +220,25 @@ class MachineClasses:
             matrix[np.ix_(inside, inside)] = own[np.ix_(local[inside], local[inside])]
         return matrix
 
-    def _between(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
-        """Return the distance matrix of GPUs of different machines.
+    def farthest_machine(self, topology: Topology) -> float:
+        """Return the largest finite distance of the first machine to another one, both by their first GPUs; else 0."""
+        if self._farthest_machine is None:
+            firsts = [numbers[0] for numbers in self.gpus_of]
+            others = np.array(firsts[1:], dtype=np.int64)
+            if PairLinks.serves(topology, len(others)):
+                pairs = topology.derived(PairLinks).of(np.full_like(others, firsts[0]), others)
+                distances = pairs.distances
+            else:
+                distances = [topology.distance(firsts[0], other) for other in firsts[1:]]
+            self._farthest_machine = max(filter(math.isfinite, distances), default=0.0)
+        return self._farthest_machine
 
-        In a cluster, it depends on the GPUs' templates and local numbers and on the levels that their machines share.
-        """
-        if not isinstance(topology, ClusterTopology):
+    def between(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
+        """Return the distance matrix of GPUs of different machines; 0 on the diagonal."""
+        if not PairLinks.serves(topology, len(gpus) ** 2):
             return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])
-        machines = [self.machine_of[gpu] for gpu in gpus]
-        ports = [
-            (self.class_of[machine], self.local_of[gpu]) for machine, gpu in zip(machines, gpus, strict=True)
-        ]
-        numbers: dict[tuple[int, int], int] = {}
-        port = np.array([numbers.setdefault(one, len(numbers)) for one in ports])
-        pair = (_shared_levels(machines, topology) * len(numbers) + port[:, None]) * len(numbers) + port
-        np.fill_diagonal(pair, -1)
-        kinds, where, kind_of = np.unique(pair, return_index=True, return_inverse=True)
-        firsts: list[int] = where.tolist()
-        distances = [
-            topology.distance(gpus[at // len(gpus)], gpus[at % len(gpus)]) if kind >= 0 else 0.0
-            for kind, at in zip(kinds.tolist(), firsts, strict=True)
-        ]
-        found: NDArray[np.float64] = np.array(distances)[kind_of].reshape(pair.shape)
-        return found
-
-
-def _shared_levels(machines: Sequence[int], topology: Topology) -> NDArray[np.int64]:
-    """Return (k, k) equal numbers for pairs of machines that share the same levels of the fabric."""
-    shared = np.zeros((len(machines), len(machines)), dtype=np.int64)
-    for level in topology.fabric.levels if topology.fabric else ():
-        codes = level.codes[list(machines)]
-        together = (codes[:, None] == codes) & (codes >= 0)
-        _, shared = np.unique(2 * shared + together, return_inverse=True)
-        shared = shared.reshape(together.shape)
-    return shared
+        pairs = topology.derived(PairLinks).among(gpus)
+        return np.array(pairs.distances)[pairs.number]
 
 
 def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:

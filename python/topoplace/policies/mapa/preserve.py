@@ -8,7 +8,7 @@ from topoplace import _checks, kernels
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, preserved_bandwidth
 from topoplace.placement import Refusal
-from topoplace.policies.mapa import artifact_order
+from topoplace.policies.mapa import artifact_order, gangs
 from topoplace.policies.mapa.search import MapaPolicy
 
 if TYPE_CHECKING:
@@ -112,6 +112,10 @@ class Preserve(MapaPolicy):
     def _leave_most(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
+        if len(free) == job.num_tasks:  # whatever is done, all of it is taken
+            gang = gangs.on_machines(job, cluster.topology, free, "sum")
+            if gang is not None:
+                return self.scored(job, cluster, gang.gpus, gang.proven)
         kept = [gpu for gpu in cluster.free_gpus() if gpu not in free]
         found = kernels.best_remainder(
             job.graph,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from topoplace import _checks, kernels
 from topoplace.engine.admission import every_gpu_set_counts
 from topoplace.engine.policy import SearchPolicy
+from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, scores_of
 from topoplace.placement import Placement
-from topoplace.policies.mapa import artifact_order
+from topoplace.policies.mapa import artifact_order, gangs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,8 +123,34 @@ class MapaPolicy(SearchPolicy):
     ) -> Placement | None:
         """Return the placement with the best value of `objective`, and all its scores; None if there is none.
 
-        Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`.
+        Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`. A gang on
+        several machines is divided among them (`gangs.on_machines`); only if the slowest link counts and that is not
+        proven to be best, it is searched too.
         """
+        gang = None
+        any_set = not required or len(free) == job.num_tasks
+        if any_set and not isinstance(objective, kernels.LinkCountScore) and objective != "bottleneck":
+            gang = gangs.on_machines(job, cluster.topology, free, objective)
+        if gang is None:
+            return self._searched(job, cluster, free, required, budget, objective)
+        divided = self.scored(job, cluster, gang.gpus, gang.proven)
+        if gang.proven or objective == "sum":
+            return divided
+        with suppress(SearchTimeoutError):
+            searched = self._searched(job, cluster, free, required, budget, objective)
+            if searched and _speeds(searched) >= _speeds(divided):
+                return searched
+        return divided
+
+    def _searched(
+        self,
+        job: JobGraph,
+        cluster: Cluster,
+        free: GpuSet,
+        required: GpuSet,
+        budget: WorkBudget,
+        objective: kernels.Objective | kernels.LinkCountScore,
+    ) -> Placement | None:
         topology = cluster.topology
         chosen: Sequence[int] = range(topology.num_gpus)
         graph = topology.graph
@@ -156,3 +184,7 @@ class MapaPolicy(SearchPolicy):
         scores = scores_of(job, gpus, cluster.topology, cluster.free_gpus(), self.model)
         proven = optimal and every_gpu_set_counts(job, cluster.topology)
         return Placement(gpus=tuple(gpus), scores=scores, optimal=proven, topology=cluster.topology, job=job)
+
+
+def _speeds(placement: Placement) -> tuple[float, float]:
+    return placement.scores["bottleneck_bandwidth"], placement.scores["aggregated_bandwidth"]

@@ -51,10 +51,10 @@ class MapaTopoAware(MapaPolicy):
 
 
 def _by_socket(topology: Topology, gpus: Iterable[int]) -> list[GpuSet]:
-    groups: dict[tuple[str, int | None], list[int]] = {}
-    for gpu in gpus:
-        described = topology.gpus[gpu]
-        groups.setdefault((described.machine, described.socket), []).append(gpu)
+    groups: dict[int, list[int]] = {}
+    listed = list(gpus)
+    for gpu, socket in zip(listed, topology.socket_of[listed].tolist(), strict=True):
+        groups.setdefault(socket, []).append(gpu)
     return [frozenset(group) for group in groups.values()]
 
 

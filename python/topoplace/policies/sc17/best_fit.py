@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from topoplace.engine.gangs.splits import in_order
+from topoplace.engine.gangs.splits import in_order, smallest_first
 from topoplace.engine.machines.machine_class import mask_of, members
 from topoplace.policies.sc17.costs import UtilityPolicy
 from topoplace.policies.sc17.first_come import connected, lowest
@@ -65,5 +65,4 @@ class BestFit(UtilityPolicy):
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
     ) -> Iterable[MachineSplit]:
         """Return at most one split of the job, over the machines that offer the fewest GPUs first."""
-        fullest_first = sorted(offers, key=lambda offer: (offer.size, offer.machine))
-        return in_order(fullest_first, request.size, anti_affine=request.job.anti_affinity)
+        return in_order(smallest_first(offers), request.size, anti_affine=request.job.anti_affinity)

@@ -18,7 +18,7 @@ from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
-from topoplace.objectives.utility import Costs, Formula, Utility, communication_cost
+from topoplace.objectives.utility import Costs, Formula, Utility, job_communication_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,6 +45,7 @@ class Costing:
             _checks.positive(memory_bandwidth, "memory_bandwidth", ValueError)
         self.profile = profile
         self.memory_bandwidth = memory_bandwidth
+        self.sees_jobs = profile is not None or memory_bandwidth is not None
         self._worst: dict[JobKind, float] = {}
         self._ratios: Memo[tuple[str, int, str, tuple[JobKind, ...]], tuple[float, float]] = Memo()
 
@@ -84,16 +85,12 @@ class Costing:
         fragmentation are averages over its machines. communication_range: lowest and highest communication cost of the
         job.
         """
-        ratios: list[tuple[float, float]] = []
-        fragments: list[float] = []
-        for machine, mask in view.classes.by_machine(gpus).items():
-            machine_class, state = view.classes.of(machine), view.state(machine)
-            sockets = machine_class.touched(mask)
-            ratios.append(self._interference(request, sockets, state, "inter-machine"))
-            fragments.append(machine_class.fragmentation(state.free & ~mask))
+        parts = self._parts(request, gpus, view)
+        ratios = [ratio for ratio, _ in parts]
+        fragments = [fragmentation for _, fragmentation in parts]
         return Costs(
             num_gpus=request.size,
-            communication=communication_cost(request.job, gpus, view.cluster.topology),
+            communication=job_communication_cost(request.job, gpus, view.cluster.topology),
             least=communication_range[0],
             most=communication_range[1],
             suffered=min(suffered for suffered, _ in ratios),
@@ -101,6 +98,25 @@ class Costing:
             worst=self._worst_of(request),
             fragmentation=sum(fragments) / len(fragments),
         )
+
+    def _parts(
+        self, request: JobRequest, gpus: Sequence[int], view: ClusterView
+    ) -> list[tuple[tuple[float, float], float]]:
+        """Return, for each machine of `gpus`, the ratios of `_interference` and the fragmentation afterwards.
+
+        They are computed once for machines in one condition that give the same GPUs.
+        """
+        conditions = view.conditions(sees_jobs=self.sees_jobs)
+        known: dict[tuple[int, Mask], tuple[tuple[float, float], float]] = {}
+        parts: list[tuple[tuple[float, float], float]] = []
+        for machine, mask in view.classes.by_machine(gpus).items():
+            key = conditions.native.condition_of(machine), mask
+            if key not in known:
+                machine_class, state = conditions.of(key[0])
+                ratios = self._interference(request, machine_class.touched(mask), state, "inter-machine")
+                known[key] = ratios, machine_class.fragmentation(state.free & ~mask)
+            parts.append(known[key])
+        return parts
 
     def across_at_best(self, request: JobRequest) -> Costs:
         """Return a lower bound on the costs of splitting a job over machines although it fits on one.
@@ -191,7 +207,7 @@ class UtilityPolicy(MachinePolicy):
     ) -> None:
         self.costing = Costing(profile, memory_bandwidth)
         self.honours = frozenset(("min_utility", *(("memory_bandwidth",) if memory_bandwidth else ())))
-        self.sees_jobs = profile is not None or memory_bandwidth is not None
+        self.sees_jobs = self.costing.sees_jobs
         self.utility = _formula(utility)
 
     @abstractmethod
