@@ -1,4 +1,4 @@
-// Starts of the heuristic: breadth-first growth, and packing by weight.
+// Starts of the heuristic: breadth-first growth, all on one side, and packing by weight.
 #include "partition/starts.hpp"
 
 #include <algorithm>
@@ -83,9 +83,16 @@ void grow(const RefineTask& task, std::int64_t share, Random& random, StartMemor
     Growth(task, share, memory, side).run(random);
 }
 
-void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>& side) {
-    std::vector<std::int32_t>& order = memory.queue;
-    order.resize(task.graph.size());
+std::vector<std::int8_t> gathered(const RefineTask& task) {
+    std::vector<std::int8_t> side(task.graph.size(), std::int8_t{task.limits[0] < task.limits[1]});
+    for (std::size_t v = 0; v < side.size(); ++v) {
+        if (!task.is_free(v)) side[v] = task.fixed[v];
+    }
+    return side;
+}
+
+std::vector<std::int8_t> packed(const RefineTask& task) {
+    std::vector<std::int32_t> order(task.graph.size());
     std::iota(order.begin(), order.end(), 0);
     const auto weight = [&](std::int32_t v) { return task.vertex_weight(index(v)); };
     const auto is_free = [&](std::int32_t v) { return task.is_free(index(v)); };
@@ -94,12 +101,13 @@ void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>&
         return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
     });
     std::array<std::int64_t, 2> room = task.limits;
-    side.resize(task.graph.size());
+    std::vector<std::int8_t> side(task.graph.size());
     for (const std::int32_t vertex : order) {
         const auto v = index(vertex);
         side[v] = is_free(vertex) ? std::int8_t{room[0] < room[1]} : task.fixed[v];
         room[index(side[v])] -= weight(vertex);
     }
+    return side;
 }
 
 }  // namespace topoplace::partition
