@@ -24,10 +24,10 @@
 // constant. What a level costs is counted in edges as much as in vertices, for levels of random graphs and of
 // graphs with hubs lose hardly an edge.
 //
-// Where they do not, one more division is refined at the finest level, from all vertices on one side: of a
-// dense core with loose ends, it cuts off loose ends until both sides are balanced. Isolated vertices are set
-// aside first and fill the sides in the end, so that these differ in the connected vertices by as much as
-// they can.
+// Hubs and what hangs on them become one cluster, but the best sides may be a dense core and the loose ends
+// around it. Where the degrees promise that, one more division is refined at the finest level, from all
+// vertices on one side: it moves off the loosest until both sides are balanced. Isolated vertices are set
+// aside first and fill the sides in the end, so that these may differ in all else.
 //
 // References: Fiduccia and Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982;
 // Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J.
@@ -75,6 +75,10 @@ constexpr std::size_t kPool = 4;
 // descent.
 constexpr std::size_t kCycleShare = 6;
 
+// A gathered start is refined where shedding costs less than this many times the cut: neighbors that move
+// together cost less.
+constexpr double kPromising = 1.5;
+
 // Both in vertices and in edges: levels of random graphs lose vertices, but hardly an edge.
 bool is_within(const RefineTask& level, const RefineTask& finest, std::size_t share) {
     return share * level.graph.size() <= finest.graph.size() &&
@@ -113,7 +117,8 @@ class Search {
         }
         TOPOPLACE_ASSERT(pool.size() == 1 || hierarchy.levels.empty());
         Division& best = pool.front();
-        if (!meter_.stopped() && hides_few_edges(hierarchy, task)) challenge(best, task, gathered(task));
+        if (!meter_.stopped() && shedding_cost(task) < kPromising * static_cast<double>(best.score.cut))
+            challenge(best, task, gathered(task));
         if (best.score.excess > 0) challenge(best, task, packed(task));
         result_.complete = !meter_.stopped();
         result_.start_cut = best.start_cut < 0 ? std::numeric_limits<double>::infinity()
@@ -173,13 +178,6 @@ class Search {
     static std::size_t kept_at(const RefineTask& level, const RefineTask& finest) {
         if (!is_within(level, finest, 4)) return 1;
         return is_within(level, finest, 16) ? kPool : kPool / 2;
-    }
-
-    // Where most edges are between clusters, as between those of a random graph or around hubs, the levels
-    // show little of where to cut.
-    bool hides_few_edges(const Hierarchy& hierarchy, const RefineTask& task) const {
-        if (hierarchy.levels.empty()) return task.graph.size() > index(params_.coarsest);
-        return 4 * hierarchy.levels.front().graph.num_arcs() > 3 * task.graph.num_arcs();
     }
 
     // Takes a division of `level` to the graph it was made of, and refines it there.

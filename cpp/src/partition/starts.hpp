@@ -22,6 +22,10 @@ void grow(const RefineTask& task, std::int64_t share, Random& random, StartMemor
 // All on the side that may hold more: refinement moves off it what is too much, cheapest first.
 std::vector<std::int8_t> gathered(const RefineTask& task);
 
+// About what it cuts to move off that side, of all vertices there, those of the least degree (in edge weight)
+// until it is balanced, if no two of them are neighbors.
+double shedding_cost(const RefineTask& task);
+
 // Heaviest first, each to the side with more room: for weights that growing does not balance.
 std::vector<std::int8_t> packed(const RefineTask& task);
 
