@@ -22,11 +22,14 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from instances.partition_graphs import CLUSTERS, IMBALANCE, OTHERS, Instance, from_file, grid
+from instances.partition_graphs import CLUSTERS, HUBS, IMBALANCE, OTHERS, Instance, from_file, grid
 from libraries.partition_libraries import LIBRARIES, Library, installed
 from topoplace import kernels
 
-MILLIONS = ("grid 1000^2", "shuffled grid 1000^2", "geometric 1,000,000")
+MILLIONS = (
+    *("grid 1000^2", "shuffled grid 1000^2", "geometric 1,000,000", "grid with holes 1000^2"),
+    *("RMAT 2^20", "mild RMAT 2^20", "regular 1,000,000 x 6"),
+)
 MOST_SEEDS, FEWEST_SEEDS, SECONDS = 11, 3, 4.0
 
 
@@ -203,6 +206,8 @@ def main() -> None:
     report(list(CLUSTERS.values()), names, "clusters")
     others = [build for name, build in OTHERS.items() if not (arguments.quick and name in MILLIONS)]
     _, points = report(others, names, "grids and random geometric graphs")
+    hubs = [build for name, build in HUBS.items() if not (arguments.quick and name in MILLIONS)]
+    report(hubs, names, "graphs with hubs, regular graphs and weighted grids with holes")
     if arguments.plot:
         plot(points, arguments.plot)
 

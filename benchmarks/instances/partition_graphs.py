@@ -1,4 +1,4 @@
-"""Graphs to split, in the form of each library: clusters of machines, grids, random geometric graphs, files."""
+"""Graphs to split, in the form of each library: clusters of machines, grids, random graphs of four kinds, files."""
 
 from __future__ import annotations
 
@@ -100,6 +100,51 @@ def geometric(vertices: int) -> Instance:
     return Instance(f"geometric {vertices:,}", vertices, np.concatenate(edges))
 
 
+def recursive_matrix(scale: int, quarters: tuple[float, float, float], kind: str) -> Instance:
+    """Return 2^scale vertices and up to eight times as many edges: few hubs, many leaves and isolated vertices.
+
+    Each end of an edge is drawn bit by bit, both bits at once: 00, 01, 10 with these probabilities, else 11. Loops and
+    repeated edges are dropped, and vertices numbered at random (R-MAT: Chakrabarti, Zhan and Faloutsos, SDM 2004).
+    """
+    random = np.random.default_rng(1)
+    ends = np.zeros((2, 8 << scale), dtype=np.int64)
+    for _ in range(scale):
+        quarter = np.searchsorted(np.cumsum(quarters), random.random(ends.shape[1]), side="right")
+        ends = 2 * ends + (quarter >> 1, quarter & 1)
+    ends = np.sort(random.permutation(1 << scale)[ends], axis=0)
+    return Instance(f"{kind} 2^{scale}", 1 << scale, np.unique(ends[:, ends[0] != ends[1]].T, axis=0))
+
+
+def preferential(vertices: int, edges: int) -> Instance:
+    """Return the graph of Barabási and Albert: each new vertex is joined to `edges` others, by their degrees."""
+    random = np.random.default_rng(1)
+    ends = list(range(edges))  # every vertex as often as it has edges
+    rows = []
+    for vertex in range(edges, vertices):
+        others = {ends[i] for i in random.integers(0, len(ends), edges)}
+        rows += [(other, vertex) for other in sorted(others)]
+        ends += [*sorted(others), *[vertex] * len(others)]
+    return Instance(f"preferential {vertices:,} x {edges}", vertices, np.array(rows))
+
+
+def regular(vertices: int, degree: int) -> Instance:
+    """Return random edges, `degree` at almost every vertex: loops and repeated edges are dropped."""
+    random = np.random.default_rng(1)
+    ends = np.sort(random.permutation(np.repeat(np.arange(vertices), degree)).reshape(-1, 2), axis=1)
+    return Instance(
+        f"regular {vertices:,} x {degree}", vertices, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+    )
+
+
+def holes(side: int) -> Instance:
+    """Return the grid of side^2 without a fifth of its vertices, drawn at random; edges weigh 1 to 100."""
+    random = np.random.default_rng(1)
+    plain = grid(side)
+    kept = random.random(plain.vertices) >= 0.2
+    edges = (np.cumsum(kept) - 1)[plain.edges[kept[plain.edges].all(axis=1)]]
+    return Instance(f"grid with holes {side}^2", int(kept.sum()), edges, random.integers(1, 101, len(edges)))
+
+
 def from_file(path: str) -> Instance:
     """Read a graph file with its edge weights; every vertex has weight 1."""
     file = metis.parse(Path(path).read_bytes())
@@ -114,4 +159,19 @@ OTHERS: dict[str, Callable[[], Instance]] = {
     **{f"grid {side}^2": lambda side=side: grid(side) for side in (10, 32, 100, 316, 1000)},
     **{f"shuffled grid {side}^2": lambda side=side: shuffled(side) for side in (32, 100, 316, 1000)},
     **{f"geometric {n:,}": lambda n=n: geometric(n) for n in (10**3, 10**4, 10**5, 10**6)},
+}
+HUBS: dict[str, Callable[[], Instance]] = {
+    **{
+        f"{kind} 2^{scale}": lambda scale=scale, quarters=quarters, kind=kind: recursive_matrix(
+            scale, quarters, kind
+        )
+        for kind, quarters in (("RMAT", (0.57, 0.19, 0.19)), ("mild RMAT", (0.45, 0.22, 0.22)))
+        for scale in (13, 15, 17, 20)
+    },
+    **{
+        f"preferential {n:,} x {m}": lambda n=n, m=m: preferential(n, m)
+        for n, m in ((10**4, 3), (10**4, 8), (10**5, 4))
+    },
+    **{f"regular {n:,} x 6": lambda n=n: regular(n, 6) for n in (10**4, 10**5, 10**6)},
+    **{f"grid with holes {side}^2": lambda side=side: holes(side) for side in (100, 316, 1000)},
 }

@@ -126,6 +126,53 @@ TEST(coarse_levels_may_lean_where_only_the_finest_can_be_balanced) {
     }
 }
 
+TEST(isolated_vertices_fill_the_sides) {
+    Graph graph = grid(10);
+    std::vector<Edge> edges;
+    for (std::int32_t v = 0; v < 100; ++v) {
+        for (const std::int32_t u : graph.neighbors(v)) {
+            if (u > v) edges.push_back({3 * v, 3 * u});
+        }
+    }
+    graph = Graph(300, edges);
+    std::vector<std::int64_t> weights(300, 1);
+    std::vector<std::int8_t> fixed(300, -1);
+    partition::BipartitionParams params;
+    params.vertex_weights = weights;
+    params.fixed = fixed;
+    CHECK_EQ(partition::bipartition(graph, params).cut, 0.0);
+    for (std::size_t v = 0; v < 300; ++v) weights[v] = std::int64_t(v % 7);
+    fixed[1] = 0;
+    fixed[2] = fixed[4] = 1;
+    for (const double imbalance : {0.0, 0.01, 0.3}) {
+        params.imbalance = imbalance;
+        const auto found = partition::bipartition(graph, params);
+        CHECK(!partition::verify_bipartition(graph, params, found.side, found.cut));
+        CHECK_EQ(found.cut, 0.0);
+    }
+    const Graph none(90, std::vector<Edge>{});
+    CHECK_EQ(partition::bipartition(none, {}).cut, 0.0);
+}
+
+TEST(loose_ends_of_a_dense_core_are_cut_off) {
+    std::vector<Edge> edges;  // 500 vertices of some 40 neighbors; on them, 200 leaves and 200 chains of two
+    topoplace::Random random(6);
+    for (std::int32_t v = 0; v < 500; ++v) {
+        for (std::int32_t u = 0; u < v; ++u) {
+            if (random.below(25) < 2) edges.push_back({u, v});
+        }
+    }
+    for (std::int32_t v = 0; v < 200; ++v) {
+        edges.push_back({v, 500 + v});
+        edges.push_back({499 - v, 700 + 2 * v});
+        edges.push_back({700 + 2 * v, 701 + 2 * v});
+    }
+    // of 1,100 vertices, all chains and 150 leaves; then 100 isolated vertices spare all leaves but 100
+    CHECK_EQ(partition::bipartition(Graph(1100, edges), {}).cut, 350.0);
+    CHECK_EQ(partition::bipartition(Graph(1200, edges), {}).cut, 300.0);
+    CHECK_EQ(partition::bipartition(Graph(1700, edges), {}).cut, 125.0);
+}
+
 TEST(large_weights_are_kept_in_a_heap_and_in_order) {
     const auto small = partition::bipartition(grid(12), {});
     const auto large = partition::bipartition(grid(12, 1e15 + 1), {});

@@ -21,7 +21,13 @@
 // takes time linear in the edges of what it moves with buckets, with a heap a logarithm more; buckets serve
 // where the weights are integers and no vertex's weighted degree exceeds the number of vertices and edges. So
 // a run takes the time of making the levels, which is linear in the edges as long as levels shrink by a
-// constant.
+// constant. What a level costs is counted in edges as much as in vertices, for levels of random graphs and of
+// graphs with hubs lose hardly an edge.
+//
+// Hubs and what hangs on them become one cluster, but the best sides may be a dense core and the loose ends
+// around it. Where the degrees promise that, one more division is refined at the finest level, from all
+// vertices on one side: it moves off the loosest until both sides are balanced. Isolated vertices are set
+// aside first and fill the sides in the end, so that these may differ in all else.
 //
 // References: Fiduccia and Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982;
 // Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J.
@@ -69,6 +75,16 @@ constexpr std::size_t kPool = 4;
 // descent.
 constexpr std::size_t kCycleShare = 6;
 
+// A gathered start is refined where shedding costs less than this many times the cut: neighbors that move
+// together cost less.
+constexpr double kPromising = 1.5;
+
+// Both in vertices and in edges: levels of random graphs lose vertices, but hardly an edge.
+bool is_within(const RefineTask& level, const RefineTask& finest, std::size_t share) {
+    return share * level.graph.size() <= finest.graph.size() &&
+           share * level.graph.num_arcs() <= finest.graph.num_arcs();
+}
+
 // The coarser levels of a task; tasks[i] is that of levels[i].
 struct Hierarchy {
     std::deque<Level> levels;
@@ -97,14 +113,17 @@ class Search {
             const RefineTask& fine = i == 0 ? task : hierarchy.tasks[i - 1];
             for (Division& division : pool) descend(fine, hierarchy.levels[i], division);
             keep_best(pool, kept_at(fine, task));
-            if (kCycleShare * fine.graph.size() <= task.graph.size()) cycle(fine, pool);
+            if (is_within(fine, task, kCycleShare)) cycle(fine, pool);
         }
         TOPOPLACE_ASSERT(pool.size() == 1 || hierarchy.levels.empty());
-        if (pool.front().score.excess > 0) try_packing(task, pool.front());
+        Division& best = pool.front();
+        if (!meter_.stopped() && shedding_cost(task) < kPromising * static_cast<double>(best.score.cut))
+            challenge(best, task, gathered(task));
+        if (best.score.excess > 0) challenge(best, task, packed(task));
         result_.complete = !meter_.stopped();
-        result_.start_cut = pool.front().start_cut < 0 ? std::numeric_limits<double>::infinity()
-                                                       : static_cast<double>(pool.front().start_cut) / scale_;
-        return std::move(pool.front());
+        result_.start_cut = best.start_cut < 0 ? std::numeric_limits<double>::infinity()
+                                               : static_cast<double>(best.start_cut) / scale_;
+        return std::move(best);
     }
 
   private:
@@ -157,9 +176,8 @@ class Search {
     }
 
     static std::size_t kept_at(const RefineTask& level, const RefineTask& finest) {
-        const std::size_t size = level.graph.size();
-        if (4 * size > finest.graph.size()) return 1;
-        return 16 * size > finest.graph.size() ? kPool / 2 : kPool;
+        if (!is_within(level, finest, 4)) return 1;
+        return is_within(level, finest, 16) ? kPool : kPool / 2;
     }
 
     // Takes a division of `level` to the graph it was made of, and refines it there.
@@ -196,12 +214,12 @@ class Search {
         keep_best(pool, kPool);
     }
 
-    // Where nothing was balanced, one more start from the packing.
-    void try_packing(const RefineTask& task, Division& best) {
-        Division division;
-        pack(task, memory_.start, division.side);
-        improve_start(task, division);
-        if (division.score < best.score) best = std::move(division);
+    // Refines one more division, and keeps it if it is better.
+    void challenge(Division& best, const RefineTask& task, std::vector<std::int8_t> side) {
+        Division other;
+        other.side = std::move(side);
+        improve_start(task, other);
+        if (other.score < best.score) best = std::move(other);
     }
 
     const BipartitionParams& params_;
@@ -221,23 +239,27 @@ bool is_found(BipartitionStatus status) {
 void search(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
             std::int64_t total, BipartitionWorkspace::Impl& memory, BipartitionResult& result) {
     WorkMeter meter(params.stop);
-    memory.graph.reserve(index(graph.num_vertices()), 2 * static_cast<std::size_t>(graph.num_edges()));
+    const Core core = core_of(graph, params, limits, total);
+    memory.graph.reserve(index(core.size), 2 * static_cast<std::size_t>(graph.num_edges()));
     RefineTask task{.graph = memory.graph,
-                    .vertex_weights = params.vertex_weights,
-                    .fixed = params.fixed,
+                    .vertex_weights = core.number.empty() ? params.vertex_weights : core.vertex_weights,
+                    .fixed = core.number.empty() ? params.fixed : core.fixed,
                     .limits = limits};
     Division best;
     try {
         const double scale = scale_of(graph, meter);
-        fill(memory.graph, graph, scale, meter);
-        best = Search(params, scale, total, memory, meter, result).run(task);
+        fill(memory.graph, graph, core, scale, meter);
+        best = Search(params, scale, core.weight, memory, meter, result).run(task);
     } catch (const Stopped&) {  // before all edges were read
-        pack(task, memory.start, best.side);
+        best.side = packed(task);
         weigh(task, best);
         result.start_cut = std::numeric_limits<double>::infinity();
         result.complete = false;
     }
     if (best.score.excess > 0) return;
+    if (!core.number.empty()) {
+        best.side = extended(core, params, {limits[0] - best.held[0], limits[1] - best.held[1]}, best.side);
+    }
     result.side = std::move(best.side);
     result.status = BipartitionStatus::feasible;
 }

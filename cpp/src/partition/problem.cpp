@@ -100,16 +100,21 @@ std::int64_t scaled(double weight, double scale) {
     return std::llround(weight * scale);
 }
 
-void fill(IntegerGraph& result, const Graph& graph, double scale, WorkMeter& meter) {
-    const std::int32_t n = graph.num_vertices();
-    TOPOPLACE_ASSERT(result.size() == index(n));
+void fill(IntegerGraph& result, const Graph& graph, const Core& core, double scale, WorkMeter& meter) {
+    TOPOPLACE_ASSERT(result.size() == index(core.size));
+    std::size_t row = 0;
     std::size_t end = 0;
-    for (std::int32_t v = 0; v < n; ++v) {
-        result.offsets[index(v)] = static_cast<std::int64_t>(end);
+    for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
+        if (core.sets_aside(v)) continue;
+        result.offsets[row++] = static_cast<std::int64_t>(end);
         const auto neighbors = graph.neighbors(v);
         const auto weights = graph.weights(v);
         meter.prepare(16 * neighbors.size());
         std::copy(neighbors.begin(), neighbors.end(), &result.neighbors[end]);
+        if (!core.number.empty()) {
+            for (std::size_t i = end; i < end + neighbors.size(); ++i)
+                result.neighbors[i] = core.number[index(result.neighbors[i])];
+        }
         if (scale == 1) {
             for (std::size_t i = 0; i < weights.size(); ++i)
                 result.weights[end + i] = static_cast<std::int64_t>(weights[i]);
@@ -119,7 +124,7 @@ void fill(IntegerGraph& result, const Graph& graph, double scale, WorkMeter& met
         }
         end += neighbors.size();
     }
-    result.offsets[index(n)] = static_cast<std::int64_t>(end);
+    result.offsets[row] = static_cast<std::int64_t>(end);
     TOPOPLACE_ASSERT(result.num_arcs() == 2 * static_cast<std::size_t>(graph.num_edges()));
 }
 

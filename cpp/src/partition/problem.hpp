@@ -49,8 +49,28 @@ double scale_of(const Graph& graph, WorkMeter& meter);
 // A weight as an integer.
 std::int64_t scaled(double weight, double scale);
 
-// Throws Stopped.
-void fill(IntegerGraph& result, const Graph& graph, double scale, WorkMeter& meter);
+// What is left to divide once isolated vertices are set aside: they cut nothing on either side.
+struct Core {
+    std::vector<std::int32_t> number;  // of each vertex; kAbsent: set aside; empty: each keeps its own
+    std::vector<std::int64_t> vertex_weights;  // by these numbers; empty: as in the parameters
+    std::vector<std::int8_t> fixed;            // likewise
+    std::int32_t size = 0;
+    std::int64_t weight = 0;
+
+    bool sets_aside(std::int32_t v) const { return !number.empty() && number[index(v)] == kAbsent; }
+};
+
+// Sets aside the free isolated vertices so light that they always fit where the others are balanced.
+Core core_of(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
+             std::int64_t total);
+
+// Gives the graph of the core integer weights. Throws Stopped.
+void fill(IntegerGraph& result, const Graph& graph, const Core& core, double scale, WorkMeter& meter);
+
+// Extends a balanced side vector of the core to all vertices: those set aside go, heaviest first, to the side
+// with more room. `room` is what each side may still hold.
+std::vector<std::int8_t> extended(const Core& core, const BipartitionParams& params,
+                                  std::array<std::int64_t, 2> room, const std::vector<std::int8_t>& side);
 
 // The weight between the sides, summed in the order of the vertices.
 double cut_of(const Graph& graph, std::span<const std::int8_t> side);

@@ -111,7 +111,8 @@ class Refiner {
         Score best = before;
         std::size_t kept = 0;
         TOPOPLACE_ASSERT(gains_are_right());
-        for (std::int32_t vertex = choose(); vertex != kAbsent && !meter.visit(); vertex = choose()) {
+        for (std::int32_t vertex = choose(meter); vertex != kAbsent && !meter.visit();
+             vertex = choose(meter)) {
             if (meter.pass_time(16 * task_.graph.degree(index(vertex)))) break;
             move(vertex);
             if (division_.score < best) {
@@ -144,20 +145,40 @@ class Refiner {
     }
 
     // The first of a side that holds too much. Where its boundary is used up, all of it is entered.
-    std::int32_t first_of(std::size_t side) {
-        if (queues_[side].top() == kAbsent) enter_all(side);
+    std::int32_t first_of(std::size_t side, WorkMeter& meter) {
+        if (queues_[side].top() == kAbsent) enter_all(side, meter);
         return queues_[side].top();
     }
 
-    void enter_all(std::size_t side) {
-        for (std::size_t i = 0; i < task_.graph.size(); ++i) {
-            const auto v = static_cast<std::int32_t>(i);
-            if (index(division_.side[i]) != side || !task_.is_free(i)) continue;
-            if (memory_.state[i] == kUnknown) know(v);
-            if (memory_.state[i] != kKnown) continue;
-            memory_.state[i] = kQueued;
-            queues_[side].insert(v, memory_.gains[i]);
+    // Those whose move makes a neighbor's free come last: of equal gains, buckets yield what came last.
+    void enter_all(std::size_t side, WorkMeter& meter) {
+        for (std::size_t v = 0; v < task_.graph.size(); ++v) {
+            const bool is_there = index(division_.side[v]) == side && task_.is_free(v);
+            if (is_there && memory_.state[v] == kUnknown) know(static_cast<std::int32_t>(v));
+            if (is_there && meter.pass_time(16 * task_.graph.degree(v))) return;
         }
+        for (const bool frees : {false, true}) {
+            for (std::size_t v = 0; v < task_.graph.size(); ++v) {
+                if (index(division_.side[v]) != side || memory_.state[v] != kKnown || !task_.is_free(v))
+                    continue;
+                if (!frees && frees_neighbor(v)) continue;
+                memory_.state[v] = kQueued;
+                queues_[side].insert(static_cast<std::int32_t>(v), memory_.gains[v]);
+            }
+        }
+    }
+
+    // Whether moving the vertex lets a neighbor follow at no cost.
+    bool frees_neighbor(std::size_t v) const {
+        const IntegerGraph& graph = task_.graph;
+        for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {
+            const std::size_t other = index(graph.neighbors[arc]);
+            if (division_.side[other] != division_.side[v] || !task_.is_free(other)) continue;
+            TOPOPLACE_ASSERT(memory_.state[other] != kUnknown);
+            if (memory_.state[other] != kLocked && memory_.gains[other] + 2 * graph.weights[arc] >= 0)
+                return true;
+        }
+        return false;
     }
 
     Queue& queue_of(std::int32_t v) { return queues_[index(division_.side[index(v)])]; }
@@ -182,11 +203,11 @@ class Refiner {
 
     // The vertex to move: off an overloaded side if one is, else the larger gain; of equal gains the one from
     // the side that has less room left. kAbsent where no vertex may.
-    std::int32_t choose() {
+    std::int32_t choose(WorkMeter& meter) {
         const std::array<std::int64_t, 2> room{task_.limits[0] + slack_ - division_.held[0],
                                                task_.limits[1] + slack_ - division_.held[1]};
-        if (room[0] < 0) return first_of(0);
-        if (room[1] < 0) return first_of(1);
+        if (room[0] < 0) return first_of(0, meter);
+        if (room[1] < 0) return first_of(1, meter);
         const std::int32_t zero = queues_[0].top();
         const std::int32_t one = queues_[1].top();
         if (zero == kAbsent || one == kAbsent) return zero == kAbsent ? one : zero;

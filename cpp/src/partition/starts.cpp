@@ -1,8 +1,9 @@
-// Starts of the heuristic: breadth-first growth, and packing by weight.
+// Starts of the heuristic: breadth-first growth, all on one side, and packing by weight.
 #include "partition/starts.hpp"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 #include "graph/index.hpp"
@@ -83,9 +84,48 @@ void grow(const RefineTask& task, std::int64_t share, Random& random, StartMemor
     Growth(task, share, memory, side).run(random);
 }
 
-void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>& side) {
-    std::vector<std::int32_t>& order = memory.queue;
-    order.resize(task.graph.size());
+namespace {
+
+std::int8_t roomier(const RefineTask& task) { return std::int8_t{task.limits[0] < task.limits[1]}; }
+
+}  // namespace
+
+std::vector<std::int8_t> gathered(const RefineTask& task) {
+    std::vector<std::int8_t> side(task.graph.size(), roomier(task));
+    for (std::size_t v = 0; v < side.size(); ++v) {
+        if (!task.is_free(v)) side[v] = task.fixed[v];
+    }
+    return side;
+}
+
+double shedding_cost(const RefineTask& task) {
+    std::array<std::int64_t, 64> degrees{};  // of the vertices by the bits of their degree: the sums
+    std::array<std::int64_t, 64> weights{};
+    std::int64_t too_much = -task.limits[index(roomier(task))];
+    for (std::size_t v = 0; v < task.graph.size(); ++v) {
+        if (!task.is_free(v) && task.fixed[v] != roomier(task)) continue;
+        too_much += task.vertex_weight(v);
+        if (!task.is_free(v)) continue;
+        const std::int64_t* arcs = task.graph.weights.get();
+        const std::int64_t degree =
+            std::accumulate(arcs + task.graph.begin(v), arcs + task.graph.end(v), std::int64_t{0});
+        const auto bits = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(degree)));
+        degrees[bits] += degree;
+        weights[bits] += task.vertex_weight(v);
+    }
+    double cost = 0;
+    for (std::size_t bits = 0; bits < weights.size() && too_much > 0; ++bits) {
+        if (weights[bits] == 0) continue;
+        const std::int64_t moved = std::min(too_much, weights[bits]);
+        cost += static_cast<double>(degrees[bits]) *
+                (static_cast<double>(moved) / static_cast<double>(weights[bits]));
+        too_much -= moved;
+    }
+    return cost;
+}
+
+std::vector<std::int8_t> packed(const RefineTask& task) {
+    std::vector<std::int32_t> order(task.graph.size());
     std::iota(order.begin(), order.end(), 0);
     const auto weight = [&](std::int32_t v) { return task.vertex_weight(index(v)); };
     const auto is_free = [&](std::int32_t v) { return task.is_free(index(v)); };
@@ -94,12 +134,13 @@ void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>&
         return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
     });
     std::array<std::int64_t, 2> room = task.limits;
-    side.resize(task.graph.size());
+    std::vector<std::int8_t> side(task.graph.size());
     for (const std::int32_t vertex : order) {
         const auto v = index(vertex);
         side[v] = is_free(vertex) ? std::int8_t{room[0] < room[1]} : task.fixed[v];
         room[index(side[v])] -= weight(vertex);
     }
+    return side;
 }
 
 }  // namespace topoplace::partition

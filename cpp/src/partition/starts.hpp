@@ -19,7 +19,14 @@ struct StartMemory {
 void grow(const RefineTask& task, std::int64_t share, Random& random, StartMemory& memory,
           std::vector<std::int8_t>& side);
 
+// All on the side that may hold more: refinement moves off it what is too much, cheapest first.
+std::vector<std::int8_t> gathered(const RefineTask& task);
+
+// About what it cuts to move off that side, of all vertices there, those of the least degree (in edge weight)
+// until it is balanced, if no two of them are neighbors.
+double shedding_cost(const RefineTask& task);
+
 // Heaviest first, each to the side with more room: for weights that growing does not balance.
-void pack(const RefineTask& task, StartMemory& memory, std::vector<std::int8_t>& side);
+std::vector<std::int8_t> packed(const RefineTask& task);
 
 }  // namespace topoplace::partition

@@ -1,5 +1,8 @@
 // Nodes, moves and passes of bipartitioning on fixed graphs, and how good the cuts are.
+#include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "topoplace/partition.hpp"
 #include "work/work.hpp"
@@ -26,6 +29,24 @@ Graph near_points(std::int32_t size, double radius, std::uint64_t seed) {
         }
     }
     return {size, edges};
+}
+
+// The recursive matrix of Graph500: few hubs, many leaves, and many vertices without an edge.
+Graph recursive_matrix(std::int32_t scale, std::uint64_t seed) {
+    Random random(seed);
+    std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+    for (std::int32_t drawn = 0; drawn < 8 << scale; ++drawn) {
+        std::int32_t u = 0, v = 0;
+        for (std::int32_t bit = 0; bit < scale; ++bit) {
+            const std::int32_t percent = random.below(100);
+            u = 2 * u + (percent >= 76);
+            v = 2 * v + ((percent >= 57 && percent < 76) || percent >= 95);
+        }
+        if (u != v) pairs.insert({std::min(u, v), std::max(u, v)});
+    }
+    std::vector<Edge> edges;
+    for (const auto& [u, v] : pairs) edges.push_back({u, v});
+    return {1 << scale, edges};
 }
 
 struct Sum {
@@ -94,6 +115,17 @@ TEST(cuts_of_points_are_good_for_few_moves) {
     params.gains = partition::GainStructure::heap;
     CHECK_COST(of_points(params).cut, 852);
     CHECK_WORK(of_points(params).moves, 9340);
+}
+
+TEST(hubs_and_leaves_are_cut_where_edges_are_few) {
+    partition::BipartitionParams params;
+    params.imbalance = 0.03;
+    Sum sum;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) sum.add(recursive_matrix(11, seed), params);
+    CHECK_COST(sum.cut, 2133);
+    CHECK_WORK(sum.passes, 173);
+    CHECK_WORK(sum.moves, 12622);
+    CHECK_WORK(sum.rollbacks, 8678);
 }
 
 TEST(each_part_of_the_heuristic_earns_its_place) {
