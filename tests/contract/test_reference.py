@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.engine.requirements import BY_LEVEL
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve, SearchPolicy
 from topoplace.testing import check_placement, reference_place
 from topoplace.testing.strategies import (
@@ -47,6 +48,10 @@ def test_a_proven_placement_is_the_best(job: tp.JobGraph, cluster: tp.Cluster, p
         best = reference_place(job, cluster, policy.order)
     except ValueError as error:
         with pytest.raises(ValueError, match=str(error).partition(" = ")[0]):
+            policy.place(job, cluster)
+        return
+    if BY_LEVEL.intersection(job.requirements) - policy.honoured_on(cluster):  # machines without a fabric
+        with pytest.raises(ValueError, match="cannot be honoured"):
             policy.place(job, cluster)
         return
     placement = policy.place(job, cluster)

@@ -162,7 +162,7 @@ def test_long_queues(name: str, hosts: tp.HostResources | None) -> None:
 def test_who_decides_job_by_job(name: str) -> None:
     cluster = tp.Cluster(tp.machines.get("minsky"))
     policy = tp.policies.get(name)
-    assert (live_rule(policy, cluster) is None) == (name in ("drmaestro", "g-queue", "r-queue"))
+    assert (live_rule(policy, cluster) is None) == (name == "drmaestro")
     assert live_rule(PlansOnly(policy), cluster) is None
 
 

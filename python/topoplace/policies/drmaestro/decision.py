@@ -441,8 +441,8 @@ def _nearest_first(job: Candidate, gpus: Sequence[int], free: FreeResources) -> 
     chosen: list[int | None] = []
     for task in range(len(gpus)):
         host = job.host_of(task)
-        gpu = taken(of_machine.get(host, []))
-        chosen.append(taken(of_pool.get(int(pool[host]), [])) if gpu is None else gpu)
+        own_gpu = taken(of_machine.get(host, []))
+        chosen.append(taken(of_pool.get(int(pool[host]), [])) if own_gpu is None else own_gpu)
     left = iter(sorted(rest))
     return [next(left) if gpu is None else gpu for gpu in chosen]
 
