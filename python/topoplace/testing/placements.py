@@ -89,14 +89,9 @@ def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Itera
     for gpu in gpus:
         locals_of.setdefault(int(topology.machine_of[gpu]), []).append(topology.local_index[gpu])
     machines = sorted(locals_of)
-    known = (
-        {level.name for level in topology.fabric.levels if not level.rail} if topology.fabric else set[str]()
-    )
-    for name in ("within", "prefer", "spread"):
-        if (level := getattr(job, name)) and level not in known:
-            yield f"{name} = {level!r}, which is no level of the topology: the policy must refuse it"
-            return
-    if len(machines) == 1:
+    unknown = list(_unknown_levels(job, topology))
+    yield from unknown
+    if unknown or len(machines) == 1:
         return
     inside = _domains_of(machines, job.within, topology)
     if None in inside or len(set(inside)) > 1:
@@ -108,6 +103,14 @@ def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Itera
         yield f"max_machines = {job.max_machines}, but on machines {machines}"
     if job.same_gpus and len({tuple(sorted(its)) for its in locals_of.values()}) > 1:
         yield f"same_gpus, but GPUs {locals_of} by machine"
+
+
+def _unknown_levels(job: JobGraph, topology: Topology) -> Iterator[str]:
+    levels = topology.fabric.levels if topology.fabric else ()
+    known = {level.name for level in levels if not level.rail}
+    for name in ("within", "prefer", "spread"):
+        if (level := getattr(job, name)) and level not in known:
+            yield f"{name} = {level!r}, which is no level of the topology: the policy must refuse it"
 
 
 def _domains_of(machines: Sequence[int], level: str | None, topology: Topology) -> list[str | None]:
