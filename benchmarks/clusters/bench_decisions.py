@@ -1,7 +1,7 @@
 """Decisions on a cluster of machines of 8 GPUs at 90 % load, for every policy and one of somebody else.
 
 `python benchmarks/clusters/bench_decisions.py [MACHINES]` prints the CPU time of the first decision, the mean over jobs
-of 1 to 8 GPUs on one machine, between which jobs start and end, and the time of a gang of 64 and of 512 GPUs.
+of 1 to 8 GPUs on one machine, between which jobs start and end, and the time of gangs of 64, 512 and 1,024 GPUs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MACHINES = 12_500
 GPUS = 8
 DECISIONS = 1_000
 FREE = 0.1
-GANGS = (64, 512)
+GANGS = (64, 512, 1024)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_policy.py"
 RINGS = [tp.JobGraph.ring(size).with_(single_machine=True) for size in range(1, GPUS + 1)]
 
