@@ -147,7 +147,7 @@ def clusters() -> Iterator[Bar]:
 def queues() -> Iterator[Bar]:
     log = bench_queues.workload()
     seconds = sum(bench_queues.cost(queue, log).seconds for queue in bench_queues.QUEUES)
-    yield Bar(f"{len(log):,} jobs through both queues of TSUBAME, 480 nodes", 60, seconds, "s")
+    yield Bar(f"{len(log):,} jobs through both queues of TSUBAME, 480 nodes", 30, seconds, "s")
 
 
 def topologies() -> Iterator[Bar]:
