@@ -224,3 +224,14 @@ def test_a_level_of_rails_is_refused_as_such() -> None:
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("minsky"), fabric=rails))
     with pytest.raises(ValueError, match="within = 'rails' cannot be honoured: it is a level of rails"):
         tp.policies.get("fcfs").place(tp.JobGraph.ring(2).with_(within="rails"), cluster)
+
+
+@pytest.mark.filterwarnings("error")
+def test_machines_whose_partitions_are_too_large_offer_nothing() -> None:
+    box = replace(tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)]), partitions=((0, 1, 2, 3),))
+    single = tp.Topology.from_links(1, [])
+    fabric = tp.Fabric(("a", "b", "c"), (tp.Level("rack", ("r", "r", "r")),))
+    cluster = tp.Cluster(tp.Topology.cluster([box, single, single], fabric=fabric))
+    placement = tp.policies.get("fcfs").place(tp.JobGraph.ring(2).with_(within="rack"), cluster)
+    assert placement is not None
+    assert sorted(placement.gpus) == [4, 5]

@@ -67,7 +67,9 @@ class Canonical {
     std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
 
   private:
+    static constexpr std::int32_t kPackedPattern = 128;  // larger ones need too many machines
     static constexpr std::size_t kPackedSets = 1024;
+    static constexpr std::uint64_t kStepsPerRow = 4;
     static constexpr std::size_t kSearchedSets = 32;
     static constexpr std::uint64_t kNodesPerSet = 1024;
 
@@ -150,6 +152,7 @@ class Canonical {
     // matter: all that could hold a better one were searched to the end.
     typename Search::Starts packed_starts(Fixed need) {
         typename Search::Starts starts;
+        if (pattern_.size() > kPackedPattern) return starts;
         const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         starts.settled = packed.is_exhaustive();
@@ -167,6 +170,7 @@ class Canonical {
             if (need > bound_) break;
         }
         starts.settled = starts.settled && (need > bound_ || bound_beyond(packed, plan) < need);
+        starts.settled = starts.settled && !meter_.stopped();
         return starts;
     }
 
@@ -184,6 +188,7 @@ class Canonical {
     std::vector<Ranked> ranked(const std::vector<Bits<W>>& sets, const Plan& plan) {
         std::vector<Ranked> found;
         for (const Bits<W>& set : sets) {
+            if (meter_.spend(kStepsPerRow * W * index(set.count()) * levels().count())) break;
             if (!(required_ - set).any())
                 found.push_back({short_search().root_bound(plan, set, kNoScore + 1), set});
         }
@@ -199,6 +204,8 @@ class Canonical {
             const std::size_t base = (packed.level() - 1) * index(target_.size());
             for (const Bits<W>& part : packed.parts())
                 parts.push_back(part_of(pattern_, levels().at_least, base, part));
+            const std::size_t most_ways = index(pattern_.size()) * index(packed.fewest() + 1);
+            if (meter_.spend(most_ways * index(usable_.count()))) return bound_;
             const std::int32_t most = pattern_.spread().most_inside(parts, packed.fewest() + 1);
             if (most < 0) return kNoScore;
             return short_search().root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
@@ -239,12 +246,14 @@ class Canonical {
 
     // The sets that hold all embeddings of the best score; none where that is not known.
     void find_homes() {
+        if (pattern_.size() > kPackedPattern) return;
         const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         if (!packed.is_exhaustive() || bound_beyond(packed, plan) >= best_score_) return;
         for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
             if (bound >= best_score_) homes_.push_back(set);
         }
+        if (meter_.stopped()) homes_.clear();  // some sets may not have been looked at
     }
 
     // Embeddings that contain v.

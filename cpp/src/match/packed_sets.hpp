@@ -1,6 +1,7 @@
 // Small sets of free vertices to look at first: as few components over heavy edges as hold the pattern.
 //
-// On a cluster these are the free GPUs of a few machines, mostly of one rack. Nothing is proven by them.
+// On a cluster these are the free GPUs of a few machines, mostly of one rack. Where the sets are exhaustive
+// and no embedding over more components can be as good, they hold all best embeddings.
 #pragma once
 
 #include <algorithm>

@@ -29,11 +29,8 @@ def number_of(job: JobGraph | None) -> int:
     """Return the number of a job's kind, which is the same in all clusters of this process; 0 for None."""
     if job is None:
         return 0
-    kind = (
-        job.profile or "",
-        job.num_tasks,
-        job.memory_bandwidth or 0.0,
-    )  # equals the `JobKind`, and is made faster
+    # A tuple equals the `JobKind`, and is made faster.
+    kind = (job.profile or "", job.num_tasks, job.memory_bandwidth or 0.0)
     number = _numbers.get(kind)
     if number is None:
         number = next(_next)

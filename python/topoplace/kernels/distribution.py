@@ -49,9 +49,9 @@ def distribute(
 
     Tasks start in the blocks by number, block after block. If that costs more than the lower bound, tasks and blocks
     are bisected together, `starts` times with different seeds from `seed` on, and each result is refined by exchanges.
-    All ends when the cost reaches the bound. The same seed gives the same answer everywhere,
-    unless `timeout` ends the search. At `timeout` seconds, or after `max_nodes` steps, the best distribution so far is
-    returned with a valid `bound` and complete=False. ValueError on bad input.
+    All ends when the cost reaches the bound. Refinement takes 8 bytes for each task and block. The same seed gives the
+    same answer everywhere, unless `timeout` ends the search. At `timeout` seconds, or after `max_nodes` steps, the best
+    distribution so far is returned with a valid `bound` and complete=False. ValueError on bad input.
     """
     found = _core.distribute(
         Graph.of(source, "source"),

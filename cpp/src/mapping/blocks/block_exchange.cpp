@@ -12,10 +12,10 @@ BlockExchange::BlockExchange(const BlockProblem& problem)
     : problem_(problem),
       graph_(problem.source.graph()),
       tasks_in_(problem.room.size()),
-      ties_(index(problem.source.size()) * problem.room.size()),
       weight_to_(index(problem.source.size()), 0) {}
 
 bool BlockExchange::start(const BlockOf& block_of, WorkMeter& meter) {
+    ties_.resize(index(problem_.source.size()) * problem_.room.size());
     TOPOPLACE_ASSERT(problem_.fits(block_of));
     block_of_ = block_of;
     for (auto& tasks : tasks_in_) tasks.clear();

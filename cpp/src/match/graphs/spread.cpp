@@ -30,9 +30,10 @@ std::vector<std::int32_t> breadth_first(const Neighbors& neighbors, std::int32_t
         if (!seen[index(u)]) order.push_back(u);
         seen[index(u)] = true;
     };
+    std::size_t next = 0;
     for (std::int32_t start = 0; start < size; ++start) {
         visit(start);
-        for (std::size_t next = 0; next < order.size(); ++next) {
+        for (; next < order.size(); ++next) {
             for (const std::int32_t v : neighbors[order[next]]) visit(v);
         }
     }

@@ -15,10 +15,6 @@ class Spread {
     // neighbors: of each vertex of the pattern.
     explicit Spread(const Ragged<std::int32_t>& neighbors, std::int32_t size);
 
-    // By number of vertices: no set of so many has fewer edges to the others.
-    std::span<const std::int32_t> least_cuts() const { return least_cuts_; }
-    // By number of vertices: no set of so many has more edges inside.
-    std::span<const std::int32_t> most_edges() const { return most_edges_; }
     // The most vertices that fit a part, and the most edges between them.
     struct Part {
         std::int32_t size;
@@ -33,6 +29,7 @@ class Spread {
   private:
     std::int32_t num_edges_ = 0;
     bool is_regular_ = true;  // then the least cuts say no more than the most edges
+    // By number of vertices: no set of so many has fewer edges to the others, or more inside.
     std::vector<std::int32_t> least_cuts_;
     std::vector<std::int32_t> most_edges_;
 };

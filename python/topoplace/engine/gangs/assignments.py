@@ -194,8 +194,7 @@ def _idle_range(rule: SplitRule, request: JobRequest, view: ClusterView) -> tupl
     """Return an estimated range of the communication cost of a job that is split over an idle cluster.
 
     The low end is the cost of the first assignment of the rule in which tasks that communicate have paths, or 0 if none
-    of the first 16 is one. The high end charges every edge the distance from the first
-    machine to the farthest one.
+    of the first 16 is one. The high end charges every edge the distance from the first machine to the farthest one.
     """
     topology = view.cluster.topology
     assigned = islice(_assigned(rule, request, view, idle_offers(rule.max_tasks, request, view)), MAX_SPLITS)

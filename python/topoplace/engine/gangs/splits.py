@@ -118,7 +118,7 @@ def _fewest(offers: Sequence[MachineOffer], size: int, anti_affine: bool) -> Mac
     anti-affine job, it takes one GPU from each of the machines with the smallest offers.
     """
     if anti_affine:
-        return fill(sorted(offers, key=lambda offer: (offer.size, offer.machine)), size, anti_affine=True)
+        return fill(smallest_first(offers), size, anti_affine=True)
     split = fill(_largest_first(offers), size)
     if split is None:
         return None
@@ -173,7 +173,9 @@ def by_domain(offers: Offers, codes: Ints, size: int) -> tuple[Ints, Ints, Ints]
     firsts = np.zeros(num_domains, dtype=np.int64)
     firsts[codes[::-1]] = offers.machines[::-1]
     counts, left = np.zeros(num_domains, dtype=np.int64), np.full(num_domains, size, dtype=np.int64)
-    for gpus in np.flatnonzero(np.bincount(offers.sizes))[::-1].tolist():
+    for gpus in (
+        np.flatnonzero(np.bincount(offers.sizes)[1:])[::-1] + 1
+    ):  # without offers of partitions too large
         of_size = np.bincount(codes[offers.sizes == gpus], minlength=num_domains)
         taken = np.minimum(of_size, -(-left // gpus))
         counts += taken

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _first = attrgetter("first")
 _MAX_KINDS = 1024
-"""If there are more kinds than this, those without jobs are dropped."""
+"""If there are more kinds than this, a kind is dropped when its last job leaves."""
 
 
 class LiveRule(Protocol):

@@ -77,8 +77,7 @@ def _fill(
 ) -> list[int]:
     """Append borrowed GPUs to each list in `blocks` that is too short; return the remote ones among them.
 
-    blocks: the GPUs of each node. A borrowed GPU is remote if it is not in the pool of its
-    node's machine.
+    blocks: the GPUs of each node. A borrowed GPU is remote if it is not in the pool of its node's machine.
     """
     pool_of, machine_of = machines.view.pool_of, machines.view.classes.machine_of
     rest, remote = iter(borrowed), list[int]()
